@@ -1,0 +1,1 @@
+"""Event Grid's rules, pure: no await, no clock, no randomness, no I/O."""

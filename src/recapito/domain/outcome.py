@@ -1,0 +1,62 @@
+"""What came back from one attempt: a value, never an exception.
+
+The names are Event Grid's `lastDeliveryOutcome` values; rules are keyed by the HTTP status where there is one.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Result(StrEnum):
+    """Event Grid's word for how an attempt ended."""
+
+    SUCCESS = "Success"
+    NOT_FOUND = "NotFound"
+    DISABLED = "Disabled"
+    FULL = "Full"
+    UNAUTHORIZED = "Unauthorized"
+    BAD_REQUEST = "BadRequest"
+    TIMED_OUT = "TimedOut"
+    BUSY = "Busy"
+    PAYLOAD_TOO_LARGE = "PayloadTooLarge"
+    PROBATION = "Probation"
+    CANCELED = "Canceled"
+    ABORTED = "Aborted"
+    SOCKET_ERROR = "SocketError"
+    RESOLUTION_ERROR = "ResolutionError"
+    SESSION_QUEUE_NOT_SUPPORTED = "SessionQueueNotSupported"
+    FORBIDDEN = "Forbidden"
+    INVALID_AZURE_FUNCTION_DESTINATION = "InvalidAzureFunctionDestination"
+    GENERIC_ERROR = "GenericError"
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """One attempt's end. `status` is the HTTP status or its equivalent; None when nothing was answered.
+
+    `retry_after_ns` is what the endpoint asked for, not yet capped; `detail` is a short, printable reason
+    for the operator (a curl error, an excerpt of the answer) and never holds a secret.
+    """
+
+    result: Result
+    status: int | None = None
+    retry_after_ns: int = 0
+    detail: str = ""
+
+
+RESULT_OF_STATUS = {
+    400: Result.BAD_REQUEST,
+    401: Result.UNAUTHORIZED,
+    403: Result.FORBIDDEN,
+    404: Result.NOT_FOUND,
+    408: Result.TIMED_OUT,
+    413: Result.PAYLOAD_TOO_LARGE,
+    429: Result.BUSY,
+    503: Result.BUSY,
+}
+
+
+def answered(status: int, retry_after_ns: int = 0, detail: str = "") -> Outcome:
+    """The outcome of an HTTP answer. Whether a 2xx is a success is the profile's to say, not ours."""
+    result = RESULT_OF_STATUS.get(status, Result.SUCCESS if 200 <= status < 300 else Result.GENERIC_ERROR)
+    return Outcome(result, status, retry_after_ns, detail)

@@ -1,0 +1,55 @@
+"""Errors, split by whose fault they are: the caller's, ours, or the settings'.
+
+A failed delivery is none of these: it is an `Outcome`, a value.
+"""
+
+
+class CallerError(Exception):
+    """The caller sent something wrong. `code` and the message are safe to show; `target` names the field."""
+
+    def __init__(self, code: str, message: str, target: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.target = target
+
+
+class InvalidInput(CallerError):
+    """A field, a body or a setting of a resource is wrong."""
+
+
+class NotFound(CallerError):
+    """The named resource does not exist."""
+
+
+class Conflict(CallerError):
+    """The resource exists already, or changed since the caller read it."""
+
+
+class Unauthorized(CallerError):
+    """The key is missing or wrong. One text for every reason."""
+
+
+class TooLarge(CallerError):
+    """The body, an event or the number of events is over its limit."""
+
+
+class Busy(Exception):
+    """We can not take this now; the caller should come again after `retry_after_s`."""
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class StoreFailed(Exception):
+    """A commit failed. What it would have written is unknown: perhaps there, perhaps not."""
+
+
+class StoreStale(Exception):
+    """A settlement carried an old version of its lane: somebody else settled it first."""
+
+
+class SettingsError(Exception):
+    """A setting is wrong or the machine lacks something; the message names the key or the path."""

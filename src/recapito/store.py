@@ -1,0 +1,258 @@
+"""The contracts of the store: the Log and the Registry are intake's to write, the Ledger is dispatch's.
+
+Promises, for every implementation (tests/contracts holds them to it): what a verb wrote is durable when it returns; a
+verb writes all or nothing; a commit that fails raises StoreFailed, what it wrote is then unknown, and the
+implementation has put itself back on what is really stored before it serves the next call; reading never blocks
+writing. Positions of a topic are dense, start at 1 and are never used twice.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Identity, Parked
+from recapito.domain.hold import Hold
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+
+
+class EntryKind(IntEnum):
+    """What lies at a position of a topic's log: events, or the mark of a change to the topic or a subscription."""
+
+    SEGMENT = 1
+    CHANGE = 2
+
+
+class NewSegment(NamedTuple):
+    """Events to be appended to one topic, packed by `domain.segment.pack`."""
+
+    topic: int
+    events: int
+    columns: bytes
+    body: bytes
+
+
+class Entry(NamedTuple):
+    """One entry of a topic's log; a change has neither columns nor body."""
+
+    position: int
+    kind: EntryKind
+    columns: bytes
+    body: bytes
+
+
+class News(NamedTuple):
+    """What happened in the log since a mark: the last position of each topic that grew, and what changed."""
+
+    mark: int
+    ends: dict[int, int]  # topic -> its last position
+    topics: frozenset[int]  # topics put or deleted
+    subscriptions: frozenset[int]  # subscriptions put, deleted or forgotten
+
+
+class Log(Protocol):
+    """The topics' logs: segments and change marks, in one order per topic."""
+
+    @property
+    def id(self) -> str:
+        """A random name, given when the log was made; cursors carry it."""
+
+    async def append(self, segments: Sequence[NewSegment]) -> list[int]:
+        """Append all segments in one commit; the position of each. A topic that is gone: KeyError, nothing done."""
+
+    async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        """Entries from `position` on, in order, without a gap; at least one if there is one, then while they fit.
+
+        A position that was trimmed away or is beyond the end + 1: LookupError, never something else's entries.
+        """
+
+    async def news(self, mark: int) -> News:
+        """What was committed after `mark`; 0 is the beginning. The new mark is the argument for the next call."""
+
+    async def end(self, topic: int) -> int:
+        """The last position of a topic, 0 if it has none."""
+
+    async def trim(self, topic: int, below: int) -> int:
+        """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
+
+
+class Registry(Protocol):
+    """Topics and subscriptions. Each put, delete and forget leaves a change mark in the topic's log, in one commit."""
+
+    async def topic(self, name: str) -> Topic | None:
+        """The topic of that name, without regard to case."""
+
+    async def topic_by_id(self, id: int) -> Topic | None:
+        """The topic of that id; a deleted one is gone."""
+
+    async def topics(self, after: str, limit: int) -> list[Topic]:
+        """Topics in the order of their lower-cased names, from the first name after `after` on."""
+
+    async def put_topic(self, topic: Topic) -> Topic:
+        """Create (id 0: a new id is given; Conflict if the name is taken) or replace; `version` grows by one.
+
+        Replacing with another `version` than the stored one: Conflict.
+        """
+
+    async def delete_topic(self, id: int) -> None:
+        """Delete a topic and mark its subscriptions deleted. Its log stays readable until they are forgotten."""
+
+    async def subscription(self, topic: int, name: str) -> Subscription | None:
+        """The living subscription of that name, without regard to case."""
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        """The subscription of that id, a deleted one included, a forgotten one not."""
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        """Subscriptions in the order of their ids, from the first id after `after` on, deleted ones included."""
+
+    async def put_subscription(self, subscription: Subscription) -> Subscription:
+        """Create (id 0) or replace a subscription; its position in the log is that of the change mark.
+
+        Creating gives a new id and sets `created_position` and the position of its one filter. Replacing keeps both
+        and, if `filters[-1].filter` of the argument differs from the stored one, adds it in force from the mark on. A
+        taken name or another `version` than the stored one: Conflict. A topic that is gone: KeyError.
+        """
+
+    async def delete_subscription(self, id: int) -> None:
+        """Mark a subscription deleted at the position of its change mark; its name is free again."""
+
+    async def forget(self, id: int) -> None:
+        """Remove a deleted subscription for good; a deleted topic goes, with its log, after its last one."""
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """The books of one lane: matched = delivered + dead-lettered + dropped + pending, in every commit.
+
+    `unmatched` counts the events that the cursor passed and the filter did not take. Parked and buried are the
+    rows that wait, and together are what is pending.
+    """
+
+    matched: int = 0
+    unmatched: int = 0
+    delivered: int = 0
+    dead_lettered: int = 0
+    dropped: dict[str, int] = {}
+    parked: int = 0
+    buried: int = 0
+
+    @property
+    def pending(self) -> int:
+        """Matched, and not yet delivered, dead-lettered or dropped."""
+        return self.matched - self.delivered - self.dead_lettered - sum(self.dropped.values())
+
+
+class Lane(msgspec.Struct, frozen=True):
+    """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked."""
+
+    id: int
+    topic: int
+    log_id: str
+    version: int
+    cursor: Cursor
+    hold: Hold
+    counts: Counts
+    ended: bool = False
+    next_due_at: int | None = None
+
+
+class Burial(NamedTuple):
+    """A dead letter that waits to be written: not before `write_at`, into `container`."""
+
+    identity: Identity
+    write_at: int
+    container: str
+    record: bytes
+
+
+class Drop(NamedTuple):
+    """A delivery that is given up without a dead letter, and why."""
+
+    identity: Identity
+    reason: str
+
+
+class Settlement(NamedTuple):
+    """What one lane did since its last settlement; applied whole, if `version` is still the lane's.
+
+    In this order: the cursor is replaced and `matched`, `unmatched` and `delivered` (first attempts that
+    succeeded) are added; `finish` removes what is parked, or buried and not yet named, under each identity and
+    counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop` remove
+    what is parked under the identity, then insert or count. The version grows by one.
+    """
+
+    lane: int
+    version: int
+    cursor: Cursor
+    hold: Hold
+    matched: int = 0
+    unmatched: int = 0
+    delivered: int = 0
+    finish: Sequence[Identity] = ()
+    park: Sequence[Parked] = ()
+    bury: Sequence[Burial] = ()
+    drop: Sequence[Drop] = ()
+    ended: bool = False
+
+
+class Due(NamedTuple):
+    """The parked deliveries of a lane that have come due, earliest first, and when the next one after them does."""
+
+    parked: list[Parked]
+    next_at: int | None
+
+
+class Group(NamedTuple):
+    """Dead letters of one lane that go into one file. Without a path the group has not been named yet."""
+
+    lane: int
+    container: str
+    path: str | None
+    first_tried_at: int | None
+    burials: list[Burial]
+
+
+class Ledger(Protocol):
+    """Lanes, parked deliveries and dead letters that wait."""
+
+    async def lanes(self) -> list[Lane]:
+        """All lanes, in the order of their ids."""
+
+    async def lane(self, id: int) -> Lane | None:
+        """One lane."""
+
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+        """Make the lane of a new subscription, its cursor at (position, 0); or the one that is there already."""
+
+    async def close_lane(self, id: int) -> None:
+        """Remove an ended lane that has nothing pending; otherwise nothing happens."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        """Apply all settlements, of different lanes, in one commit. A version that is not the lane's: StoreStale."""
+
+    async def due(self, lane: int, now: int, limit: int) -> Due:
+        """At most `limit` parked deliveries with a due time up to `now`."""
+
+    async def parked(self, lane: int, limit: int) -> list[Parked]:
+        """At most `limit` parked deliveries, earliest due first, whether due or not."""
+
+    async def next_burial_at(self) -> int | None:
+        """The earliest `write_at` of all dead letters that wait."""
+
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
+        """The group to write next: a named one first, else the oldest due ones of one lane and container.
+
+        Lanes in `skip` are passed over: their vault did not answer a moment ago.
+        """
+
+    async def name_group(self, group: Group, path: str, tried_at: int) -> None:
+        """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
+
+    async def written(self, lane: int, path: str) -> None:
+        """The group under this path is in the vault: its dead letters are removed and counted, once."""
+
+    async def abandon(self, lane: int, path: str, reason: str) -> None:
+        """The group under this path is given up: removed and counted as dropped for this reason, once."""
