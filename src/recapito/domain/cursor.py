@@ -1,8 +1,11 @@
 """How far a lane has come in its topic's log: a low mark, and the finished ranges above it.
 
 A place is (position, index): the event at that index of the segment at that position. A range runs from its first
-place up to, not including, its end. Everything below the low mark is finished.
+place up to, not including, its end; the end of a segment is the start of the next position, so that ranges touch
+across segments. Everything below the low mark is finished.
 """
+
+from collections.abc import Iterable
 
 import msgspec
 
@@ -17,21 +20,23 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
     finished: tuple[Range, ...] = ()
 
     def finish(self, start: Place, end: Place) -> "Cursor":
-        """The cursor after one more range is finished; ranges that touch are merged."""
-        if not self.low <= start < end:
-            raise ValueError(f"range {start}–{end} is empty or below the low mark {self.low}")
+        """The cursor after one more range is finished."""
+        return self.finish_all([(start, end)])
+
+    def finish_all(self, ranges: Iterable[Range]) -> "Cursor":
+        """The cursor after these ranges are finished; ranges that touch are merged. None may be finished already."""
         low = self.low
         merged: list[Range] = []
-        for first, last in sorted((*self.finished, (start, end))):
+        for start, end in sorted((*self.finished, *ranges)):
             reach = merged[-1][1] if merged else low
-            if first < reach:
-                raise ValueError(f"range {start}–{end} is finished already")
-            if first > reach:
-                merged.append((first, last))
+            if start >= end or start < reach:
+                raise ValueError(f"range {start}–{end} is empty, or lies in what is finished up to {reach}")
+            if start > reach:
+                merged.append((start, end))
             elif merged:
-                merged[-1] = (merged[-1][0], last)
+                merged[-1] = (merged[-1][0], end)
             else:
-                low = last
+                low = end
         return Cursor(low, tuple(merged))
 
     def next_gap(self, place: Place) -> Range | None:

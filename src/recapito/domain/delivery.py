@@ -79,12 +79,12 @@ def succeeded(profile: Profile, outcome: Outcome) -> bool:
 
 
 def attempted(delivery: Delivery, outcome: Outcome, sent_at: int) -> Delivery:
-    """The delivery with one more attempt behind it."""
+    """The delivery with one more attempt behind it; what is kept of the outcome is read only if it failed."""
     return msgspec.structs.replace(
         delivery,
         attempts=delivery.attempts + 1,
         last_attempt_at=sent_at,
-        last_result=outcome.result,
+        last_result=outcome.failure,
         last_status=outcome.status,
     )
 
@@ -133,7 +133,7 @@ def expired(delivery: Delivery, policy: RetryPolicy, now: int) -> bool:
 
 
 def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> Delivery:
-    """The delivery when a hold ends late: the schedule steps that came due meanwhile are skipped.
+    """The delivery when it is taken late, as after a hold: the schedule steps that came due meanwhile are skipped.
 
     They are not attempts; they only make the delay after the next failure a later one. Under a policy of the
     subscriber's own nothing is skipped, so that the number of attempts is determined.

@@ -1,7 +1,8 @@
 """Holding a subscription back: delayed delivery and probation.
 
 A failure is a request, not an event. So many failures in a row, or one of a kind that the profile's table holds at
-once, start a hold; when it ends one probe goes, and only a failed probe doubles the period; any success clears it.
+once, start a hold; when it ends one probe goes, and only a failed probe doubles the period, which is never shorter
+than what the table says for the newest outcome; any success clears it.
 """
 
 import msgspec
@@ -40,7 +41,7 @@ def after_failure(hold: Hold, rules: DelayedDelivery | None, result: Result, now
     if hold.on:
         if not probe:
             return Hold(failures, hold.until, hold.period, hold.cause)
-        period = min(hold.period * 2, rules.longest_s * SECOND)
+        period = min(max(hold.period * 2, rules.table_s.get(result, 0) * SECOND), rules.longest_s * SECOND)
         return Hold(failures, now + period, period, result)
     row_s = rules.table_s.get(result)
     at_once = row_s is not None and rules.at_once_from_s is not None and row_s >= rules.at_once_from_s

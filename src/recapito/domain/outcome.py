@@ -43,6 +43,11 @@ class Outcome(msgspec.Struct, frozen=True):
     retry_after_ns: int = 0
     detail: str = ""
 
+    @property
+    def failure(self) -> Result:
+        """The result of a failed attempt: a 2xx that the profile does not count as success has no name of its own."""
+        return Result.GENERIC_ERROR if self.result is Result.SUCCESS else self.result
+
 
 RESULT_OF_STATUS = {
     400: Result.BAD_REQUEST,

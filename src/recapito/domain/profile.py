@@ -7,6 +7,7 @@ import tomllib
 from enum import StrEnum
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
@@ -68,7 +69,7 @@ class DeadLetterRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     delay_s: int
     unavailable_s: int
-    missing_container: str  # "unavailable" or "drop"
+    missing_container: Literal["unavailable", "drop"]
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,9 +91,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def never_retried(self, status: int | None, kind: EndpointKind, dead_letters: bool) -> bool:
         """Whether this status ends delivery at once."""
-        return status in self.rules(kind).never or (
-            dead_letters and status in self.status.never_with_dead_letter
-        )
+        return status in self.rules(kind).never or (dead_letters and status in self.status.never_with_dead_letter)
 
     def minimum_ns(self, status: int | None, kind: EndpointKind) -> int:
         """The least delay before the next attempt after this status, or after no answer."""

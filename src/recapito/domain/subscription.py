@@ -1,5 +1,7 @@
 """An event subscription: which events of a topic go where, how they are batched, retried and buried."""
 
+from typing import Any
+
 import msgspec
 
 from recapito.domain import limits
@@ -25,6 +27,9 @@ class WebHook(msgspec.Struct, frozen=True, kw_only=True, tag="WebHook", tag_fiel
 
     def __repr__(self) -> str:
         return f"<WebHook {self.base_url}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("base_url", self.base_url)]  # msgspec's own would show the query in a pretty traceback
 
 
 Destination = WebHook

@@ -1,5 +1,7 @@
 """A custom topic: where events are published to."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 
@@ -33,3 +35,8 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Topic {self.id} {self.name}>"
+
+    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
+        """Without the keys: Rich would print every field."""
+        yield "id", self.id
+        yield "name", self.name

@@ -1,0 +1,6 @@
+"""Exit codes, all of them."""
+
+import os
+
+FAILED = 1
+WRONG_SETTINGS = os.EX_CONFIG

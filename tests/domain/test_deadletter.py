@@ -1,0 +1,164 @@
+"""Dead-letter records: Event Grid's sample, rebuilt, and the event's bytes untouched."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapito.domain.deadletter import array, path, record
+from recapito.domain.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED, Dead, Delivery, Identity, attempted, decide
+from recapito.domain.event import accept
+from recapito.domain.instant import HOUR, SECOND, stamp
+from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.profile import EndpointKind, load, names
+from recapito.domain.subscription import RetryPolicy
+
+# The sample of Event Grid's page (2020 and later) in the Event Grid schema: the event as it is delivered …
+EVENT = b"""{
+    "id": "93902694-901e-008f-6f95-7153a806873c",
+    "eventTime": "2020-08-13T17:18:13.1647262Z",
+    "eventType": "Microsoft.Storage.BlobCreated",
+    "dataVersion": "",
+    "metadataVersion": "1",
+    "topic": "/subscriptions/0000000000-0000-0000-0000-000000000000000/resourceGroups/rgwithoutpolicy/providers/\
+Microsoft.Storage/storageAccounts/myegteststgfoo",
+    "subject": "/blobServices/default/containers/deadletter/blobs/myBlobFile.txt",
+    "data": {
+        "api": "PutBlob",
+        "clientRequestId": "c0d879ad-88c8-4bbe-8774-d65888dc2038",
+        "requestId": "93902694-901e-008f-6f95-7153a8000000",
+        "eTag": "0x8D83FACDC0C3402",
+        "contentType": "text/plain",
+        "contentLength": 0,
+        "blobType": "BlockBlob",
+        "url": "https://myegteststgfoo.blob.core.windows.net/deadletter/myBlobFile.txt",
+        "sequencer": "00000000000000000000000000015508000000000005101c",
+        "storageDiagnostics": { "batchId": "cfb32f79-3006-0010-0095-711faa000000" }
+    }
+}"""
+# … and what its dead letter adds to it.
+ADDED = b""",
+
+    "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+    "deliveryAttempts": 1,
+    "lastDeliveryOutcome": "NotFound",
+    "publishTime": "2020-08-13T17:18:14.0265758Z",
+    "lastDeliveryAttemptTime": "2020-08-13T17:18:14.0465788Z"
+}"""
+SAMPLE = EVENT.removesuffix(b"\n}") + ADDED
+PUBLISHED_AT = 1_597_339_094_026_575_800
+SENT_AT = 1_597_339_094_046_578_800
+
+
+def members(text: bytes) -> object:
+    """A JSON text with its members in their order."""
+    return json.loads(text, object_pairs_hook=list)
+
+
+def fresh(body: bytes = EVENT) -> Delivery:
+    return Delivery(Identity(1, 0), PUBLISHED_AT, body)
+
+
+@pytest.mark.parametrize("profile", names())
+def test_event_grid_sample(profile: str) -> None:
+    """One attempt, 404, no more allowed: the record is Event Grid's own sample, member by member, in its order."""
+    not_found = answered(404)
+    tried = attempted(fresh(), not_found, SENT_AT)
+    policy = RetryPolicy(max_attempts=1)
+    verdict = decide(load(profile), EndpointKind.WEBHOOK, policy, True, tried, not_found, SENT_AT + SECOND, 0.5)
+    assert isinstance(verdict, Dead)
+    assert members(record(tried, verdict.reason)) == members(SAMPLE)
+
+
+def test_event_grid_sample_from_its_publishing() -> None:
+    """The sample's event, published in another order and without what the service stamps, has the sample's record."""
+    event = json.loads(EVENT)
+    topic = event.pop("topic")
+    del event["metadataVersion"], event["dataVersion"]
+    published = json.dumps([dict(reversed(event.items()))]).encode()
+    (stamped,) = accept(published, topic)
+    tried = attempted(fresh(stamped.body), answered(404), SENT_AT)
+    assert members(record(tried, ATTEMPTS_EXCEEDED)) == members(SAMPLE)
+
+
+def test_event_bytes_are_kept() -> None:
+    """Nothing of the event is written anew: odd spacing, numbers and escapes are in the record as they came."""
+    body = b'{"id":"1", "data":{"n":1.10e+2,"s":"\\u0041\\/}","deep":[{}]} }'
+    kept = record(attempted(fresh(body), Outcome(Result.SOCKET_ERROR), SENT_AT), TTL_EXCEEDED)
+    assert kept.startswith(body[:-1] + b',"deadLetterReason":"TimeToLiveExceeded","deliveryAttempts":1,')
+
+
+def test_never_tried() -> None:
+    """An event that expired in a hold has the outcome Probation, no attempts and no last attempt time."""
+    added = members(record(fresh(b'{"id":"1"}'), TTL_EXCEEDED))
+    assert added == [
+        ("id", "1"),
+        ("deadLetterReason", "TimeToLiveExceeded"),
+        ("deliveryAttempts", 0),
+        ("lastDeliveryOutcome", "Probation"),
+        ("publishTime", "2020-08-13T17:18:14.0265758Z"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "extra_fields", "status"),
+    [
+        (answered(404), False, None),
+        (answered(404), True, 404),
+        (Outcome(Result.TIMED_OUT), True, None),
+    ],
+)
+def test_last_http_status(outcome: Outcome, extra_fields: bool, status: int | None) -> None:
+    """The last HTTP status is in the record only when asked for, and only if there was one."""
+    text = record(attempted(fresh(), outcome, SENT_AT), ATTEMPTS_EXCEEDED, extra_fields)
+    assert json.loads(text).get("lastHttpStatusCode") == status
+
+
+@given(
+    data=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    ),
+    attempts=st.integers(1, 30),
+    published_at=st.integers(0, 2**62),
+)
+def test_any_event(data: object, attempts: int, published_at: int) -> None:
+    """Whatever the event holds, its record is valid JSON: the event's members, then ours."""
+    event = {"id": "1", "data": data}
+    body = json.dumps(event).encode()
+    delivery = Delivery(Identity(1, 0), published_at, body, attempts, 0, published_at + HOUR, Result.BUSY, 503)
+    added = {
+        "deadLetterReason": ATTEMPTS_EXCEEDED,
+        "deliveryAttempts": attempts,
+        "lastDeliveryOutcome": "Busy",
+        "publishTime": stamp(published_at),
+        "lastDeliveryAttemptTime": stamp(published_at + HOUR),
+    }
+    written = record(delivery, ATTEMPTS_EXCEEDED)
+    assert written.startswith(body[:-1])
+    assert list(json.loads(written).items()) == list((event | added).items())
+
+
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_array(count: int) -> None:
+    """A dead-letter file is a JSON array, of one record too, with each record's bytes in it."""
+    one = record(attempted(fresh(), answered(500), SENT_AT), ATTEMPTS_EXCEEDED)
+    content = array([one] * count)
+    assert len(json.loads(content)) == count
+    assert content.count(one) == count
+
+
+@pytest.mark.parametrize(
+    ("now", "folders"),
+    [
+        (1_565_240_400_000_000_000, "2019/8/8/5"),
+        (1_577_836_799_999_999_999, "2019/12/31/23"),
+        (1_577_836_800_000_000_000, "2020/1/1/0"),
+    ],
+)
+def test_path(now: int, folders: str) -> None:
+    """A file lies under the upper-cased subscription and the UTC hour, without zeros in front."""
+    guid = "11111111-1111-1111-1111-111111111111"
+    assert path("my-blob-subscription", now, guid) == f"MY-BLOB-SUBSCRIPTION/{folders}/{guid}.json"

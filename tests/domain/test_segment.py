@@ -1,0 +1,54 @@
+"""Segments: what is packed comes out again, byte for byte, and neighbours are one slice."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+
+stamped = st.builds(
+    StampedEvent,
+    body=st.binary(min_size=2, max_size=30),
+    type=st.sampled_from(["a", "b", "Ünïcode.Type"]),
+    subject=st.text(max_size=5),
+    data_version=st.sampled_from(["", "1", "2.0"]),
+)
+publishes = st.lists(st.builds(Publish, st.integers(0, 2**62), st.lists(stamped, max_size=6)), max_size=6)
+
+
+@given(publishes)
+def test_round_trip(publishes: list[Publish]) -> None:
+    """Each event comes out of its segment with its bytes, type, subject, version and publish time, in order."""
+    segment = Segment(*pack(publishes))
+    events = [(publish.published_at, event) for publish in publishes for event in publish.events]
+    assert len(segment) == len(events)
+    assert segment.published_at == [at for at, _ in events]
+    assert segment.subjects == [event.subject for _, event in events]
+    for i, (_, event) in enumerate(events):
+        assert segment.event(i) == event.body
+        assert segment.type(i) == event.type
+        assert segment.versions[segment.version_of[i]] == event.data_version
+
+
+@given(publishes, st.data())
+def test_neighbours_are_one_slice(publishes: list[Publish], data: st.DataObject) -> None:
+    """Any run of neighbours lies in the body joined by commas, ready to be sent."""
+    segment = Segment(*pack(publishes))
+    first = data.draw(st.integers(0, len(segment)))
+    last = data.draw(st.integers(first, len(segment)))
+    if first == last:
+        return
+    bodies = [segment.event(i) for i in range(first, last)]
+    assert segment.body[segment.start(first) : segment.ends[last - 1]] == b",".join(bodies)
+
+
+def test_types_and_versions_are_kept_once() -> None:
+    """A type or version that repeats is stored once."""
+    events = [StampedEvent(b"{}", "t", str(n), "1") for n in range(100)]
+    segment = Segment(*pack([Publish(0, events)]))
+    assert (segment.types, segment.versions) == (["t"], ["1"])
+
+
+def test_repr_shows_no_content() -> None:
+    """A segment in a log line is its size, not its events."""
+    segment = Segment(*pack([Publish(0, [StampedEvent(b'{"secret":1}', "t", "s", "")])]))
+    assert repr(segment) == "<Segment of 1 events, 12 bytes>"

@@ -1,0 +1,26 @@
+"""Topics: the ARM id that every event carries, and no key in a log line."""
+
+from recapito.domain.topic import Topic
+
+TOPIC = Topic(
+    id=3,
+    name="orders",
+    azure_subscription="00000000-0000-0000-0000-000000000001",
+    resource_group="shop",
+    location="local",
+    key1="KEY1",
+    key2="KEY2",
+    created_at=0,
+    modified_at=0,
+)
+
+
+def test_resource_id() -> None:
+    """A topic is named by its ARM id."""
+    prefix = "/subscriptions/00000000-0000-0000-0000-000000000001/resourceGroups/shop"
+    assert TOPIC.resource_id == f"{prefix}/providers/Microsoft.EventGrid/topics/orders"
+
+
+def test_keys_are_not_shown() -> None:
+    """A topic in a log line is its id and name."""
+    assert repr(TOPIC) == "<Topic 3 orders>"
