@@ -1,0 +1,54 @@
+# Recapito's commands. `make help` is printed from the comments behind the targets.
+PYTHON ?= python3
+SEEDS ?= 200
+ARGS ?=
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help serve test check lint format sim bench docs lock clean
+
+help: ## Show this help
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
+	@$(BIN)/recapito serve --data data $(ARGS)
+
+test: .venv/.test ## Run all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: lint test ## Run linters, type checks, layer checks and all tests
+
+lint: .venv/.test ## Run ruff, mypy --strict and import-linter
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+format: .venv/.test ## Format the code
+	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
+
+sim: .venv/.test ## Simulate SEEDS histories of the whole service, with faults (SEEDS=200)
+	@$(BIN)/python -m tests.sim --seeds $(SEEDS) $(ARGS)
+
+bench: .venv/.bench ## Measure speed and print a table (ARGS="--quick" for a short run)
+	@$(BIN)/python -m bench $(ARGS)
+
+docs: .venv/.test ## Generate docs/reference
+	@$(BIN)/python -m docs.generate
+
+lock: ## Resolve and lock all requirements (needs uv)
+	@for set in run test bench; do \
+		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
+			--no-annotate -o requirements/$$set.txt requirements/$$set.in; done
+
+clean: ## Remove the virtual environment
+	@rm -rf .venv
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Recapito needs Python 3.11 or newer; set PYTHON=… to choose one." >&2; exit 1; }
+	@$(PYTHON) -m venv .venv \
+		|| { echo "On Debian, install the package python3-venv first." >&2; rm -rf .venv; exit 1; }
+
+.venv/.run .venv/.test .venv/.bench: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
+	@echo "Installing what requirements/$*.txt names …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/$*.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
