@@ -1,0 +1,1 @@
+"""Dispatch sends out: one lane per subscription, and the writer of dead letters."""

@@ -1,0 +1,294 @@
+"""The dispatcher: steps the lanes that have something to do, commits what they staged, and reads what they want.
+
+One loop each for news from the log, for steps, for commits, for fetches and for dead letters. A lane that fails is
+stopped, never the others. Nothing here decides about a delivery: that is the lane's.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from recapito import store
+from recapito.clock import SECOND, Clock
+from recapito.dispatch.alarms import Alarms, Bell
+from recapito.dispatch.deadletter import DeadLetterWriter, Place
+from recapito.dispatch.lane import Equipment, Lane
+from recapito.domain import limits
+from recapito.domain.profile import Profile, load
+from recapito.domain.subscription import Subscription
+from recapito.errors import StoreFailed
+
+REOPEN_PAUSE_NS = SECOND // 5
+DRAIN_LOOK_NS = SECOND // 100
+
+
+def _ignore(failure: Exception | None) -> None:
+    """What could not be loaded ahead is asked for again by the lane that misses it."""
+
+
+class Dispatcher:
+    """Runs the lanes of a store. `notify` says that the log has grown; `quiet` that nothing is left to do just now."""
+
+    def __init__(
+        self,
+        log: store.Log,
+        registry: store.Registry,
+        ledger: store.Ledger,
+        equipment: Equipment,
+        housekeeping: Clock,
+        default_profile: str,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._ledger = ledger
+        self._equipment = equipment
+        self._housekeeping = housekeeping
+        self._default_profile = default_profile
+        self._lanes: dict[int, Lane] = {}
+        self._by_topic: dict[int, dict[int, Lane]] = {}
+        self._mark = 0
+        self._ready: deque[Lane] = deque()
+        self._dirty: dict[Lane, None] = {}
+        self._fetches: deque[Callable[[], Awaitable[None]]] = deque()
+        self._loading: set[Lane] = set()
+        self._alarms = Alarms(equipment.clock)
+        self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
+        self._fetch_bell, self._burial_bell = Bell(), Bell()
+        self._tasks: asyncio.TaskGroup | None = None
+
+    @property
+    def lanes(self) -> list[Lane]:
+        """All lanes, for those who look on."""
+        return list(self._lanes.values())
+
+    @property
+    def under_way(self) -> int:
+        """Requests that are open and within their 30 seconds."""
+        return self._equipment.slots.taken
+
+    @property
+    def attempts(self) -> int:
+        """Requests sent since the start."""
+        return self._equipment.slots.total
+
+    def notify(self) -> None:
+        """The log has grown, or a resource has changed."""
+        self._news_bell.ring()
+
+    def quiet(self) -> bool:
+        """True when nothing happens until an answer, a publish or the clock brings something."""
+        bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetch_bell, self._burial_bell)
+        return not self._loading and self._alarms.silent and all(bell.silent for bell in bells)
+
+    async def drain(self, deadline: int) -> None:
+        """Start nothing new; return when what is under way is settled, or at an instant of the housekeeping clock."""
+        self._equipment.slots.closed = True
+        while (self.under_way or not self.quiet()) and self._housekeeping.now() < deadline:
+            await self._housekeeping.sleep_until(self._housekeeping.now() + DRAIN_LOOK_NS)
+
+    async def pending(self) -> bool:
+        """True when a delivery is unread, parked or under way, or a dead letter waits to be written."""
+        return any(lane.has_work() for lane in self.lanes) or await self._ledger.next_burial_at() is not None
+
+    async def run(self, writer: DeadLetterWriter) -> None:
+        """Dispatch until cancelled."""
+        await self._read_news()
+        self._burial_bell.ring()
+        async with asyncio.TaskGroup() as self._tasks:
+            self._tasks.create_task(self._alarms.run())
+            self._tasks.create_task(self._forever(self._news_bell, self._read_news))
+            self._tasks.create_task(self._forever(self._ready_bell, self._step_lanes))
+            self._tasks.create_task(self._forever(self._dirty_bell, self._commit))
+            self._tasks.create_task(self._forever(self._fetch_bell, self._fetch))
+            self._tasks.create_task(self._forever(self._burial_bell, partial(self._write_dead_letters, writer)))
+
+    async def _forever(self, bell: Bell, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work at each ring. A store that fails is tried again; what it was asked for is asked again."""
+        while True:
+            await bell.wait()
+            try:
+                await work()
+            except StoreFailed as error:
+                self._equipment.journal("store.failed", why=str(error))
+                await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+                bell.ring()
+
+    # News from the log.
+
+    async def _read_news(self) -> None:
+        news = await self._log.news(self._mark)
+        for topic in news.topics:
+            await self._refresh_topic(topic)
+        for id in news.subscriptions:
+            await self._refresh_lane(id)
+        for topic, end in news.ends.items():
+            before = self._equipment.segments.ends.get(topic, 0)
+            self._equipment.segments.ends[topic] = max(before, end)
+            if any(lane.at_tail(before) for lane in self._by_topic.get(topic, {}).values()):
+                await self._equipment.segments.load(topic, before + 1, _ignore)
+            for lane in self._by_topic.get(topic, {}).values():
+                lane.wake()
+        self._mark = news.mark
+
+    async def _refresh_topic(self, topic: int) -> None:
+        for lane in self._by_topic.get(topic, {}).values():
+            lane.profile = await self._profile_of(topic)
+            lane.wake()
+
+    async def _refresh_lane(self, id: int) -> None:
+        subscription = await self._registry.subscription_by_id(id)
+        lane = self._lanes.get(id)
+        if subscription is None:
+            await self._ledger.close_lane(id)
+            self._remove(id)
+        elif lane is None:
+            await self._open_lane(subscription)
+        else:
+            lane.subscription = subscription
+            lane.wake()
+
+    async def _open_lane(self, subscription: Subscription) -> None:
+        row = await self._ledger.open_lane(
+            subscription.id, subscription.topic, self._log.id, subscription.created_position
+        )
+        profile = await self._profile_of(subscription.topic)
+        lane = Lane(row, subscription, profile, self._equipment, self._make_ready)
+        self._lanes[lane.row.id] = lane
+        self._by_topic.setdefault(lane.row.topic, {})[lane.row.id] = lane
+        end = await self._log.end(subscription.topic)
+        if row.log_id != self._log.id:
+            lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
+        elif row.cursor.low[0] > end + 1:
+            lane.stop(f"the lane's cursor is past the log's end, {end}: was an old log.db restored?")
+        lane.wake()
+
+    async def _profile_of(self, topic_id: int) -> Profile:
+        topic = await self._registry.topic_by_id(topic_id)
+        return load((topic and topic.profile) or self._default_profile)
+
+    def _remove(self, id: int) -> None:
+        lane = self._lanes.pop(id, None)
+        if lane is not None:
+            lane.abandon_flights()
+            del self._by_topic[lane.row.topic][id]
+
+    # Steps.
+
+    def _make_ready(self, lane: Lane) -> None:
+        if not lane.queued:
+            lane.queued = True
+            self._ready.append(lane)
+            self._ready_bell.ring()
+
+    async def _step_lanes(self) -> None:
+        while self._ready:
+            now = self._equipment.clock.now()
+            for _ in range(len(self._ready)):
+                lane = self._ready.popleft()
+                lane.queued = False
+                try:
+                    lane.step(now)
+                except Exception as error:  # a bug or a poisonous event stops this lane, not the others
+                    lane.stop(f"{type(error).__name__}: {error}")
+                self._serve(lane, now)
+            self._watch_late(now)
+            await asyncio.sleep(0)
+
+    def _serve(self, lane: Lane, now: int) -> None:
+        """Give a lane what it wants after a step."""
+        if lane.must_commit(now):
+            self._dirty[lane] = None
+            self._dirty_bell.ring()
+        if lane.wants_due(now):
+            lane.retries.begin_fetch()
+            self._ask(partial(self._fetch_due, lane))
+        if lane.wants_parked:
+            lane.wants_parked = False
+            self._ask(partial(self._fetch_parked, lane))
+        if lane.wants_review:
+            lane.wants_review = False
+            self._ask(partial(self._review, lane))
+        if lane.wants_position is not None and lane.stopped is None and lane not in self._loading:
+            self._loading.add(lane)
+            assert self._tasks is not None
+            load = self._equipment.segments.load(lane.row.topic, lane.wants_position, partial(self._loaded, lane))
+            self._tasks.create_task(load)
+        instant = lane.next_instant(now)
+        if instant is not None:
+            self._alarms.set(lane, max(instant, now + 1), lane.wake)
+
+    def _loaded(self, lane: Lane, failure: Exception | None) -> None:
+        self._loading.discard(lane)
+        if failure is not None:
+            lane.stop(f"the log can not be read: {failure}")
+        lane.wake()
+
+    def _watch_late(self, now: int) -> None:
+        late = self._equipment.late
+        late.cut_expired(now)
+        instant = late.next_instant()
+        if instant is not None:
+            self._alarms.set(late, instant, lambda: self._watch_late(self._equipment.clock.now()))
+
+    # Commits and fetches.
+
+    async def _commit(self) -> None:
+        lanes = [lane for lane in self._dirty if lane.row.id in self._lanes and lane.committing is None]
+        self._dirty.clear()
+        if not lanes:
+            return
+        settlements = [lane.begin_commit() for lane in lanes]
+        try:
+            await self._ledger.settle(settlements)
+        except StoreFailed:
+            for lane in lanes:
+                self._ask(partial(self._reload, lane))
+            raise
+        for lane, settlement in zip(lanes, settlements, strict=True):
+            lane.end_commit(settlement)
+        if any(settlement.bury for settlement in settlements):
+            self._burial_bell.ring()
+
+    def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:
+        self._fetches.append(fetch)
+        self._fetch_bell.ring()
+
+    async def _fetch(self) -> None:
+        while self._fetches:
+            await self._fetches[0]()
+            self._fetches.popleft()
+
+    async def _fetch_due(self, lane: Lane) -> None:
+        retries = lane.retries
+        limit = limits.PARKED_SLICE + lane.busy
+        due = await self._ledger.due(lane.row.id, self._equipment.clock.now(), limit)
+        if lane.retries is retries:
+            lane.fetched(due)
+
+    async def _fetch_parked(self, lane: Lane) -> None:
+        lane.fetched_parked(await self._ledger.parked(lane.row.id, limits.PARKED_SLICE))
+
+    async def _review(self, lane: Lane) -> None:
+        lane.reviewed(await self._ledger.lane(lane.row.id))
+
+    async def _reload(self, lane: Lane) -> None:
+        row = await self._ledger.lane(lane.row.id)
+        if row is not None:
+            lane.reload(row)
+
+    # Dead letters.
+
+    async def _write_dead_letters(self, writer: DeadLetterWriter) -> None:
+        while (lane_id := await writer.run_once()) is not None:
+            if lane_id in self._lanes:
+                self._lanes[lane_id].wake()
+            await asyncio.sleep(0)
+        instant = await writer.next_instant()
+        if instant is not None:
+            self._alarms.set(writer, instant, self._burial_bell.ring)
+
+    def place_of(self, lane_id: int) -> Place:
+        """Whose dead letters a lane's are, and under which rules they are written."""
+        lane = self._lanes[lane_id]
+        return Place(lane.subscription.name, lane.profile.dead_letter)

@@ -1,0 +1,144 @@
+"""Taking fresh events from the log: a reader pages through its topic from the lane's cursor on, and cuts loads.
+
+It holds no events itself: what it needs and the cache lacks, it wants loaded.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from recapito.dispatch.flight import Load, Piece
+from recapito.dispatch.segments import Segments
+from recapito.domain import limits
+from recapito.domain.cursor import Cursor, Place
+from recapito.domain.segment import Segment
+from recapito.domain.subscription import Subscription
+
+ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to other lanes now and then
+
+
+class Terms(NamedTuple):
+    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately."""
+
+    event_limit: int
+    byte_limit: int
+    expired_at: int
+
+
+class Taken(NamedTuple):
+    """A load, and whether its events are past their time to live. One without events only passes what did not match."""
+
+    load: Load
+    expired: bool
+
+
+class FreshReader:
+    """Reads one topic in order. `wants` is the position to be loaded before `take` can go on."""
+
+    def __init__(self, topic: int, cursor: Cursor, segments: Segments) -> None:
+        self._topic = topic
+        self._segments = segments
+        self._place: Place = cursor.low
+        self._gaps = list(cursor.finished)
+        self.wants: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The first place that has not been taken."""
+        return self._place
+
+    def caught_up(self, end: int) -> bool:
+        """True when nothing up to position `end` is left to take."""
+        return self._place[0] > end
+
+    def take(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
+        """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first."""
+        self._jump_over_finished()
+        cut = _Cut(self._place, terms)
+        for _ in range(ENTRIES_PER_TAKE):
+            position, offset = cut.place
+            if cut.full or position > end or self._at_gap(cut.place):
+                break
+            entry = self._segments.get(self._topic, position)
+            if entry is None:
+                self.wants = position
+                break
+            if entry.segment is None:
+                cut.place = (position + 1, 0)
+                continue
+            stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
+            cut.add(entry.segment, entry.selection(subscription.filter_at(position)), offset, stop)
+        if cut.place == self._place:
+            return None
+        load = Load(cut.pieces, span=(self._place, cut.place), unmatched=cut.unmatched)
+        self._place = cut.place
+        self.wants = None
+        return Taken(load, cut.expired)
+
+    def _jump_over_finished(self) -> None:
+        while self._at_gap(self._place):
+            self._place = self._gaps.pop(0)[1]
+
+    def _at_gap(self, place: Place) -> bool:
+        return bool(self._gaps) and self._gaps[0][0] == place
+
+
+class _Cut:
+    """A load being cut: grows piece by piece until a limit, or the border between expired and living, is met."""
+
+    def __init__(self, place: Place, terms: Terms) -> None:
+        self.place = place
+        self.pieces: list[Piece] = []
+        self.unmatched = 0
+        self.full = False
+        self.expired = False
+        self._terms = terms
+        self._events = 0
+        self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
+
+    def add(self, segment: Segment, selection: Sequence[int], offset: int, stop: int) -> None:
+        """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""
+        first, last = bisect_left(selection, offset), bisect_left(selection, stop)
+        fits = self._fits(segment, selection, first, last) if first < last else first
+        chosen = selection[first:fits]
+        after = stop if fits == last else selection[fits]
+        if chosen:
+            self.pieces.append(Piece(self.place[0], segment, chosen))
+            self._events += len(chosen)
+        self.full = fits < last or self._room() <= 0
+        self.unmatched += after - offset - len(chosen)
+        self.place = (self.place[0] + 1, 0) if after == len(segment) else (self.place[0], after)
+
+    def _room(self) -> int:
+        """How many more events may come."""
+        return (limits.PARKED_SLICE if self.expired else self._terms.event_limit) - self._events
+
+    def _fits(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
+        """The end, in the selection, of what fits. Expired and living events are never mixed."""
+        living = bisect_right(segment.published_at, self._terms.expired_at)
+        expired = selection[first] < living
+        if self.pieces and expired != self.expired:
+            return first
+        self.expired = expired
+        last = min(last, first + self._room())
+        if expired:
+            return min(last, bisect_left(selection, living))
+        fits = self._fits_bytes(segment, selection, first, last)
+        return first + 1 if fits == first and not self.pieces else fits
+
+    def _fits_bytes(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
+        """The same for bytes alone; neighbours are found by bisection, others one by one."""
+        ends, limit = segment.ends, self._terms.byte_limit
+        if isinstance(selection, range):
+            start = segment.start(selection[first])
+            fits = bisect_right(ends, start + limit - self._size - 1, selection[first], selection[last - 1] + 1)
+            fits += first - selection[first]
+            if fits > first:
+                self._size += ends[selection[fits - 1]] - start + 1
+            return fits
+        for n in range(first, last):
+            size = ends[selection[n]] - segment.start(selection[n]) + 1
+            if self._size + size > limit:
+                return n
+            self._size += size
+        return last

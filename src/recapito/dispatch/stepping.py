@@ -1,0 +1,101 @@
+"""Moving a manual clock: it stops at every instant at which something comes due, lets it happen and settle, and goes on.
+
+While a request is open it waits for the answer, up to `patience` of wall time, before it moves on: an endpoint that
+hangs times out when the clock passes 30 seconds, not when the wall does.
+"""
+
+import asyncio
+from typing import NamedTuple
+
+from recapito.clock import Clock, ManualClock
+from recapito.dispatch.dispatcher import Dispatcher
+from recapito.domain.instant import DAY, MILLISECOND, SECOND
+from recapito.store import Ledger
+
+LONGEST_NS = 30 * DAY
+LOOK_AGAIN_NS = MILLISECOND // 2
+
+
+class Books(NamedTuple):
+    """The books of all lanes together, and the requests sent."""
+
+    attempts: int
+    delivered: int
+    dead_lettered: int
+    dropped: int
+    pending: int
+
+
+class ClockMover:
+    """Moves the clock of a service that runs in one process. One move at a time."""
+
+    def __init__(
+        self,
+        clock: ManualClock,
+        wall: Clock,
+        dispatcher: Dispatcher,
+        ledger: Ledger,
+        patience: int = SECOND,
+    ) -> None:
+        self._clock = clock
+        self._wall = wall
+        self._dispatcher = dispatcher
+        self._ledger = ledger
+        self._patience = patience
+        self._moving = asyncio.Lock()
+
+    def now(self) -> int:
+        """The clock's time."""
+        return self._clock.now()
+
+    async def advance(self, seconds: float) -> dict[str, object]:
+        """Move so far, and say what happened. Zero settles what is due now."""
+        return await self._move(min(int(seconds * SECOND), LONGEST_NS), until_idle=False)
+
+    async def until_idle(self) -> dict[str, object]:
+        """Move from due time to due time until nothing is pending, 30 days at most, and say what happened."""
+        return await self._move(LONGEST_NS, until_idle=True)
+
+    async def _move(self, duration: int, until_idle: bool) -> dict[str, object]:
+        async with self._moving:
+            before = await self._books()
+            target = self._clock.now() + duration
+            await self._settle()
+            while not (until_idle and not await self._dispatcher.pending()):
+                instant = self._clock.next_instant()
+                if instant is None or instant > target:
+                    break
+                self._clock.move_to(instant)
+                await self._settle()
+            if not until_idle:
+                self._clock.move_to(target)
+                await self._settle()
+            after = await self._books()
+            return {
+                "attempts": after.attempts - before.attempts,
+                "delivered": after.delivered - before.delivered,
+                "deadLettered": after.dead_lettered - before.dead_lettered,
+                "dropped": after.dropped - before.dropped,
+                "pending": after.pending,
+                "idle": not await self._dispatcher.pending(),
+            }
+
+    async def _settle(self) -> None:
+        """Wait until nothing happens any more at this instant, and nobody who was asked may still answer."""
+        patient_until = self._wall.now() + self._patience
+        while True:
+            await self._wall.sleep_until(self._wall.now() + LOOK_AGAIN_NS)
+            if not self._dispatcher.quiet():
+                patient_until = self._wall.now() + self._patience
+            elif not self._dispatcher.under_way or self._wall.now() >= patient_until:
+                return
+
+    async def _books(self) -> Books:
+        lanes = [lane.counts for lane in await self._ledger.lanes()]
+        return Books(
+            attempts=self._dispatcher.attempts,
+            delivered=sum(counts.delivered for counts in lanes),
+            dead_lettered=sum(counts.dead_lettered for counts in lanes),
+            dropped=sum(sum(counts.dropped.values()) for counts in lanes),
+            pending=sum(counts.pending for counts in lanes),
+        )

@@ -1,0 +1,78 @@
+"""How much may be under way: a window per lane that follows how its endpoint answers, and slots for the whole process.
+
+The law: a slow or dead endpoint holds at most its own window, and never the quarter of the slots that is kept for
+lanes whose endpoint answered a moment ago.
+"""
+
+from collections import deque
+from typing import Protocol
+
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+
+RESPONSIVE_NS = 5 * SECOND
+
+
+class Window:
+    """The number of requests of one lane that may be unsettled: grows by one with each success, halves on a failure."""
+
+    def __init__(self, size: int = limits.WINDOW_START) -> None:
+        self.size = size
+
+    def succeeded(self) -> None:
+        """An endpoint that answers well gets more."""
+        self.size = min(self.size + 1, limits.WINDOW_REQUESTS)
+
+    def failed(self) -> None:
+        """One that does not gets less, but never nothing."""
+        self.size = max(self.size // 2, 1)
+
+    def restart(self) -> None:
+        """After a hold the endpoint gets its backlog without a stampede."""
+        self.size = 1
+
+    def __repr__(self) -> str:
+        return f"<Window {self.size}>"
+
+
+class Waiter(Protocol):
+    """Somebody who waits for a slot."""
+
+    def wake(self) -> None:
+        """There may be one now."""
+
+
+class Slots:
+    """The requests and bytes that the whole process may have under way."""
+
+    def __init__(self, requests: int = limits.OPEN_EXCHANGES, size: int = limits.OPEN_BYTES) -> None:
+        self._requests = requests
+        self._size = size
+        self.total = 0
+        self.taken = 0
+        self.taken_bytes = 0
+        self._waiting: deque[Waiter] = deque()
+        self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
+
+    def free(self, responsive: bool) -> bool:
+        """Whether a lane may start a request; a quarter is kept for the responsive ones."""
+        share = 1.0 if responsive else 0.75
+        return not self.closed and self.taken < self._requests * share and self.taken_bytes < self._size * share
+
+    def take(self, size: int) -> None:
+        """One more request, of so many bytes, is under way."""
+        self.total += 1
+        self.taken += 1
+        self.taken_bytes += size
+
+    def give_back(self, size: int) -> None:
+        """It is not under way any more; who waited first is woken."""
+        self.taken -= 1
+        self.taken_bytes -= size
+        if self._waiting:
+            self._waiting.popleft().wake()
+
+    def wait(self, waiter: Waiter) -> None:
+        """Be woken when a slot is given back."""
+        if waiter not in self._waiting:
+            self._waiting.append(waiter)
