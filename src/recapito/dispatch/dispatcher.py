@@ -13,7 +13,8 @@ from recapito import store
 from recapito.clock import SECOND, Clock
 from recapito.dispatch.alarms import Alarms, Bell
 from recapito.dispatch.deadletter import DeadLetterWriter, Place
-from recapito.dispatch.lane import Equipment, Lane
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.lane import Lane
 from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.subscription import Subscription
@@ -154,8 +155,8 @@ class Dispatcher:
         )
         profile = await self._profile_of(subscription.topic)
         lane = Lane(row, subscription, profile, self._equipment, self._make_ready)
-        self._lanes[lane.row.id] = lane
-        self._by_topic.setdefault(lane.row.topic, {})[lane.row.id] = lane
+        self._lanes[lane.id] = lane
+        self._by_topic.setdefault(lane.topic, {})[lane.id] = lane
         end = await self._log.end(subscription.topic)
         if row.log_id != self._log.id:
             lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
@@ -170,8 +171,8 @@ class Dispatcher:
     def _remove(self, id: int) -> None:
         lane = self._lanes.pop(id, None)
         if lane is not None:
-            lane.abandon_flights()
-            del self._by_topic[lane.row.topic][id]
+            lane.flights.cut_all()
+            del self._by_topic[lane.topic][id]
 
     # Steps.
 
@@ -197,7 +198,7 @@ class Dispatcher:
 
     def _serve(self, lane: Lane, now: int) -> None:
         """Give a lane what it wants after a step."""
-        if lane.must_commit(now):
+        if lane.account.must_commit(now):
             self._dirty[lane] = None
             self._dirty_bell.ring()
         if lane.wants_due(now):
@@ -209,10 +210,10 @@ class Dispatcher:
         if lane.wants_review:
             lane.wants_review = False
             self._ask(partial(self._review, lane))
-        if lane.wants_position is not None and lane.stopped is None and lane not in self._loading:
+        if lane.reader.wants is not None and lane.stopped is None and lane not in self._loading:
             self._loading.add(lane)
             assert self._tasks is not None
-            load = self._equipment.segments.load(lane.row.topic, lane.wants_position, partial(self._loaded, lane))
+            load = self._equipment.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
             self._tasks.create_task(load)
         instant = lane.next_instant(now)
         if instant is not None:
@@ -234,11 +235,11 @@ class Dispatcher:
     # Commits and fetches.
 
     async def _commit(self) -> None:
-        lanes = [lane for lane in self._dirty if lane.row.id in self._lanes and lane.committing is None]
+        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
         self._dirty.clear()
         if not lanes:
             return
-        settlements = [lane.begin_commit() for lane in lanes]
+        settlements = [lane.account.begin_commit() for lane in lanes]
         try:
             await self._ledger.settle(settlements)
         except StoreFailed:
@@ -262,18 +263,18 @@ class Dispatcher:
     async def _fetch_due(self, lane: Lane) -> None:
         retries = lane.retries
         limit = limits.PARKED_SLICE + lane.busy
-        due = await self._ledger.due(lane.row.id, self._equipment.clock.now(), limit)
+        due = await self._ledger.due(lane.id, self._equipment.clock.now(), limit)
         if lane.retries is retries:
             lane.fetched(due)
 
     async def _fetch_parked(self, lane: Lane) -> None:
-        lane.fetched_parked(await self._ledger.parked(lane.row.id, limits.PARKED_SLICE))
+        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE))
 
     async def _review(self, lane: Lane) -> None:
-        lane.reviewed(await self._ledger.lane(lane.row.id))
+        lane.reviewed(await self._ledger.lane(lane.id))
 
     async def _reload(self, lane: Lane) -> None:
-        row = await self._ledger.lane(lane.row.id)
+        row = await self._ledger.lane(lane.id)
         if row is not None:
             lane.reload(row)
 

@@ -25,6 +25,16 @@ class Retries:
     def __len__(self) -> int:
         return len(self._queue)
 
+    @property
+    def has_work(self) -> bool:
+        """True when something is parked."""
+        return self.next_at is not None or self.fetching or bool(self._queue)
+
+    @property
+    def next_fetch_at(self) -> int | None:
+        """When the ledger is to be asked again; None while something is here, or asked for."""
+        return None if self.fetching or self._queue else self.next_at
+
     def wants_fetch(self, now: int) -> bool:
         """True when nothing is here and the ledger has something due."""
         return not self.fetching and not self._queue and self.next_at is not None and self.next_at <= now

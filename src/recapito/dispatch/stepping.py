@@ -1,4 +1,4 @@
-"""Moving a manual clock: it stops at every instant at which something comes due, lets it happen and settle, and goes on.
+"""Moving a manual clock: it stops wherever something comes due, lets it happen and settle, and goes on.
 
 While a request is open it waits for the answer, up to `patience` of wall time, before it moves on: an endpoint that
 hangs times out when the clock passes 30 seconds, not when the wall does.

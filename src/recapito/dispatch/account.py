@@ -1,0 +1,97 @@
+"""The account of a lane: its stored row, what is staged on top of it, and what is being committed.
+
+The law: one settlement of a lane at a time, each built on the version before it.
+"""
+
+from msgspec.structs import replace
+
+from recapito import store
+from recapito.dispatch.stage import Stage
+from recapito.domain import limits
+from recapito.domain.delivery import Identity
+from recapito.domain.hold import CLEAR, Hold
+from recapito.domain.instant import SECOND
+
+LAZY_SAVE_NS = 5 * SECOND
+
+
+class Account:
+    """The row as it is stored, and the stages that will change it. `hold` is that of now, stored or not."""
+
+    def __init__(self, row: store.Lane) -> None:
+        self.row = row
+        self.hold = row.hold
+        self.stage = Stage()
+        self.committing: Stage | None = None
+        self._matched = row.counts.matched
+        self._passed = row.counts.matched + row.counts.unmatched
+        self._lazy_since: int | None = None
+
+    @property
+    def settled(self) -> bool:
+        """True when everything that happened is stored."""
+        return self.stage.empty and self.committing is None
+
+    @property
+    def full(self) -> bool:
+        """True when so much waits for a commit that no more may be gathered."""
+        return self.stage.rows + (self.committing.rows if self.committing else 0) >= limits.PARKED_SLICE
+
+    @property
+    def unsettled_flights(self) -> int:
+        """Requests that are answered, but not settled yet."""
+        return self.stage.flights + (self.committing.flights if self.committing else 0)
+
+    @property
+    def sparse(self) -> bool:
+        """True when the filter took less than 1 event in 16: held, such a lane keeps reading, not to pin the log."""
+        return self._matched * limits.SPARSE_FILTER < self._passed
+
+    def identities(self) -> set[Identity]:
+        """The deliveries whose row is about to change."""
+        return {*self.stage.identities(), *(self.committing.identities() if self.committing else ())}
+
+    def set_hold(self, hold: Hold) -> None:
+        """Hold the lane back, or count a failure."""
+        self.hold = hold
+        self.stage.hold_changed = True
+
+    def clear_hold(self) -> None:
+        """A success ends every hold."""
+        if self.hold != CLEAR:
+            self.set_hold(CLEAR)
+
+    def must_commit(self, now: int) -> bool:
+        """True when the stage should be settled: something happened, or the cursor moved a while ago."""
+        if self.committing is not None or self.stage.empty:
+            return False
+        if self._lazy_since is None:
+            self._lazy_since = now
+        return self.stage.pressing or now >= self._lazy_since + LAZY_SAVE_NS
+
+    def next_instant(self) -> int | None:
+        """When a cursor that only passed what did not match is to be saved."""
+        return None if self._lazy_since is None else self._lazy_since + LAZY_SAVE_NS
+
+    def begin_commit(self) -> store.Settlement:
+        """Hand over the stage; a new one gathers what happens while the commit runs."""
+        settlement = self.stage.settlement(self.row, self.hold)
+        self.committing, self.stage = self.stage, Stage()
+        self._lazy_since = None
+        return settlement
+
+    def end_commit(self, settlement: store.Settlement) -> set[Identity]:
+        """The settlement is stored: the deliveries whose rows it changed."""
+        assert self.committing is not None and settlement.version == self.row.version
+        changed = set(self.committing.identities())
+        self._matched += settlement.matched
+        self._passed += settlement.matched + settlement.unmatched
+        self.row = replace(
+            self.row,
+            version=settlement.version + 1,
+            cursor=settlement.cursor,
+            hold=settlement.hold,
+            ended=settlement.ended,
+        )
+        self.committing = None
+        return changed

@@ -1,0 +1,64 @@
+"""What becomes of deliveries that failed: `decide` says it, and the stage is told."""
+
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.stage import Stage
+from recapito.domain import deadletter
+from recapito.domain.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, decide
+from recapito.domain.instant import SECOND
+from recapito.domain.outcome import Outcome
+from recapito.domain.profile import Profile
+from recapito.domain.subscription import Subscription
+from recapito.store import Burial
+
+
+class Disposal:
+    """Parks, buries or drops, by the subscription and the profile of now. `fresh`: the ledger has no row of it yet."""
+
+    def __init__(self, subscription: Subscription, profile: Profile, equipment: Equipment, stage: Stage) -> None:
+        self._subscription = subscription
+        self._profile = profile
+        self._equipment = equipment
+        self._stage = stage
+
+    def failed(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> None:
+        """An attempt failed; `delivery` counts it already."""
+        disposition = decide(
+            self._profile,
+            self._subscription.destination.endpoint_kind,
+            self._subscription.retry_policy,
+            self._subscription.dead_letter is not None,
+            delivery,
+            outcome,
+            now,
+            self._equipment.random(),
+        )
+        match disposition:
+            case RetryAt(due_at):
+                self._stage.park(Parked(due_at, delivery), fresh)
+            case Dead(reason):
+                self._give_up(delivery, reason, now, fresh)
+            case Done():
+                raise AssertionError("a failed attempt can not be done")
+
+    def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
+        """Its time to live has passed before the next attempt."""
+        self._give_up(delivery, TTL_EXCEEDED, now, fresh)
+
+    def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> None:
+        destination = self._subscription.dead_letter
+        self._equipment.journal(
+            "delivery.given_up",
+            subscription=self._subscription.name,
+            position=delivery.identity.position,
+            offset=delivery.identity.offset,
+            reason=reason,
+            attempts=delivery.attempts,
+            dead_letter=destination is not None,
+        )
+        if destination is None:
+            self._stage.drop(delivery.identity, reason)
+            return
+        last = delivery.last_attempt_at
+        write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
+        record = deadletter.record(delivery, reason, self._equipment.extra_fields)
+        self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)

@@ -1,0 +1,26 @@
+"""What all lanes of a process share."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from recapito.clock import Clock
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.segments import Segments
+from recapito.dispatch.window import Slots
+from recapito.sender import Sender
+from recapito.telemetry import Journal
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """`random` gives a number in [0, 1) for jitter; `extra_fields` are those of dead-letter records."""
+
+    log_id: str
+    clock: Clock
+    sender: Sender
+    segments: Segments
+    slots: Slots
+    late: LateExchanges
+    random: Callable[[], float]
+    journal: Journal
+    extra_fields: bool = False
