@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
-LONGEST_MODULE = 330
+LONGEST_MODULE = 360
 
 
 def name(path: Path) -> str:

@@ -65,16 +65,20 @@ class Alarms:
         while True:
             self._earlier.clear()
             self._ring_due()
-            waits: list[asyncio.Future[object]] = [asyncio.ensure_future(self._earlier.wait())]
+            naps: list[asyncio.Future[object]] = [asyncio.ensure_future(self._earlier.wait())]
             if self._heap:
-                waits.append(asyncio.ensure_future(self._clock.sleep_until(self._heap[0][0])))
-            self._waiting = True
+                naps.append(asyncio.ensure_future(self._nap(self._heap[0][0])))
+            self._waiting = not self._heap
             try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(naps, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 self._waiting = False
-                for wait in waits:
-                    wait.cancel()
+                for nap in naps:
+                    nap.cancel()
+
+    async def _nap(self, until: int) -> None:
+        self._waiting = True  # only now, when the clock is about to know of it
+        await self._clock.sleep_until(until)
 
     def _ring_due(self) -> None:
         now = self._clock.now()
