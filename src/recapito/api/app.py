@@ -1,0 +1,79 @@
+"""The ASGI application: the publish route in front, Starlette's router behind it; every error has a body of ours."""
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from recapito.api.body import BodyReader, ClientGone
+from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.manage import Management
+from recapito.api.operate import Operation
+from recapito.api.publish import PublishRoute, published_topic
+from recapito.api.services import Services
+from recapito.api.wire import full_target
+from recapito.errors import Busy, CallerError, NotFound, StoreFailed
+
+
+def make_app(services: Services) -> ASGIApp:
+    """The whole HTTP surface as one ASGI application."""
+    bodies = BodyReader()
+    publish = PublishRoute(services, bodies)
+    rest = _rest(services, bodies)
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            name = published_topic(scope["path"])
+            if name is not None:
+                await publish(name, scope, receive, send)
+                return
+            if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
+                scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
+        await rest(scope, receive, send)
+
+    return app
+
+
+def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
+    async def show(request: Request, error: Exception) -> Response:
+        return _show(services, error)
+
+    kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
+    starlette = Starlette(
+        routes=[*Management(services, bodies).routes(), *Operation(services, bodies).routes()],
+        exception_handlers=dict.fromkeys(kinds, show),
+    )
+    starlette.router.redirect_slashes = False
+
+    async def rest(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await starlette(scope, receive, send)
+        except Exception:
+            if scope["type"] != "http":
+                raise
+            # Starlette raises again what `show` has answered and journalled.
+
+    return rest
+
+
+def _show(services: Services, error: Exception) -> Response:
+    """The answer to an error; to a caller who has hung up it goes nowhere."""
+    if isinstance(error, HTTPException):
+        error = _translate(error)
+    report = new_report(services.clock.now())
+    if not isinstance(error, ClientGone):
+        journal_fault(services.journal, error, report)
+    refused = refusal(error)
+    headers = {name.decode(): value.decode() for name, value in refused.headers}
+    headers["x-recapito-report"] = report
+    body = arm_body(refused._replace(target=full_target(refused.target)))
+    return Response(body, refused.status, headers, "application/json; charset=utf-8")
+
+
+def _translate(error: HTTPException) -> CallerError:
+    """Starlette's router knows two errors: no such path, no such method on it."""
+    if error.status_code == 405:
+        methods = (error.headers or {}).get("Allow", "").split(", ")
+        return MethodNotAllowed(", ".join(sorted(methods)))
+    return NotFound("NotFound", "There is nothing at this path.")

@@ -1,0 +1,121 @@
+"""The one table from errors to HTTP statuses, and the two shapes of an error body.
+
+The data plane answers as Event Grid does (spec §3): the status by name, the exact code in `details`, and a report id.
+Management answers as ARM does: the exact code, and the field as `target`.
+"""
+
+import traceback
+from typing import NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from recapito.domain.instant import utc
+from recapito.errors import Busy, CallerError, Conflict, InvalidInput, NotFound, StoreFailed, TooLarge, Unauthorized
+from recapito.telemetry import Journal
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Forbidden(CallerError):
+    """The caller is not one who may ask this."""
+
+
+class MethodNotAllowed(CallerError):
+    """The path is there, the method is not. `allow` lists those that are."""
+
+    def __init__(self, allow: str) -> None:
+        super().__init__("MethodNotAllowed", f"The method is not allowed here. Allowed: {allow}.")
+        self.allow = allow
+
+
+class UnsupportedMedia(CallerError):
+    """The body is encoded in a way that is not taken."""
+
+
+class TooMuch(TooLarge):
+    """The body is so large that its rest is not even skipped: the connection ends with the answer."""
+
+
+class TooSlow(CallerError):
+    """The body did not arrive in time; the connection ends with the answer."""
+
+
+# The names are Event Grid's for the statuses; `code` of a data plane error.
+_STATUS: dict[type[Exception], tuple[int, str]] = {
+    InvalidInput: (400, "BadRequest"),
+    Unauthorized: (401, "Unauthorized"),
+    Forbidden: (403, "Forbidden"),
+    NotFound: (404, "NotFound"),
+    MethodNotAllowed: (405, "MethodNotAllowed"),
+    TooSlow: (408, "RequestTimeout"),
+    Conflict: (409, "Conflict"),
+    TooLarge: (413, "RequestEntityTooLarge"),
+    TooMuch: (413, "RequestEntityTooLarge"),
+    UnsupportedMedia: (415, "UnsupportedMediaType"),
+    Busy: (503, "ServiceUnavailable"),
+    StoreFailed: (503, "ServiceUnavailable"),
+}
+_OTHER = (500, "InternalServerError")
+_STORE_RETRY_S = 1
+
+
+class Refusal(NamedTuple):
+    """An error as the caller sees it; `name` is the status by Event Grid's name."""
+
+    status: int
+    name: str
+    code: str
+    message: str
+    target: str | None = None
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+def refusal(error: Exception) -> Refusal:
+    """What the caller is told. Of our own faults that is only that it may be tried again."""
+    status, name = _STATUS.get(type(error), _OTHER)
+    match error:
+        case MethodNotAllowed():
+            return Refusal(status, name, error.code, error.message, None, ((b"allow", error.allow.encode()),))
+        case TooMuch() | TooSlow():
+            return Refusal(status, name, error.code, error.message, error.target, ((b"connection", b"close"),))
+        case CallerError():
+            return Refusal(status, name, error.code, error.message, error.target)
+        case Busy():
+            return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
+        case StoreFailed():
+            message = "Whether the request was stored is unknown. Try again."
+            return Refusal(status, name, "StoreFailed", message, None, _retry_after(_STORE_RETRY_S))
+    return Refusal(status, name, "InternalError", "Something went wrong on the server. Try again.")
+
+
+def _retry_after(seconds: int) -> tuple[tuple[bytes, bytes], ...]:
+    return ((b"retry-after", b"%d" % seconds),)
+
+
+def arm_body(refused: Refusal) -> bytes:
+    """The error body of management and of unknown paths."""
+    return msgspec.json.encode(
+        {"error": {"code": refused.code, "message": refused.message, "target": refused.target, "details": []}}
+    )
+
+
+def publish_body(refused: Refusal, report: str) -> bytes:
+    """The error body of the data plane (spec §3 and A23)."""
+    message = f"{refused.message} Report '{report}' when you ask for help."
+    details = [{"code": refused.code, "message": message}]
+    return msgspec.json.encode({"error": {"code": refused.name, "message": message, "details": details}})
+
+
+def new_report(now: int) -> str:
+    """A name for one failure, by which the caller and the journal speak of the same thing."""
+    at = utc(now)
+    return f"{uuid4()}:0:{at.month}/{at.day}/{at.year} {at.hour % 12 or 12}:{at:%M:%S %p} (UTC)"
+
+
+def journal_fault(journal: Journal, error: Exception, report: str) -> None:
+    """Record in full what is our fault; the caller's faults are the caller's to see."""
+    if isinstance(error, CallerError | Busy):
+        return
+    where = "".join(traceback.format_exception(error))[-1000:]
+    journal("api.failed", report=report, error=repr(error), where=where)

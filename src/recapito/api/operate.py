@@ -1,0 +1,90 @@
+"""For operators and their tools: health, readiness, metrics, and the clock where it is manual."""
+
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recapito import __version__
+from recapito.api import metrics
+from recapito.api.arm import answer
+from recapito.api.body import BodyReader
+from recapito.api.local import check_local
+from recapito.api.services import ClockControl, Services
+from recapito.api.wire import Body, check_choice, decode, invalid
+from recapito.domain import limits
+from recapito.domain.instant import stamp
+from recapito.errors import Conflict
+
+_WELCOME = {
+    "service": "recapito",
+    "version": __version__,
+    "publish": "/topics/{topic}/api/events",
+    "manage": "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.EventGrid/topics",
+    "operate": ["/healthz", "/readyz", "/metrics", "/clock"],
+    "documentation": ["README.md", "docs/compatibility.md"],
+}
+
+
+class _Advance(Body):
+    seconds: int | float | None = None
+    until: str | None = None
+
+
+class Operation:
+    """The handlers for operators, and their routes."""
+
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._services = services
+        self._bodies = bodies
+
+    def routes(self) -> list[Route]:
+        """Every path, with its method."""
+        return [
+            Route("/", self._welcome),
+            Route("/healthz", self._health),
+            Route("/readyz", self._ready),
+            Route("/metrics", self._metrics),
+            Route("/clock", self._clock),
+            Route("/clock/advance", self._advance, methods=["POST"]),
+        ]
+
+    async def _welcome(self, request: Request) -> Response:
+        return answer(_WELCOME)
+
+    async def _health(self, request: Request) -> Response:
+        return answer({"status": "ok"})
+
+    async def _ready(self, request: Request) -> Response:
+        reasons = await self._services.readiness()
+        ready = not any(reasons.values())
+        checks = {name: reason or "ok" for name, reason in reasons.items()}
+        return answer({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        return Response(await metrics.render(self._services), media_type=CONTENT_TYPE_LATEST)
+
+    async def _clock(self, request: Request) -> Response:
+        check_local(request.scope)
+        return answer({"now": stamp(self._services.clock.now()), "mode": self._services.clock_mode})
+
+    async def _advance(self, request: Request) -> Response:
+        check_local(request.scope)
+        control = self._services.clock_control
+        if control is None:
+            raise Conflict("ClockNotManual", "The clock is not manual; start with --clock manual.")
+        body = await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+        happened = await _move(control, decode(body, _Advance))
+        return answer({"now": stamp(self._services.clock.now()), **happened})
+
+
+async def _move(control: ClockControl, wanted: _Advance) -> dict[str, object]:
+    if (wanted.seconds is None) == (wanted.until is None):
+        raise invalid('The body must be {"seconds": n} or {"until": "idle"}.', None)
+    if wanted.seconds is None:
+        check_choice(wanted.until or "", ("idle",), "until")
+        return dict(await control.until_idle())
+    least, most = limits.ADVANCE_S
+    if not least <= wanted.seconds <= most:
+        raise invalid(f"'seconds' must be between {least} and {most}.", "seconds")
+    return dict(await control.advance(wanted.seconds))

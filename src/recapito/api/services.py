@@ -1,0 +1,42 @@
+"""What the routes need, handed in by the composition root."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from recapito.clock import Clock
+from recapito.intake.janitor import LaneReader
+from recapito.intake.provisioner import Provisioner
+from recapito.intake.publisher import Publisher
+from recapito.store import Log, Registry
+from recapito.telemetry import Journal, silent
+
+
+class ClockControl(Protocol):
+    """Moves a manual clock; each verb returns when everything that came due has settled, and says what happened."""
+
+    async def advance(self, seconds: float) -> Mapping[str, object]:
+        """Move on by so many seconds, from due time to due time; 0 settles what is due now."""
+
+    async def until_idle(self) -> Mapping[str, object]:
+        """Move from due time to due time until nothing is pending."""
+
+
+@dataclass(frozen=True)
+class Services:
+    """`readiness` names what must work, each with the reason why it does not, or None.
+
+    `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
+    """
+
+    publisher: Publisher
+    provisioner: Provisioner
+    log: Log
+    registry: Registry
+    ledger: LaneReader
+    clock: Clock
+    public_url: str
+    readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
+    clock_mode: str = "system"
+    clock_control: ClockControl | None = None
+    journal: Journal = silent

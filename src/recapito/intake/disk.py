@@ -1,0 +1,56 @@
+"""Free space on the store's volume: intake closes before the disk is full, so that dispatch can go on draining."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from recapito.domain import limits
+from recapito.telemetry import Journal, silent
+
+WARN_FRACTION = 0.20
+CLOSE_FRACTION = 0.05
+CLOSE_BYTES = 512 * limits.MB
+REOPEN_FACTOR = 1.25
+
+
+class Space(NamedTuple):
+    """The bytes of a volume that the store could still use, and all of its bytes."""
+
+    free: int
+    total: int
+
+
+class DiskWatch:
+    """Looks at the free space when told to. `reason` says why intake is closed; None while it is open."""
+
+    def __init__(
+        self,
+        space: Callable[[], Space],
+        close_fraction: float = CLOSE_FRACTION,
+        close_bytes: int = CLOSE_BYTES,
+        journal: Journal = silent,
+    ) -> None:
+        self._space = space
+        self._close_fraction = close_fraction
+        self._close_bytes = close_bytes
+        self._journal = journal
+        self._low = False
+        self._reason: str | None = None
+
+    def reason(self) -> str | None:
+        """Why intake is closed, as of the last look."""
+        return self._reason
+
+    def look(self) -> None:
+        """Measure; close below the limit, reopen only well above it, and tell the journal about each change."""
+        space = self._space()
+        limit = min(int(space.total * self._close_fraction), self._close_bytes)
+        if self._reason is None and space.free < limit:
+            self._reason = f"The disk is nearly full: {space.free // limits.MB} MB are free."
+            self._journal("disk.full", free=space.free, total=space.total, limit=limit)
+        elif self._reason is not None and space.free >= limit * REOPEN_FACTOR:
+            self._reason = None
+            self._journal("disk.reopened", free=space.free, total=space.total, limit=limit)
+        low = space.free < space.total * WARN_FRACTION
+        if low and not self._low:
+            self._journal("disk.low", free=space.free, total=space.total)
+        self._low = low

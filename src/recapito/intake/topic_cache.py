@@ -1,0 +1,36 @@
+"""Topics by name, for the hot path. Intake alone writes topics, so what is kept here is never older than the store."""
+
+from recapito.domain import limits
+from recapito.domain.topic import Topic
+from recapito.store import Registry
+
+
+class TopicCache:
+    """Looks topics up by their lower-cased names; a write must `drop` its topic before it starts and after it ends."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._topics: dict[str, Topic] = {}
+        self._drops = 0
+
+    async def find(self, name: str) -> Topic | None:
+        """The topic of that name, without regard to case."""
+        key = name.lower()
+        topic = self._topics.get(key)
+        if topic is not None:
+            return topic
+        drops = self._drops
+        topic = await self._registry.topic(key)
+        if topic is not None and drops == self._drops:  # else it may have changed while it was read
+            self._keep(key, topic)
+        return topic
+
+    def drop(self, name: str) -> None:
+        """Forget a topic, and whatever is being read at this moment."""
+        self._drops += 1
+        self._topics.pop(name.lower(), None)
+
+    def _keep(self, key: str, topic: Topic) -> None:
+        if len(self._topics) >= limits.TOPIC_CACHE:
+            del self._topics[next(iter(self._topics))]
+        self._topics[key] = topic

@@ -1,0 +1,191 @@
+"""The whole HTTP surface in process: the application on a store in memory, and a small ASGI client."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from starlette.types import Message
+from tests.intake.doubles import StillClock
+
+from recapito.api.app import make_app
+from recapito.api.services import ClockControl, Services
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.intake.provisioner import Provisioner
+from recapito.intake.publisher import Publisher
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+
+GROUP = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.EventGrid"
+TOPIC = f"{GROUP}/topics/orders"
+NESTED = f"{TOPIC}/eventSubscriptions"
+SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
+EVENTS = "/topics/orders/api/events"
+VERSION = "api-version=2022-06-15"
+
+
+class Answer(NamedTuple):
+    """What came back. `status` 0 means that nothing was answered."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def error(self) -> Any:
+        return self.json["error"]
+
+
+class World:
+    """A running intake with its HTTP surface."""
+
+    def __init__(
+        self,
+        log: MemoryLog | None = None,
+        clock_control: ClockControl | None = None,
+        intake_open: Callable[[], str | None] = lambda: None,
+        readiness: Mapping[str, str | None] | None = None,
+    ) -> None:
+        self.log = log or MemoryLog()
+        self.ledger = MemoryLedger(MemoryDisk())
+        self.clock = StillClock()
+        self.told: list[tuple[str, dict[str, object]]] = []
+        keys = iter(range(1, 10_000))
+        self.provisioner = Provisioner(self.log, self.clock, lambda size: next(keys).to_bytes(size, "big"))
+        self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
+        self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
+        self.app = make_app(
+            Services(
+                publisher=self.publisher,
+                provisioner=self.provisioner,
+                log=self.log,
+                registry=self.log,
+                ledger=self.ledger,
+                clock=self.clock,
+                public_url="http://127.0.0.1:8585",
+                readiness=self._ready,
+                clock_control=clock_control,
+                journal=self._journal,
+            )
+        )
+
+    async def _ready(self) -> Mapping[str, str | None]:
+        return self._readiness
+
+    def _journal(self, event: str, **fields: object) -> None:
+        self.told.append((event, fields))
+
+    async def __aenter__(self) -> "World":
+        self._loop = asyncio.create_task(self.publisher.run())
+        await asyncio.sleep(0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.publisher.close()
+        await self._loop
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = b"",
+        headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+        peer: str | None = "127.0.0.1",
+        chunks: Sequence[bytes] | None = None,
+        hang_up: bool = False,
+    ) -> Answer:
+        """One request; a body that is not bytes is sent as JSON, `chunks` are sent one by one."""
+        sent = dict(headers) if isinstance(headers, Mapping) else headers
+        pairs = list(sent.items()) if isinstance(sent, dict) else list(sent)
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        parts = [content] if chunks is None else list(chunks)
+        if not any(name.lower() == "host" for name, _ in pairs):
+            pairs.append(("host", "127.0.0.1:8585"))
+        path, _, query = path.partition("?")
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": path,
+            "raw_path": path.encode(),
+            "root_path": "",
+            "scheme": "http",
+            "query_string": query.encode(),
+            "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in pairs],
+            "client": None if peer is None else (peer, 50000),
+            "server": ("127.0.0.1", 8585),
+        }
+        return await self._exchange(scope, parts, hang_up)
+
+    async def _exchange(self, scope: dict[str, Any], parts: list[bytes], hang_up: bool) -> Answer:
+        answer: list[Message] = []
+        waiting = list(parts)
+
+        async def receive() -> Message:
+            if not waiting:
+                return {"type": "http.disconnect"}
+            chunk = waiting.pop(0)
+            return {"type": "http.request", "body": chunk, "more_body": bool(waiting) or hang_up}
+
+        async def send(message: Message) -> None:
+            answer.append(message)
+
+        await self.app(scope, receive, send)
+        if not answer:
+            return Answer(0, {}, b"")
+        headers = {name.decode().lower(): value.decode() for name, value in answer[0].get("headers", [])}
+        return Answer(answer[0]["status"], headers, b"".join(part.get("body", b"") for part in answer[1:]))
+
+    async def arm(self, method: str, path: str, body: Any = b"", **more: Any) -> Answer:
+        """A management request."""
+        mark = "&" if "?" in path else "?"
+        return await self.call(method, f"{path}{mark}{VERSION}", body, **more)
+
+    async def topic(self, **body: Any) -> Topic:
+        """The topic `orders`, made over HTTP."""
+        answer = await self.arm("PUT", TOPIC, {"location": "westus2", **body})
+        assert answer.status == 201, answer.body
+        found = await self.log.topic("orders")
+        assert found is not None
+        return found
+
+    async def subscription(self, name: str = "mine", **properties: Any) -> Subscription:
+        """A webhook subscription of `orders`, made over HTTP."""
+        answer = await self.arm("PUT", f"{NESTED}/{name}", {"properties": {"destination": webhook(), **properties}})
+        assert answer.status == 201, answer.body
+        topic = await self.log.topic("orders")
+        assert topic is not None
+        found = await self.log.subscription(topic.id, name)
+        assert found is not None
+        return found
+
+    async def publish(self, body: Any, key: str, **more: Any) -> Answer:
+        """A publish request to `orders`."""
+        return await self.call("POST", EVENTS, body, headers={"aeg-sas-key": key}, **more)
+
+
+def webhook(url: str = "https://example.com/hook?code=secret", **properties: Any) -> dict[str, Any]:
+    return {"endpointType": "WebHook", "properties": {"endpointUrl": url, **properties}}
+
+
+def event(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "id": "e-1",
+        "subject": "/orders/1",
+        "eventType": "Orders.Created",
+        "eventTime": "2026-01-01T00:00:00.000Z",
+        "dataVersion": "1.0",
+        "data": {"n": 1},
+    }
+    return {**whole, **changes}
+
+
+def run(test: Callable[[World], Awaitable[None]], **options: Any) -> None:
+    async def whole() -> None:
+        async with World(**options) as world:
+            await test(world)
+
+    asyncio.run(whole())

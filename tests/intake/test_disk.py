@@ -1,0 +1,57 @@
+"""Free space: when intake closes, when it opens again, and what the journal is told."""
+
+from typing import Any
+
+import pytest
+
+from recapito.domain.limits import MB
+from recapito.intake.disk import DiskWatch, Space
+
+
+class Volume:
+    """A volume whose free space a test sets, and the journal of its watch."""
+
+    def __init__(self, total: int, **options: Any) -> None:
+        self.space = Space(total, total)
+        self.told: list[str] = []
+        self.watch = DiskWatch(lambda: self.space, journal=self._journal, **options)
+
+    def _journal(self, event: str, **_: object) -> None:
+        self.told.append(event)
+
+    def look(self, free: int) -> bool:
+        """Whether intake is open with this much space."""
+        self.space = Space(free, self.space.total)
+        self.watch.look()
+        return self.watch.reason() is None
+
+
+@pytest.mark.parametrize(("total", "limit"), [(1000 * MB, 50 * MB), (1_000_000 * MB, 512 * MB)])
+def test_intake_closes_below_the_smaller_limit(total: int, limit: int) -> None:
+    """Intake closes below 5 % of the volume or 512 MiB, whichever is less, and says how much is left."""
+    volume = Volume(total)
+    assert volume.look(limit)
+    assert not volume.look(limit - 1)
+    assert "nearly full" in (volume.watch.reason() or "")
+
+
+def test_intake_opens_again_only_well_above_the_limit() -> None:
+    """A little space does not make intake flap: it opens again at a quarter more."""
+    volume = Volume(1000 * MB)
+    assert [volume.look(free * MB) for free in (49, 51, 62, 63, 51, 49)] == [False, False, False, True, True, False]
+    assert volume.told == ["disk.full", "disk.low", "disk.reopened", "disk.full"]
+
+
+def test_low_space_is_told_once() -> None:
+    """Below 20 % the journal has one warning, and another after it had recovered."""
+    volume = Volume(1000 * MB)
+    for free in (900, 199, 150, 201, 199):
+        assert volume.look(free * MB)
+    assert volume.told == ["disk.low", "disk.low"]
+
+
+def test_the_limits_are_settings() -> None:
+    """Both limits can be set."""
+    volume = Volume(1000 * MB, close_fraction=0.5, close_bytes=100 * MB)
+    assert not volume.look(99 * MB)
+    assert volume.look(125 * MB)

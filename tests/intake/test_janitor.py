@@ -1,0 +1,322 @@
+"""Trimming and forgetting: what every subscription has passed goes, and nothing else, at any moment."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from tests.intake.doubles import StillClock, events, topic_named
+
+from recapito.domain import limits
+from recapito.domain.cursor import Cursor
+from recapito.domain.filter import TAKE_ALL
+from recapito.domain.hold import CLEAR
+from recapito.domain.segment import Publish, pack
+from recapito.domain.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.topic import Topic
+from recapito.errors import StoreFailed
+from recapito.intake.disk import DiskWatch, Space
+from recapito.intake.janitor import Janitor
+from recapito.store import Lane, NewSegment, Settlement
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+
+
+class Bench:
+    """A janitor on a store in memory, with one topic."""
+
+    def __init__(self, log: MemoryLog | None = None, **options: Any) -> None:
+        self.log = log or MemoryLog()
+        self.ledger = MemoryLedger(MemoryDisk())
+        self.janitor = Janitor(self.log, self.log, self.ledger, StillClock(), **options)
+
+    async def topic(self, name: str = "orders") -> Topic:
+        return await self.log.put_topic(topic_named(name))
+
+    async def publish(self, topic: Topic, segments: int) -> int:
+        """Append so many segments of one event, each in a commit of its own; the last position."""
+        columns, body = pack([Publish(1, events(b"{}"))])
+        for _ in range(segments):
+            (position,) = await self.log.append([NewSegment(topic.id, 1, columns, body)])
+        return position
+
+    async def subscribe(self, topic: Topic, name: str = "mine", lane: bool = True) -> Subscription:
+        made = await self.log.put_subscription(
+            Subscription(
+                topic=topic.id,
+                name=name,
+                destination=WebHook(url="http://127.0.0.1/"),
+                filters=(FilterSince(0, TAKE_ALL),),
+                created_at=1,
+                modified_at=1,
+            )
+        )
+        if lane:
+            await self.ledger.open_lane(made.id, topic.id, self.log.id, made.created_position)
+        return made
+
+    async def move(self, subscription: Subscription, position: int, ended: bool = False) -> None:
+        lane = await self.ledger.lane(subscription.id)
+        assert lane is not None
+        await self.ledger.settle([Settlement(lane.id, lane.version, Cursor((position, 0)), CLEAR, ended=ended)])
+
+    async def first(self, topic: Topic) -> int:
+        """The first position that can still be read; one past the end if there is none."""
+        end = await self.log.end(topic.id)
+        for position in range(1, end + 1):
+            try:
+                await self.log.read(topic.id, position, 1)
+            except LookupError:
+                continue
+            return position
+        return end + 1
+
+
+def run(test: Callable[[Bench], Awaitable[None]], **options: Any) -> None:
+    async def whole() -> None:
+        await test(Bench(**options))
+
+    asyncio.run(whole())
+
+
+def test_the_floor_is_the_slowest_cursor() -> None:
+    """A topic is trimmed below the least cursor of its subscriptions, and again as that moves."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        slow, fast = await bench.subscribe(topic, "slow"), await bench.subscribe(topic, "fast")
+        end = await bench.publish(topic, 10)
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == slow.created_position
+        await bench.move(fast, end + 1)
+        await bench.move(slow, 7)
+        assert (await bench.janitor.run_once()).trimmed == 7 - slow.created_position
+        assert await bench.first(topic) == 7
+        await bench.move(slow, end + 1)
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == end + 1
+
+    run(test)
+
+
+def test_a_subscription_without_a_lane_counts_from_its_creation() -> None:
+    """Before dispatch has seen a subscription, nothing that it must read is trimmed."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        await bench.publish(topic, 3)
+        made = await bench.subscribe(topic, lane=False)
+        await bench.publish(topic, 3)
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == made.created_position
+
+    run(test)
+
+
+def test_a_cursor_of_another_log_says_nothing() -> None:
+    """A lane that belongs to another log, as after a restore, does not let anything be trimmed."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        made = await bench.subscribe(topic, lane=False)
+        end = await bench.publish(topic, 3)
+        await bench.ledger.open_lane(made.id, topic.id, "another log", end + 1)
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == made.created_position
+
+    run(test)
+
+
+def test_a_topic_without_subscriptions_is_trimmed_to_its_end() -> None:
+    """Where nobody subscribes nothing is kept; positions go on from where they were."""
+
+    async def test(bench: Bench) -> None:
+        topic, other = await bench.topic(), await bench.topic("other")
+        made = await bench.subscribe(other)
+        end = await bench.publish(topic, 5)
+        await bench.publish(other, 2)
+        await bench.janitor.run_once()
+        assert (await bench.first(topic), await bench.first(other)) == (end + 1, made.created_position)
+        assert await bench.publish(topic, 1) == end + 1
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == end + 2
+        assert (await bench.janitor.run_once()).trimmed == 0
+
+    run(test)
+
+
+class RacingLog(MemoryLog):
+    """A log on which something else happens just before the subscriptions are listed."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        found = await super().subscriptions(topic, after, limit)
+        if self.meanwhile is not None:
+            happen, self.meanwhile = self.meanwhile, None
+            await happen()
+        return found
+
+
+def test_a_subscription_made_while_the_janitor_looks_loses_nothing() -> None:
+    """What is published after a PUT answered stays, even if the janitor's list of subscriptions is older than it."""
+
+    async def test(bench: Bench) -> None:
+        log = bench.log
+        assert isinstance(log, RacingLog)
+        topic = await bench.topic()
+        await bench.publish(topic, 3)
+        made: list[Subscription] = []
+
+        async def subscribe_and_publish() -> None:
+            made.append(await bench.subscribe(topic, lane=False))
+            await bench.publish(topic, 3)
+
+        log.meanwhile = subscribe_and_publish
+        await bench.janitor.run_once()
+        assert await bench.first(topic) <= made[0].created_position
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == made[0].created_position
+
+    run(test, log=RacingLog())
+
+
+def test_a_deleted_subscription_is_forgotten_when_its_lane_has_ended() -> None:
+    """Until its lane has ended a deleted subscription stays and pins the log; then it goes, and the log with it."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        made = await bench.subscribe(topic)
+        await bench.publish(topic, 5)
+        await bench.log.delete_subscription(made.id)
+        assert (await bench.janitor.run_once()).forgotten == []
+        assert await bench.first(topic) == made.created_position
+        await bench.move(made, made.created_position, ended=True)
+        assert (await bench.janitor.run_once()).forgotten == [made.id]
+        assert await bench.log.subscription_by_id(made.id) is None
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == await bench.log.end(topic.id) + 1
+
+    run(test)
+
+
+def test_a_deleted_topic_goes_with_its_last_subscription() -> None:
+    """When the lanes of a deleted topic have ended, it is forgotten whole, and the next rounds do not trip over it."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        one, two = await bench.subscribe(topic, "one"), await bench.subscribe(topic, "two")
+        await bench.publish(topic, 5)
+        await bench.log.delete_topic(topic.id)
+        await bench.move(one, 1_000, ended=True)
+        assert (await bench.janitor.run_once()).forgotten == [one.id]
+        await bench.move(two, 1_000, ended=True)
+        assert (await bench.janitor.run_once()).forgotten == [two.id]
+        assert await bench.log.end(topic.id) == 0
+        assert (await bench.janitor.run_once()).trimmed == 0
+
+    run(test)
+
+
+def test_an_ended_lane_of_a_living_subscription_is_not_forgotten() -> None:
+    """Only what was deleted is forgotten."""
+
+    async def test(bench: Bench) -> None:
+        made = await bench.subscribe(await bench.topic())
+        await bench.move(made, made.created_position, ended=True)
+        assert (await bench.janitor.run_once()).forgotten == []
+
+    run(test)
+
+
+def test_long_logs_are_cut_in_slices() -> None:
+    """Publishes come in between the slices of a long trim."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        end = await bench.publish(topic, limits.TRIM_SLICE * 3)
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        busy = asyncio.create_task(others())
+        assert (await bench.janitor.run_once()).trimmed == end
+        busy.cancel()
+        assert turns >= 3
+
+    run(test)
+
+
+def test_nothing_is_cut_while_a_backup_runs() -> None:
+    """While trimming is off nothing is cut; what waited is cut afterwards."""
+    allowed = False
+
+    @contextmanager
+    def trimming() -> Iterator[bool]:
+        yield allowed
+
+    async def test(bench: Bench) -> None:
+        nonlocal allowed
+        topic = await bench.topic()
+        end = await bench.publish(topic, 3)
+        assert (await bench.janitor.run_once()).trimmed == 0
+        assert await bench.first(topic) == 1
+        allowed = True
+        assert (await bench.janitor.run_once()).trimmed == end
+
+    run(test, trimming=trimming)
+
+
+def test_the_disk_is_looked_at_in_every_round() -> None:
+    """A round measures the free space, so that intake closes in time."""
+    disk = DiskWatch(lambda: Space(1, 1000))
+
+    async def test(bench: Bench) -> None:
+        await bench.janitor.run_once()
+        assert disk.reason() is not None
+
+    run(test, disk=disk)
+
+
+class BrokenLedger:
+    """A ledger that can not be read the first time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def lanes(self) -> list[Lane]:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreFailed("dispatch.db is being made")
+        return []
+
+
+class TickingClock(StillClock):
+    """A clock on which every sleep ends at once, for so many times."""
+
+    naps = 0
+
+    async def sleep_until(self, when: int) -> None:
+        self.naps += 1
+        self.instant = when
+        if self.naps == 3:
+            raise asyncio.CancelledError
+
+
+def test_a_round_that_fails_is_told_and_repeated() -> None:
+    """The loop goes on after a failed round, every second, and the journal has it."""
+    told: list[str] = []
+    ledger, clock = BrokenLedger(), TickingClock(0)
+
+    async def test() -> None:
+        log = MemoryLog()
+        janitor = Janitor(log, log, ledger, clock, journal=lambda event, **_: told.append(event))
+        with pytest.raises(asyncio.CancelledError):
+            await janitor.run()
+
+    asyncio.run(test())
+    assert (told, ledger.asked, clock.instant) == (["janitor.failed"], 3, 3_000_000_000)
