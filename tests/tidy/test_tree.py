@@ -38,7 +38,9 @@ def test_module_introduces_itself_and_is_short(path: Path) -> None:
 def test_domain_has_no_await(path: Path) -> None:
     """The domain's rules are synchronous."""
     if "domain" in path.parts:
-        assert not any(isinstance(node, ast.AsyncFunctionDef | ast.Await) for node in ast.walk(ast.parse(path.read_text())))
+        assert not any(
+            isinstance(node, ast.AsyncFunctionDef | ast.Await) for node in ast.walk(ast.parse(path.read_text()))
+        )
 
 
 @pytest.mark.parametrize("path", TESTS, ids=name)

@@ -116,9 +116,11 @@ def _is_isatap(bits: int) -> bool:
 
 
 def _local_nat64(bits: int) -> Iterator[int]:
-    """RFC 6052 puts the address behind a prefix of 48, 56, 64 or 96 bits, around the octet at bit 64."""
-    if bits & _LOW_32:
-        yield bits
+    """RFC 6052 puts the address behind a prefix of 48, 56, 64 or 96 bits, around the octet at bit 64.
+
+    How long the prefix is can not be seen, so every reading counts.
+    """
+    yield bits
     without_octet = bits >> 64 << 56 | bits & (1 << 56) - 1
     for prefix, suffix in ((48, 40), (56, 32), (64, 24)):
         if not bits & (1 << suffix) - 1:

@@ -40,7 +40,7 @@ _date_time = datetime.fromisoformat
 
 
 def accept(body: bytes, topic_id: str) -> list[StampedEvent]:
-    """The events of one publish request, stamped for the topic with this ARM id; or an error that says what is wrong."""
+    """The events of one publish request, stamped for the topic with this ARM id; or an error that says why not."""
     if len(body) > limits.PUBLISH_BYTES:
         raise TooLarge("RequestEntityTooLarge", f"The request is larger than {limits.PUBLISH_BYTES} bytes.")
     events = _parse(body)

@@ -1,6 +1,6 @@
 """A custom topic: where events are published to."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import msgspec
 
@@ -36,7 +36,5 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"<Topic {self.id} {self.name}>"
 
-    def __rich_repr__(self) -> Iterator[tuple[str, object]]:
-        """Without the keys: Rich would print every field."""
-        yield "id", self.id
-        yield "name", self.name
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("id", self.id), ("name", self.name)]  # msgspec's own would show the keys in a pretty traceback

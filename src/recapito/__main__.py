@@ -1,0 +1,18 @@
+"""`recapito` and `python -m recapito`: the command line, or one role of a server, which its parent starts."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line. A role starts without it, since a restart must be quick."""
+    if sys.argv[1:2] == ["role"]:
+        from recapito.roles import run_role
+
+        sys.exit(run_role(sys.argv[2]))
+    from recapito.cli import run
+
+    sys.exit(run())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,243 @@
+"""The composition root: settings in, the parts of a service out. It alone names concrete classes."""
+
+import random
+import secrets
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from starlette.types import ASGIApp
+
+from recapito.api.app import make_app
+from recapito.api.services import ClockControl, Services
+from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
+from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.dispatch.dispatcher import Dispatcher
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.segments import Segments
+from recapito.dispatch.stepping import ClockMover
+from recapito.dispatch.window import Slots
+from recapito.domain import limits
+from recapito.errors import SettingsError
+from recapito.intake.disk import DiskWatch, Space
+from recapito.intake.draft import TopicDraft
+from recapito.intake.janitor import Janitor
+from recapito.intake.provisioner import Provisioner
+from recapito.intake.publisher import Publisher
+from recapito.senders.webhook import WebhookSender
+from recapito.settings import Settings
+from recapito.store import Ledger, Log, Registry
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.lock import lock_role, trimming_allowed
+from recapito.stores.sqlite.volume import check_directory
+from recapito.telemetry import Journal
+from recapito.vault import Vault
+from recapito.vaults.directory import DirectoryVault
+
+S = TypeVar("S", SqliteLog, SqliteLedger)
+FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
+
+
+def make_clock(settings: Settings, origin: Origin) -> Clock:
+    """The clock that the settings name; processes of one server share its origin."""
+    return ManualClock(origin.wall) if settings.clock.manual else SystemClock(origin, settings.clock.rate)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores as one role sees them; what it may not write it can only read."""
+
+    log: Log
+    registry: Registry
+    ledger: Ledger
+    vault: Vault
+    space: Callable[[], Space] | None = None
+    trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The intake role: the HTTP surface, group commit, the janitor."""
+
+    app: ASGIApp
+    publisher: Publisher
+    provisioner: Provisioner
+    janitor: Janitor
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """The dispatch role: the lanes, the webhook sender, the writer of dead letters."""
+
+    dispatcher: Dispatcher
+    writer: DeadLetterWriter
+    sender: WebhookSender
+
+
+@asynccontextmanager
+async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores of a server in one process."""
+    if settings.server.store == "memory":
+        disk = MemoryDisk()
+        log = MemoryLog(disk)
+        yield Stores(log, log, MemoryLedger(disk), _vault(settings))
+        return
+    data, ballast = settings.data, _ballast(settings)
+    with lock_role(data, "intake"), lock_role(data, "dispatch"):
+        async with (
+            _closing(SqliteLog.open(data, ballast=ballast, journal=journal)) as writer,
+            _closing(SqliteLedger.open(data, ballast=ballast, journal=journal)) as ledger,
+        ):
+            yield Stores(writer, writer, ledger, _vault(settings), _space_of(writer), _trimming(settings))
+
+
+@asynccontextmanager
+async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores as the intake process sees them: it writes the log, and reads the ledger."""
+    data = settings.data
+    with lock_role(data, "intake"):
+        async with (
+            _closing(SqliteLog.open(data, ballast=_ballast(settings), journal=journal)) as log,
+            _closing(SqliteLedger.open_reader(data, journal=journal)) as ledger,
+        ):
+            yield Stores(log, log, ledger, _vault(settings), _space_of(log), _trimming(settings))
+
+
+@asynccontextmanager
+async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores as the dispatch process sees them: it writes the ledger, and reads the log."""
+    data = settings.data
+    with lock_role(data, "dispatch"):
+        async with (
+            _closing(SqliteLedger.open(data, ballast=_ballast(settings), journal=journal)) as ledger,
+            _closing(SqliteLog.open_reader(data, journal=journal)) as log,
+        ):
+            yield Stores(log, log, ledger, _vault(settings))
+
+
+async def prepare_store(settings: Settings, journal: Journal) -> int:
+    """Make or migrate the files, or refuse them; the newest instant at which anything was stored there."""
+    if settings.server.store == "memory":
+        return 0
+    data = settings.data
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
+    check_directory(data, settings.disk.allow_network_filesystem)
+    newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
+    async with open_both(settings, journal):
+        return newest
+
+
+@asynccontextmanager
+async def _closing(store: S) -> AsyncIterator[S]:
+    """Close a store at the end, whatever happens."""
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def _vault(settings: Settings) -> Vault:
+    return DirectoryVault(settings.data / "deadletters")
+
+
+def _ballast(settings: Settings) -> Ballast:
+    return Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
+
+
+def _space_of(log: SqliteLog) -> Callable[[], Space]:
+    return lambda: Space(log.free_bytes(), log.total_bytes())
+
+
+def _trimming(settings: Settings) -> Callable[[], AbstractContextManager[bool]]:
+    return partial(trimming_allowed, settings.data)
+
+
+def make_intake(
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    journal: Journal,
+    on_append: Callable[[], None],
+    dispatch_problem: Callable[[], str | None],
+    clock_control: ClockControl | None = None,
+) -> Intake:
+    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
+    disk = None
+    if stores.space is not None:
+        disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
+        disk.look()
+    publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    provisioner = Provisioner(
+        stores.registry, clock, secrets.token_bytes, settings.delivery.profile, settings.delivery.egress, on_append
+    )
+
+    async def readiness() -> Mapping[str, str | None]:
+        return {"disk": disk.reason() if disk else None, "dispatch": dispatch_problem()}
+
+    services = Services(
+        publisher=publisher,
+        provisioner=provisioner,
+        log=stores.log,
+        registry=stores.registry,
+        ledger=stores.ledger,
+        clock=clock,
+        public_url=settings.public_url,
+        readiness=readiness,
+        clock_mode=settings.clock.mode,
+        clock_control=clock_control,
+        journal=journal,
+    )
+    janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
+    return Intake(make_app(services), publisher, provisioner, janitor)
+
+
+def make_dispatch(settings: Settings, stores: Stores, clock: Clock, journal: Journal) -> Dispatch:
+    """Put the dispatch role together."""
+    sender = WebhookSender(settings.delivery.egress, settings.delivery.ca_file or None, now=clock.now)
+    equipment = Equipment(
+        log_id=stores.log.id,
+        clock=clock,
+        sender=sender,
+        segments=Segments(stores.log),
+        slots=Slots(),
+        late=LateExchanges(),
+        random=random.random,
+        journal=journal,
+        extra_fields=settings.dead_letter.extra_fields,
+    )
+    dispatcher = Dispatcher(
+        stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile
+    )
+    writer = DeadLetterWriter(
+        stores.ledger,
+        stores.vault,
+        clock,
+        dispatcher.place_of,
+        lambda: str(uuid.uuid4()),
+        journal,
+        settings.dead_letter.keep_for_ever,
+    )
+    return Dispatch(dispatcher, writer, sender)
+
+
+def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:
+    """What moves the clock, if it is manual."""
+    if not isinstance(clock, ManualClock):
+        return None
+    patience = int(settings.clock.patience_s * SECOND)
+    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
+
+
+async def make_first_topic(intake: Intake, stores: Stores) -> None:
+    """An empty store gets one topic, so that there is something to publish to."""
+    if not await stores.registry.topics("", 1):
+        await intake.provisioner.put_topic(FIRST_TOPIC)

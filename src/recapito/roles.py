@@ -1,0 +1,242 @@
+"""Running what `app` has put together: both roles in one process, or one role of a server on two.
+
+A role ends when its standard input closes: its parent is gone, or wants it to stop. It then finishes what it has begun.
+"""
+
+import asyncio
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+
+import msgspec
+import uvicorn
+import uvloop
+from starlette.types import ASGIApp
+
+from recapito import app
+from recapito import settings as settings_module
+from recapito.clock import SECOND, Origin, SystemClock
+from recapito.errors import SettingsError
+from recapito.settings import Settings
+from recapito.telemetry import Journal, LineJournal
+
+HEARTBEAT_NS = SECOND
+HEARTBEAT_MISSED_NS = 5 * SECOND
+DRAIN_NS = 5 * SECOND
+KEEP_ALIVE_S = 75
+
+
+class RoleOrder(msgspec.Struct, frozen=True):
+    """What a role is told on its standard input: the settings, the clock's origin and its file descriptors."""
+
+    settings: dict[str, object]
+    origin: Origin
+    listener: int
+    wake: int
+    ready: int
+
+
+class Wake:
+    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second."""
+
+    def __init__(self, end: socket.socket, missed_ns: int) -> None:
+        self._end = end
+        self._end.setblocking(False)
+        self._missed_ns = missed_ns
+        self._wall = SystemClock()
+        self._heard_at = self._wall.now()
+
+    def ring(self) -> None:
+        """Wake the other role."""
+        with suppress(OSError):
+            self._end.send(b"!")
+
+    def listen(self, heard: Callable[[], None] = lambda: None) -> None:
+        """Call `heard` whenever the other role rings."""
+
+        def read() -> None:
+            with suppress(BlockingIOError):
+                while self._end.recv(64):
+                    continue
+            self._heard_at = self._wall.now()
+            heard()
+
+        asyncio.get_running_loop().add_reader(self._end.fileno(), read)
+
+    def missing(self) -> str | None:
+        """Why the other role is thought to be gone; None while it beats."""
+        silent_ns = self._wall.now() - self._heard_at
+        if silent_ns < self._missed_ns:
+            return None
+        return f"The dispatch process has not been heard of for {silent_ns // SECOND} s."
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn on our socket; signals are the caller's business."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                application,
+                loop="none",
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=5,
+            )
+        )
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Finish open requests, then return from `serve`."""
+        self.should_exit = True
+
+
+async def run_alone(
+    settings: Settings, origin: Origin, listener: socket.socket, stopping: asyncio.Event, on_ready: Callable[[], None]
+) -> None:
+    """Both roles in this process, until `stopping` is set."""
+    journal = LineJournal(role="alone")
+    clock = app.make_clock(settings, origin)
+    async with app.open_both(settings, journal) as stores:
+        dispatch = app.make_dispatch(settings, stores, clock, journal)
+        intake = app.make_intake(
+            settings,
+            stores,
+            clock,
+            journal,
+            on_append=dispatch.dispatcher.notify,
+            dispatch_problem=lambda: None,
+            clock_control=app.make_clock_control(settings, clock, dispatch, stores),
+        )
+        dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        try:
+            await _serve(intake, stores, listener, _any(stopping, dispatching), on_ready)
+        finally:
+            await _end_dispatch(dispatch, dispatching, DRAIN_NS)
+
+
+def run_role(role: str) -> int:
+    """One role, as its parent orders on standard input; the exit code."""
+    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=RoleOrder)
+    settings = settings_module.from_tree(order.settings)
+    journal = LineJournal(role=role)
+    runner = {"intake": _run_intake, "dispatch": _run_dispatch}[role]
+    try:
+        uvloop.run(runner(settings, order, journal))
+    except SettingsError as error:
+        print(f"recapito: {error}", file=sys.stderr, flush=True)
+        return os.EX_CONFIG
+    return 0
+
+
+async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+    clock = app.make_clock(settings, order.origin)
+    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    listener = socket.socket(fileno=order.listener)
+    async with app.open_intake(settings, journal) as stores:
+        intake = app.make_intake(settings, stores, clock, journal, on_append=wake.ring, dispatch_problem=wake.missing)
+        wake.listen()
+        await _serve(intake, stores, listener, _order_to_stop(), lambda: _say_ready(order, b"intake"))
+
+
+async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+    clock = app.make_clock(settings, order.origin)
+    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    async with app.open_dispatch(settings, journal) as stores:
+        dispatch = app.make_dispatch(settings, stores, clock, journal)
+        wake.listen(dispatch.dispatcher.notify)
+        dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        beating = asyncio.create_task(_beat(wake))
+        stop = asyncio.create_task(_order_to_stop())
+        _say_ready(order, b"dispatch")
+        try:
+            await asyncio.wait({stop, dispatching}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            beating.cancel()
+            stop.cancel()
+            await _end_dispatch(dispatch, dispatching, DRAIN_NS if stop.done() and stop.result() else 0)
+
+
+async def _serve(
+    intake: app.Intake,
+    stores: app.Stores,
+    listener: socket.socket,
+    stopping: Awaitable[object],
+    on_ready: Callable[[], None],
+) -> None:
+    """Serve HTTP until told to stop; what was accepted until then is stored and answered."""
+    await app.make_first_topic(intake, stores)
+    server = HttpServer(intake.app)
+    publishing = asyncio.create_task(intake.publisher.run())
+    sweeping = asyncio.create_task(intake.janitor.run())
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    stop = asyncio.ensure_future(stopping)
+    on_ready()
+    await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
+    server.stop()
+    await serving
+    await intake.publisher.close()
+    for task in (stop, sweeping):
+        task.cancel()
+    await asyncio.gather(publishing, return_exceptions=False)
+
+
+async def _end_dispatch(dispatch: app.Dispatch, dispatching: "asyncio.Task[None]", patience: int) -> None:
+    """Let what is under way settle, for a while, then end."""
+    if not dispatching.done():
+        await dispatch.dispatcher.drain(SystemClock().now() + patience)
+    dispatching.cancel()
+    try:
+        await dispatching
+    except asyncio.CancelledError:
+        pass
+    finally:
+        await dispatch.sender.close()
+
+
+async def _any(event: asyncio.Event, task: "asyncio.Task[None]") -> None:
+    waiting = asyncio.create_task(event.wait())
+    await asyncio.wait({waiting, task}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+async def _order_to_stop() -> bool:
+    """Wait until the parent says to stop, or is gone: then nobody waits for us, and we end at once."""
+    loop = asyncio.get_running_loop()
+    told: asyncio.Future[bool] = loop.create_future()
+    stdin = sys.stdin.fileno()
+
+    def read() -> None:
+        loop.remove_reader(stdin)
+        told.set_result(os.read(stdin, 64) != b"")
+
+    loop.add_reader(stdin, read)
+    try:
+        return await told
+    finally:
+        loop.remove_reader(stdin)
+
+
+def _say_ready(order: RoleOrder, role: bytes) -> None:
+    with suppress(OSError):
+        os.write(order.ready, role + b"\n")
+
+
+async def _beat(wake: Wake) -> None:
+    wall = SystemClock()
+    while True:
+        wake.ring()
+        await wall.sleep_until(wall.now() + HEARTBEAT_NS)
