@@ -1,0 +1,1 @@
+"""Senders: implementations of `recapito.sender`."""

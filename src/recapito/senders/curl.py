@@ -1,0 +1,217 @@
+"""The pump around libcurl: one thread of its own drives every connection, whatever the number of them.
+
+Everything of libcurl happens in that thread. The event loop and the thread hand each other POSTs and replies in
+bundles, through deques, with one wake-up per bundle.
+"""
+
+import asyncio
+import os
+import select
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import pycurl
+
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+from recapito.senders.transfer import Post, Reply, Transfer, Trust
+
+_WATCH = {
+    pycurl.POLL_IN: select.EPOLLIN,
+    pycurl.POLL_OUT: select.EPOLLOUT,
+    pycurl.POLL_INOUT: select.EPOLLIN | select.EPOLLOUT,
+}
+_BODY_WAIT_S = limits.RESPONSE_BODY_WAIT_NS / SECOND
+_LOOK_ROUND_S = 1.0
+_NEVER = float("inf")
+
+
+class Pump:
+    """Makes POSTs. `submit`, `abort` and `close` belong to the event loop, all else to the thread."""
+
+    def __init__(self, trust: Trust) -> None:
+        self._trust = trust
+        self._loop = asyncio.get_running_loop()
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._failure: Exception | None = None
+        self._inbox: deque[Post] = deque()
+        self._outbox: deque[tuple[Post, Reply]] = deque()
+        self._woken = self._told = self._closing = False
+        self._running: set[Transfer] = set()
+        self._free: list[Transfer] = []
+        self._timer_at = _NEVER
+        self._look_round_at = _NEVER
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._epoll = select.epoll()
+        self._epoll.register(self._wake, select.EPOLLIN)
+        self._multi: Any = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_PIPELINING, 0)
+        self._multi.setopt(pycurl.M_MAXCONNECTS, limits.IDLE_CONNECTIONS)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
+        self._thread = threading.Thread(target=self._run, name="curl", daemon=True)
+        self._thread.start()
+
+    def __repr__(self) -> str:
+        return f"<Pump {len(self._running)} running, {len(self._free)} free>"
+
+    def submit(self, post: Post) -> None:
+        """Start a POST; its `finish` is called later, on the event loop, unless it is aborted."""
+        if self._failure is not None:
+            raise RuntimeError("The thread that drives libcurl ended.") from self._failure
+        self._inbox.append(post)
+        self._wake_up()
+
+    def abort(self, post: Post) -> None:
+        """Close the connection of a POST whose `over` was set; one that is over already is left alone."""
+        self._inbox.append(post)
+        self._wake_up()
+
+    async def close(self) -> None:
+        """End every POST without a word, close every connection, end the thread."""
+        self._closing = True
+        self._wake_up()
+        await self._ended
+        self._thread.join()
+
+    def _wake_up(self) -> None:
+        if not self._woken and not self._ended.done():
+            self._woken = True
+            os.eventfd_write(self._wake, 1)
+
+    def _deliver(self) -> None:
+        self._told = False
+        try:
+            while self._outbox:
+                post, reply = self._outbox.popleft()
+                post.finish(reply)
+        finally:
+            if self._outbox:
+                self._loop.call_soon(self._deliver)
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._turn()
+        except Exception as error:
+            self._failure = error
+            self._fail_all(f"the thread that drives libcurl ended: {error!r}")
+        self._shut()
+        try:
+            self._loop.call_soon_threadsafe(self._end)
+        except RuntimeError:
+            pass  # the loop ended without closing us
+
+    def _end(self) -> None:
+        os.close(self._wake)
+        self._ended.set_result(None)
+        self._deliver()
+
+    def _turn(self) -> None:
+        for fd, events in self._epoll.poll(self._wait_s()):
+            if fd == self._wake:
+                self._take()
+            else:
+                self._multi.socket_action(fd, _happened(events))
+        now = time.monotonic()
+        if now >= self._timer_at:
+            self._timer_at = _NEVER
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._collect()
+        if now >= self._look_round_at:
+            self._look_round(now)
+        if self._outbox and not self._told:
+            self._told = True
+            self._loop.call_soon_threadsafe(self._deliver)
+
+    def _wait_s(self) -> float | None:
+        next_at = min(self._timer_at, self._look_round_at)
+        return None if next_at == _NEVER else max(next_at - time.monotonic(), 0)
+
+    def _take(self) -> None:
+        os.eventfd_read(self._wake)
+        self._woken = False
+        while self._inbox:
+            post = self._inbox.popleft()
+            if not post.over:
+                self._start(post)
+            elif post.transfer is not None:
+                self._stop(post.transfer)
+
+    def _start(self, post: Post) -> None:
+        transfer = self._free.pop() if self._free else Transfer(self._trust)
+        try:
+            transfer.load(post)
+            self._multi.add_handle(transfer.curl)
+        except pycurl.error as error:
+            self._free.append(transfer)
+            self._outbox.append(transfer.unload(error.args[0], str(error.args[-1])))
+            return
+        self._running.add(transfer)
+        if self._look_round_at == _NEVER:
+            self._look_round_at = time.monotonic() + _LOOK_ROUND_S
+
+    def _stop(self, transfer: Transfer, code: int = 0, problem: str = "") -> tuple[Post, Reply]:
+        """Take a transfer out; one that is under way loses its connection."""
+        self._multi.remove_handle(transfer.curl)
+        self._running.discard(transfer)
+        if len(self._free) < limits.IDLE_CONNECTIONS:
+            self._free.append(transfer)
+        return transfer.unload(code, problem)
+
+    def _collect(self) -> None:
+        left = 1
+        while left:
+            left, done, failed = self._multi.info_read()
+            for curl in done:
+                self._outbox.append(self._stop(curl.transfer))
+            for curl, code, problem in failed:
+                self._outbox.append(self._stop(curl.transfer, code, problem))
+
+    def _look_round(self, now: float) -> None:
+        """An endpoint that gave its status and then dawdles over the rest has answered, and loses its connection."""
+        self._look_round_at = now + _LOOK_ROUND_S if self._running else _NEVER
+        for transfer in list(self._running):
+            if transfer.dawdles_since and now - transfer.dawdles_since > _BODY_WAIT_S:
+                self._outbox.append(self._stop(transfer))
+
+    def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
+        try:
+            if what == pycurl.POLL_REMOVE:
+                self._epoll.unregister(fd)
+            else:
+                self._epoll.register(fd, _WATCH[what])
+        except FileExistsError:
+            self._epoll.modify(fd, _WATCH[what])
+        except FileNotFoundError:
+            pass  # closed already, and so not watched any more
+
+    def _set_timer(self, wait_ms: int) -> None:
+        self._timer_at = time.monotonic() + wait_ms / 1000 if wait_ms >= 0 else _NEVER
+
+    def _fail_all(self, problem: str) -> None:
+        for transfer in self._running:
+            self._outbox.append(transfer.unload(pycurl.E_FAILED_INIT, problem))
+        while self._inbox:
+            post = self._inbox.popleft()
+            self._outbox.append((post, Reply(0, [], b"", pycurl.E_FAILED_INIT, problem, "")))
+
+    def _shut(self) -> None:
+        for transfer in [*self._running, *self._free]:
+            transfer.curl.close()
+        self._multi.close()
+        self._epoll.close()
+
+
+def _happened(events: int) -> int:
+    """What epoll saw, in libcurl's words."""
+    happened = 0
+    if events & select.EPOLLIN:
+        happened |= pycurl.CSELECT_IN
+    if events & select.EPOLLOUT:
+        happened |= pycurl.CSELECT_OUT
+    if events & (select.EPOLLERR | select.EPOLLHUP):
+        happened |= pycurl.CSELECT_ERR
+    return happened

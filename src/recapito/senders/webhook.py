@@ -1,0 +1,232 @@
+"""The webhook sender: posts batches with Event Grid's delivery headers and turns whatever happens into an Outcome.
+
+Names are looked up by our own resolver; each address is judged when it was looked up, and again when it is dialled.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import lru_cache, partial
+from pathlib import Path
+
+import pycurl
+
+from recapito.domain import limits
+from recapito.domain.batch import Batch
+from recapito.domain.egress import Egress, judge, parse_endpoint
+from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.subscription import Destination
+from recapito.errors import InvalidInput, SettingsError
+from recapito.senders.answer import excerpt, retry_after_ns, secrets_of
+from recapito.senders.curl import Pump
+from recapito.senders.resolver import Resolved, Resolver
+from recapito.senders.transfer import Reply, Transfer, trust
+
+Answer = Callable[[Outcome], None]
+
+# What libcurl's errors are in Event Grid's words; an error that is not here is a GenericError.
+RESULT_OF_CURL = {
+    pycurl.E_OK: Result.SOCKET_ERROR,  # closed before the headers were complete, which libcurl lets pass
+    pycurl.E_COULDNT_RESOLVE_HOST: Result.RESOLUTION_ERROR,
+    pycurl.E_COULDNT_CONNECT: Result.SOCKET_ERROR,
+    pycurl.E_OPERATION_TIMEDOUT: Result.SOCKET_ERROR,  # only connecting has a time-out
+    pycurl.E_SSL_CONNECT_ERROR: Result.SOCKET_ERROR,
+    pycurl.E_SSL_CERTPROBLEM: Result.SOCKET_ERROR,
+    pycurl.E_SSL_CIPHER: Result.SOCKET_ERROR,
+    pycurl.E_SSL_CACERT_BADFILE: Result.SOCKET_ERROR,
+    pycurl.E_SSL_ISSUER_ERROR: Result.SOCKET_ERROR,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Result.SOCKET_ERROR,
+    pycurl.E_PEER_FAILED_VERIFICATION: Result.SOCKET_ERROR,
+    pycurl.E_SEND_ERROR: Result.SOCKET_ERROR,
+    pycurl.E_RECV_ERROR: Result.SOCKET_ERROR,
+    pycurl.E_GOT_NOTHING: Result.SOCKET_ERROR,
+    pycurl.E_PARTIAL_FILE: Result.SOCKET_ERROR,
+    pycurl.E_AGAIN: Result.SOCKET_ERROR,
+}
+_plain_answer = lru_cache(1000)(answered)
+
+
+class _Route:
+    """What all batches of one subscription to one URL have in common."""
+
+    def __init__(self, egress: Egress, url: str, subscription: str) -> None:
+        self._egress = egress
+        self._resolved: Resolved | None = None
+        self.url = self.host = ""  # the host only if it is a name
+        self.resolve: str | None = None
+        self.failure: Outcome | None = None
+        self.headers = _common_headers(subscription)
+        self.secrets = secrets_of(url)
+        try:
+            endpoint = parse_endpoint(url)
+        except InvalidInput as error:
+            self.failure = Outcome(Result.GENERIC_ERROR, detail=error.message)
+            return
+        self.url = endpoint.url
+        if endpoint.is_literal:
+            self._allowed((endpoint.host,))
+        else:
+            self.host = endpoint.host
+            self._port = endpoint.port
+
+    def settle(self, resolved: Resolved) -> None:
+        """Take over what the host's name leads to: libcurl's entry for the allowed addresses, or a failure."""
+        if resolved is self._resolved:
+            return
+        self._resolved = resolved
+        self.failure = None
+        allowed = [f"[{a}]" if ":" in a else a for a in self._allowed(resolved.addresses)]
+        # The plus: the entry times out in libcurl, so that it does not keep every name that it ever saw.
+        self.resolve = f"+{self.host}:{self._port}:{','.join(allowed)}"
+        if not resolved.addresses:
+            self.failure = Outcome(Result.RESOLUTION_ERROR, detail=excerpt(resolved.problem))
+
+    def _allowed(self, addresses: tuple[str, ...]) -> list[str]:
+        reasons = {address: judge(address, self._egress) for address in addresses}
+        allowed = [address for address, reason in reasons.items() if reason is None]
+        if not allowed:
+            refused = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
+            self.failure = Outcome(Result.SOCKET_ERROR, detail=excerpt(f"egress refused {refused}"))
+        return allowed
+
+
+class WebhookExchange:
+    """One batch on its way: an Exchange for the lane, a Post for the pump. `over`: answered or aborted."""
+
+    __slots__ = ("_answer", "_route", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+
+    def __init__(self, sender: "WebhookSender", route: _Route, batch: Batch, answer: Answer) -> None:
+        self._sender = sender
+        self._route = route
+        self._answer = answer
+        self.over = False
+        self.transfer: Transfer | None = None
+        self.headers = route.headers + _batch_headers(batch)
+        self.body = batch.body
+        self.url = route.url
+        self.resolve: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<WebhookExchange {self.url.partition('?')[0]}, {'over' if self.over else 'open'}>"
+
+    def abort(self) -> None:
+        """Stop listening and let go of the connection. No answer comes after this returns."""
+        if not self.over:
+            self.over = True
+            self._sender.drop(self)
+
+    def settle(self, resolved: Resolved) -> None:
+        """The name was looked up: go on."""
+        self._route.settle(resolved)
+        if not self.over and not self._sender.closed:
+            self.dial()
+
+    def dial(self) -> None:
+        """Hand over to the pump, unless it is known that there is nothing to dial."""
+        if self._route.failure is None:
+            self.resolve = self._route.resolve
+            self._sender.post(self)
+        else:
+            asyncio.get_running_loop().call_soon(self._end, self._route.failure)
+
+    def finish(self, reply: Reply) -> None:
+        """The pump's word for the end."""
+        if not self.over:
+            self._end(self._sender.outcome_of(reply, self._route.secrets))
+
+    def _end(self, outcome: Outcome) -> None:
+        if not self.over and not self._sender.closed:
+            self.over = True
+            self._answer(outcome)
+
+
+class WebhookSender:
+    """Carries batches to webhooks. `now` tells the wall clock's time, which dates in answers are measured by."""
+
+    def __init__(
+        self,
+        egress: Egress,
+        ca_file: str | None = None,
+        resolver: Resolver | None = None,
+        *,
+        now: Callable[[], int],
+    ) -> None:
+        if ca_file is not None and not Path(ca_file).is_file():
+            raise SettingsError(f"ca_file: there is no file {ca_file}.")
+        self._trust = trust(partial(judge, egress=egress), ca_file)
+        self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
+        self._resolver = resolver or Resolver()
+        self._now = now
+        self._pump: Pump | None = None
+        self.closed = False
+
+    def __repr__(self) -> str:
+        return f"<WebhookSender {self._pump or 'unused'}>"
+
+    def send(self, destination: Destination, batch: Batch, answer: Answer) -> WebhookExchange:
+        """Start one exchange."""
+        if self.closed:
+            raise RuntimeError("The sender is closed.")
+        route = self._route(destination.url, batch.subscription)
+        exchange = WebhookExchange(self, route, batch, answer)
+        if not route.host:
+            exchange.dial()
+        elif (known := self._resolver.known(route.host)) is not None:
+            exchange.settle(known)
+        else:
+            self._resolver.ask(route.host, exchange.settle)
+        return exchange
+
+    async def close(self) -> None:
+        """Abort what is open and free everything."""
+        self.closed = True
+        if self._pump is not None:
+            await self._pump.close()
+
+    def post(self, exchange: WebhookExchange) -> None:
+        """Give an exchange to the pump, whose thread starts with the first, on the event loop that runs then."""
+        if self._pump is None:
+            self._pump = Pump(self._trust)
+        self._pump.submit(exchange)
+
+    def drop(self, exchange: WebhookExchange) -> None:
+        """Take an exchange from the pump, if it has it."""
+        if self._pump is not None:
+            self._pump.abort(exchange)
+
+    def outcome_of(self, reply: Reply, secrets: tuple[str, ...]) -> Outcome:
+        """What a reply means. Only a failure is worth an excerpt."""
+        if 200 <= reply.status < 300:
+            return _plain_answer(reply.status)
+        if reply.status:
+            body = reply.body.decode("utf-8", "replace")
+            return answered(reply.status, retry_after_ns(reply.headers, self._now()), excerpt(body, secrets))
+        ours = reply.code in (pycurl.E_COULDNT_CONNECT, pycurl.E_WRITE_ERROR)
+        detail = (reply.note if ours else "") or reply.problem or "the answer broke off"
+        return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
+
+
+def _common_headers(subscription: str) -> list[str]:
+    headers = [
+        "Content-Type: application/json; charset=utf-8",
+        "Accept:",  # libcurl's way to say: none
+        "Expect:",
+        "aeg-event-type: Notification",
+        "aeg-metadata-version: 1",
+    ]
+    return headers + _header("aeg-subscription-name", subscription.upper())
+
+
+def _batch_headers(batch: Batch) -> list[str]:
+    headers = [f"aeg-delivery-count: {batch.attempts_before}"]
+    if batch.data_version is not None:
+        headers += _header("aeg-data-version", batch.data_version)
+    if batch.output_id is not None:
+        headers += _header("aeg-output-event-id", batch.output_id)
+    return headers
+
+
+def _header(name: str, value: str) -> list[str]:
+    """One header, or none if the value could be mistaken for more than a value: some come from publishers."""
+    if len(value) > limits.HEADER_VALUE_CHARS or not (value.isascii() and value.isprintable()):
+        return []
+    return [f"{name}: {value}" if value else f"{name};"]  # libcurl's way to say: empty

@@ -1,0 +1,1 @@
+"""Vaults: implementations of `recapito.vault`."""

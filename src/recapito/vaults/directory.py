@@ -1,0 +1,91 @@
+"""A vault in a directory: a container is a directory in it, and nothing is ever written outside.
+
+Below the root no symbolic link is followed, so a name can not lead out. A file appears whole or not at all: it is
+written under another name, synced, renamed, and then every directory on the way to it is synced.
+"""
+
+import os
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from recapito.domain import limits
+from recapito.vault import VaultUnavailable
+
+_OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class DirectoryVault:
+    """Writes `root/container/path`. The writes are short and synchronous: dead letters are few and come in groups."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._durable: set[tuple[str, ...]] = set()
+
+    def __repr__(self) -> str:
+        return f"<DirectoryVault {self._root}>"
+
+    async def write(self, container: str, path: str, content: bytes) -> None:
+        """Write one file durably: when this returns, it is on disk. Raises VaultUnavailable."""
+        steps = [container, *path.split("/")]
+        if not all(_is_plain(step) for step in steps) or "/" in container:
+            raise VaultUnavailable(f"The vault can not hold {container!r} / {path!r}: not a plain relative path.")
+        try:
+            with ExitStack() as stack:
+                self._write(stack, steps[:-1], steps[-1], content)
+        except OSError as error:
+            raise VaultUnavailable(f"The vault could not write {self._root / container / path}: {error}") from error
+
+    def _write(self, stack: ExitStack, directories: list[str], name: str, content: bytes) -> None:
+        _make(self._root)
+        directory = _open(stack, self._root, None)
+        for depth, step in enumerate(directories):
+            directory = self._enter(stack, directory, step, tuple(directories[: depth + 1]))
+        temporary = f".{name}.tmp"
+        try:
+            _fill(temporary, content, directory)
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=directory)
+            raise
+        os.fsync(directory)
+
+    def _enter(self, stack: ExitStack, parent: int, step: str, steps: tuple[str, ...]) -> int:
+        """Open a directory, made if need be; its entry is synced once per process, whoever made it."""
+        with suppress(FileExistsError):
+            os.mkdir(step, dir_fd=parent)
+            self._durable.discard(steps)
+        directory = _open(stack, step, parent)
+        if steps not in self._durable:
+            os.fsync(parent)
+            if len(self._durable) >= limits.DEAD_LETTER_DIRECTORIES:
+                self._durable.clear()
+            self._durable.add(steps)
+        return directory
+
+
+def _is_plain(step: str) -> bool:
+    return step not in ("", ".", "..") and not any(c in step for c in "/\\\0") and step.isprintable()
+
+
+def _make(directory: Path) -> None:
+    if not directory.is_dir():
+        _make(directory.parent)
+        directory.mkdir(exist_ok=True)
+        with ExitStack() as stack:
+            os.fsync(_open(stack, directory.parent, None))
+
+
+def _open(stack: ExitStack, directory: Path | str, parent: int | None) -> int:
+    flags = _OPEN_DIRECTORY if parent is None else _OPEN_DIRECTORY | os.O_NOFOLLOW
+    fd = os.open(directory, flags, dir_fd=parent)
+    stack.callback(os.close, fd)
+    return fd
+
+
+def _fill(name: str, content: bytes, directory: int) -> None:
+    with os.fdopen(os.open(name, _CREATE, 0o640, dir_fd=directory), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,185 @@
+"""What every sender promises its lanes, held against each implementation."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple
+
+import pytest
+from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
+
+from recapito.domain.batch import Batch
+from recapito.domain.egress import Egress
+from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.subscription import Destination, WebHook
+from recapito.sender import Exchange, Sender
+from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.webhook import WebhookSender
+
+
+class World(NamedTuple):
+    """A sender, and destinations that answer well, answer 503, never answer, and can not be reached."""
+
+    sender: Sender
+    good: WebHook
+    busy: WebHook
+    mute: WebHook
+    gone: WebHook
+
+    def send(self, to: WebHook) -> tuple[Exchange, list[Outcome], asyncio.Event]:
+        """Start an exchange: it, the answers so far, and when there is one."""
+        answers: list[Outcome] = []
+        told = asyncio.Event()
+
+        def answer(outcome: Outcome) -> None:
+            answers.append(outcome)
+            told.set()
+
+        return self.sender.send(to, batch(), answer), answers, told
+
+
+@asynccontextmanager
+async def webhook_world() -> AsyncIterator[World]:
+    async with Receiver(answering(OK)) as good, Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
+        sender = WebhookSender(Egress.LOCAL, resolver=names(), now=lambda: 0)
+        places = (good.url, busy.url, mute.url, "http://gone.test/")
+        yield World(sender, *(WebHook(url=url) for url in places))
+        await sender.close()
+
+
+@asynccontextmanager
+async def memory_world() -> AsyncIterator[World]:
+    places = good, busy, mute, gone = tuple(WebHook(url=f"http://{name}.test/") for name in ("a", "b", "c", "d"))
+    script = {
+        good: Scripted(answered(200)),
+        busy: Scripted(answered(503), 0.01),
+        mute: None,
+        gone: Scripted(Outcome(Result.RESOLUTION_ERROR, detail="no such name")),
+    }
+
+    def answer(destination: Destination, sent: Batch) -> Scripted | None:
+        return script[destination]
+
+    sender = MemorySender(answer)
+    yield World(sender, *places)
+    await sender.close()
+
+
+Law = Callable[[World], Awaitable[None]]
+
+
+@pytest.fixture(params=[webhook_world, memory_world])
+def hold(request: pytest.FixtureRequest) -> Callable[[Law], None]:
+    """Holds an implementation to a law."""
+    world: Callable[[], AbstractAsyncContextManager[World]] = request.param
+
+    async def main(law: Law) -> None:
+        async with asyncio.timeout(20), world() as it:
+            await law(it)
+
+    return lambda law: asyncio.run(main(law))
+
+
+def test_answers_once_and_later(hold: Callable[[Law], None]) -> None:
+    """`send` returns at once; the answer is the endpoint's, comes once, and never before `send` has returned."""
+
+    async def law(world: World) -> None:
+        for to, expected in ((world.good, answered(200)), (world.busy, answered(503))):
+            _, answers, told = world.send(to)
+            assert answers == []
+            await told.wait()
+            await asyncio.sleep(0.05)
+            assert answers == [expected]
+
+    hold(law)
+
+
+def test_failures_are_outcomes(hold: Callable[[Law], None]) -> None:
+    """An endpoint that can not be reached is an outcome with a reason, not an exception, and comes later too."""
+
+    async def law(world: World) -> None:
+        for _ in range(2):  # the second time from what the sender remembers
+            _, answers, told = world.send(world.gone)
+            assert answers == []
+            await told.wait()
+            [outcome] = answers
+            assert (outcome.result, outcome.status) == (Result.RESOLUTION_ERROR, None)
+            assert outcome.detail
+
+    hold(law)
+
+
+def test_no_answer_after_abort(hold: Callable[[Law], None]) -> None:
+    """After `abort` has returned no answer comes, whatever the endpoint does, and aborting again does nothing."""
+
+    async def law(world: World) -> None:
+        sent = [world.send(to) for to in (world.good, world.busy, world.mute, world.gone) for _ in range(5)]
+        for exchange, _, _ in sent:
+            exchange.abort()
+            exchange.abort()
+        await asyncio.sleep(0.1)
+        assert all(answers == [] for _, answers, _ in sent)
+
+    hold(law)
+
+
+def test_abort_after_the_answer(hold: Callable[[Law], None]) -> None:
+    """Aborting what is answered does nothing, and does not hurt the next exchange."""
+
+    async def law(world: World) -> None:
+        for _ in range(3):
+            exchange, answers, told = world.send(world.good)
+            await told.wait()
+            exchange.abort()
+            assert answers == [answered(200)]
+
+    hold(law)
+
+
+def test_abort_from_an_answer(hold: Callable[[Law], None]) -> None:
+    """An answer may abort other exchanges and start new ones."""
+
+    async def law(world: World) -> None:
+        other, other_answers, _ = world.send(world.mute)
+        done = asyncio.Event()
+
+        def again(outcome: Outcome) -> None:
+            done.set()
+
+        def answer(outcome: Outcome) -> None:
+            other.abort()
+            world.sender.send(world.good, batch(), again)
+
+        world.sender.send(world.good, batch(), answer)
+        await done.wait()
+        assert other_answers == []
+
+    hold(law)
+
+
+def test_endpoints_do_not_delay_each_other(hold: Callable[[Law], None]) -> None:
+    """With exchanges open to an endpoint that never answers, another one answers as ever."""
+
+    async def law(world: World) -> None:
+        mute = [world.send(world.mute) for _ in range(100)]
+        for _ in range(20):
+            _, _, told = world.send(world.good)
+            await asyncio.wait_for(told.wait(), 2)
+        assert all(answers == [] for _, answers, _ in mute)
+
+    hold(law)
+
+
+def test_no_answer_after_close(hold: Callable[[Law], None]) -> None:
+    """`close` aborts what is open: nothing is answered after it."""
+
+    async def law(world: World) -> None:
+        sent = [world.send(to) for to in (world.good, world.busy, world.mute, world.gone)]
+        await world.sender.close()
+        before = [list(answers) for _, answers, _ in sent]
+        await asyncio.sleep(0.05)
+        assert [answers for _, answers, _ in sent] == before
+        for exchange, _, _ in sent:
+            exchange.abort()
+
+    hold(law)

@@ -1,0 +1,185 @@
+"""What every vault promises, held against each implementation; and what the directory vault promises beyond it."""
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recapito.vault import Vault, VaultUnavailable
+from recapito.vaults.directory import DirectoryVault
+from recapito.vaults.memory import MemoryVault
+
+PATH = "ORDERS-HOOK/2030/1/2/3/7d0c.json"
+Open = Callable[[], tuple[Vault, Callable[[str, str], bytes]]]
+
+
+@pytest.fixture(params=["memory", "directory"])
+def open_vault(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """Opens a vault, and a way to read what is in it."""
+
+    def memory() -> tuple[Vault, Callable[[str, str], bytes]]:
+        vault = MemoryVault()
+        return vault, lambda container, path: vault.files[container, path]
+
+    def directory() -> tuple[Vault, Callable[[str, str], bytes]]:
+        root = tmp_path / "data" / "deadletters"
+        return DirectoryVault(root), lambda container, path: (root / container / path).read_bytes()
+
+    return {"memory": memory, "directory": directory}[request.param]
+
+
+def test_what_was_written_is_there(open_vault: Open) -> None:
+    """A file is there, byte for byte, when the write returns."""
+    vault, read = open_vault()
+    for content in (b"", b"[]", bytes(range(256)) * 10_000):
+        asyncio.run(vault.write("orders", PATH, content))
+        assert read("orders", PATH) == content
+
+
+def test_a_repeated_write_replaces(open_vault: Open) -> None:
+    """A second write of one path leaves one file, the second one."""
+    vault, read = open_vault()
+    asyncio.run(vault.write("orders", PATH, b"a longer first one"))
+    asyncio.run(vault.write("orders", PATH, b"second"))
+    assert read("orders", PATH) == b"second"
+
+
+def test_containers_and_paths_are_apart(open_vault: Open) -> None:
+    """One path in two containers is two files, and so are two paths in one."""
+    vault, read = open_vault()
+    files = {("orders", "a.json"): b"1", ("returns", "a.json"): b"2", ("orders", "A/a.json"): b"3"}
+    for (container, path), content in files.items():
+        asyncio.run(vault.write(container, path, content))
+    assert {name: read(*name) for name in files} == files
+
+
+def test_memory_vault_down() -> None:
+    """A vault that is down says so, writes nothing, and works when it is back."""
+    vault = MemoryVault()
+    vault.down = True
+    with pytest.raises(VaultUnavailable) as caught:
+        asyncio.run(vault.write("orders", PATH, b"[]"))
+    assert (caught.value.missing, vault.files) == (False, {})
+    vault.down = False
+    asyncio.run(vault.write("orders", PATH, b"[]"))
+    assert list(vault.files) == [("orders", PATH)]
+
+
+def test_memory_vault_without_a_container() -> None:
+    """A missing container is told apart from a vault that is down."""
+    vault = MemoryVault()
+    vault.missing.add("orders")
+    with pytest.raises(VaultUnavailable) as caught:
+        asyncio.run(vault.write("orders", PATH, b"[]"))
+    assert caught.value.missing
+
+
+def files_in(directory: Path) -> set[str]:
+    return {str(file.relative_to(directory)) for file in directory.rglob("*") if not file.is_dir()}
+
+
+OUTSIDE = [
+    *(("..", "a.json"), (".", "a.json"), ("", "a.json"), ("a/b", "c.json"), ("/tmp", "a.json"), ("a\\b", "c.json")),
+    *(("orders", ""), ("orders", ".."), ("orders", "../a.json"), ("orders", "a/../../b.json"), ("orders", "/a.json")),
+    *(("orders", "a//b.json"), ("orders", "a/"), ("orders", "./a"), ("orders", "a\\..\\b"), ("orders", "a\0b")),
+    ("orders", "a\nb"),
+]
+
+
+@pytest.mark.parametrize(("container", "path"), OUTSIDE)
+def test_nothing_outside_the_root(tmp_path: Path, container: str, path: str) -> None:
+    """A container or a path that is not a plain relative one is refused, and nothing is written anywhere."""
+    with pytest.raises(VaultUnavailable):
+        asyncio.run(DirectoryVault(tmp_path / "root").write(container, path, b"x"))
+    assert files_in(tmp_path) == set()
+
+
+@pytest.mark.parametrize("link", ["orders", "orders/ORDERS-HOOK"])
+def test_no_symbolic_link_leads_out(tmp_path: Path, link: str) -> None:
+    """A link below the root is not followed, wherever it points to."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = tmp_path / "root" / link
+    place.parent.mkdir(parents=True)
+    place.symlink_to(outside)
+    with pytest.raises(VaultUnavailable):
+        asyncio.run(DirectoryVault(tmp_path / "root").write("orders", PATH, b"x"))
+    assert files_in(outside) == set()
+
+
+def test_a_linked_file_is_replaced_not_followed(tmp_path: Path) -> None:
+    """Where the file to be written is a link, the link goes and its target stays as it was."""
+    target = tmp_path / "target"
+    target.write_bytes(b"mine")
+    (tmp_path / "root" / "orders").mkdir(parents=True)
+    (tmp_path / "root" / "orders" / "a.json").symlink_to(target)
+    asyncio.run(DirectoryVault(tmp_path / "root").write("orders", "a.json", b"x"))
+    assert target.read_bytes() == b"mine"
+    assert (tmp_path / "root" / "orders" / "a.json").read_bytes() == b"x"
+
+
+@pytest.mark.parametrize("blocked", ["root", "root/orders", "root/orders/ORDERS-HOOK"])
+def test_an_error_of_the_file_system_is_unavailability(tmp_path: Path, blocked: str) -> None:
+    """A file where a directory should be makes the vault unavailable, with the reason, until it is gone."""
+    obstacle = tmp_path / blocked
+    obstacle.parent.mkdir(parents=True, exist_ok=True)
+    obstacle.write_bytes(b"")
+    vault = DirectoryVault(tmp_path / "root")
+    with pytest.raises(VaultUnavailable, match="could not write") as caught:
+        asyncio.run(vault.write("orders", PATH, b"x"))
+    assert not caught.value.missing
+    obstacle.unlink()
+    asyncio.run(vault.write("orders", PATH, b"x"))
+    assert files_in(tmp_path / "root") == {f"orders/{PATH}"}
+
+
+def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
+    """When the file can not be put in its place, no half of it stays, and no descriptor."""
+    (tmp_path / "root" / "orders" / "a.json").mkdir(parents=True)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(VaultUnavailable):
+        asyncio.run(DirectoryVault(tmp_path / "root").write("orders", "a.json", b"x"))
+    assert files_in(tmp_path / "root") == set()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_container_that_was_removed_is_made_again(tmp_path: Path) -> None:
+    """A directory that somebody removed between two writes is made again."""
+    vault = DirectoryVault(tmp_path / "root")
+    asyncio.run(vault.write("orders", "a/b.json", b"1"))
+    (tmp_path / "root/orders/a/b.json").unlink()
+    (tmp_path / "root/orders/a").rmdir()
+    asyncio.run(vault.write("orders", "a/b.json", b"2"))
+    assert files_in(tmp_path / "root") == {"orders/a/b.json"}
+
+
+WRITE_ONE = """
+import asyncio, pathlib, sys
+from recapito.vaults.directory import DirectoryVault
+asyncio.run(DirectoryVault(pathlib.Path(sys.argv[1])).write("orders", "A/a.json", b"x"))
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_order_of_syncs(tmp_path: Path) -> None:
+    """The content is synced before the file gets its name; each directory is synced after what changed in it."""
+    watched = "trace=mkdir,mkdirat,rename,renameat,renameat2,fsync,fdatasync"
+    command = ["strace", "-f", "-y", "-e", watched, sys.executable, "-c", WRITE_ONE, str(tmp_path / "root")]
+    traced = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    calls = [line.replace(str(tmp_path), "").replace('"', "") for line in traced.splitlines() if str(tmp_path) in line]
+    assert [re.sub(r"[0-9]+<(.*?)>", r"<\1>", call.partition(")")[0]) for call in calls] == [
+        "mkdir(/root, 0777",
+        "fsync(<>",
+        "mkdirat(</root>, orders, 0777",
+        "fsync(</root>",
+        "mkdirat(</root/orders>, A, 0777",
+        "fsync(</root/orders>",
+        "fsync(</root/orders/A/.a.json.tmp>",
+        "renameat(</root/orders/A>, .a.json.tmp, </root/orders/A>, a.json",
+        "fsync(</root/orders/A>",
+    ]

@@ -1,0 +1,43 @@
+"""The pump itself: when its thread fails, that is loud and nobody is left waiting."""
+
+import asyncio
+
+import pytest
+from tests.senders.receiver import RawPost, Receiver, silent
+
+from recapito.senders.curl import Pump
+from recapito.senders.transfer import trust
+
+
+class Poison(RawPost):
+    """A POST that nobody can handle."""
+
+    @property
+    def over(self) -> bool:
+        raise ZeroDivisionError("poison")
+
+    @over.setter
+    def over(self, value: bool) -> None:
+        pass
+
+
+def test_death_of_the_thread() -> None:
+    """When the thread fails, what is open is answered with the reason, and the next POST raises."""
+
+    async def main() -> None:
+        async with Receiver(silent) as receiver:
+            pump = Pump(trust(lambda address: None, None))
+            opened = RawPost(receiver.url, None)
+            pump.submit(opened)
+            await receiver.until(lambda it: it.requests)
+            pump.submit(Poison(receiver.url, None))
+            reply = await asyncio.wait_for(opened.reply, 10)
+            assert (reply.status, "poison" in reply.problem) == (0, True)
+            with pytest.raises(RuntimeError, match="libcurl") as caught:
+                pump.submit(RawPost(receiver.url, None))
+            assert isinstance(caught.value.__cause__, ZeroDivisionError)
+            pump.abort(opened)
+            await pump.close()
+            await receiver.until(lambda it: not it.open)
+
+    asyncio.run(main())
