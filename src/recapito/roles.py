@@ -5,6 +5,7 @@ A role ends when its standard input closes: its parent is gone, or wants it to s
 
 import asyncio
 import os
+import resource
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
@@ -108,6 +109,7 @@ async def run_alone(
     settings: Settings, origin: Origin, listener: socket.socket, stopping: asyncio.Event, on_ready: Callable[[], None]
 ) -> None:
     """Both roles in this process, until `stopping` is set."""
+    _allow_many_connections()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
     async with app.open_both(settings, journal) as stores:
@@ -133,6 +135,7 @@ def run_role(role: str) -> int:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=RoleOrder)
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
+    _allow_many_connections()
     runner = {"intake": _run_intake, "dispatch": _run_dispatch}[role]
     try:
         uvloop.run(runner(settings, order, journal))
@@ -228,6 +231,13 @@ async def _order_to_stop() -> bool:
         return await told
     finally:
         loop.remove_reader(stdin)
+
+
+def _allow_many_connections() -> None:
+    """Open, late and idle connections together may be more than the usual soft limit of 1,024."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _say_ready(order: RoleOrder, role: bytes) -> None:

@@ -49,6 +49,7 @@ class Dispatcher:
         self._lanes: dict[int, Lane] = {}
         self._by_topic: dict[int, dict[int, Lane]] = {}
         self._mark = 0
+        self._stored: dict[int, store.Lane] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
         self._fetches: deque[Callable[[], Awaitable[None]]] = deque()
@@ -94,7 +95,9 @@ class Dispatcher:
 
     async def run(self, writer: DeadLetterWriter) -> None:
         """Dispatch until cancelled."""
+        self._stored = {row.id: row for row in await self._ledger.lanes()}
         await self._read_news()
+        self._stored.clear()
         self._burial_bell.ring()
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._alarms.run())
@@ -150,7 +153,7 @@ class Dispatcher:
             lane.wake()
 
     async def _open_lane(self, subscription: Subscription) -> None:
-        row = await self._ledger.open_lane(
+        row = self._stored.get(subscription.id) or await self._ledger.open_lane(
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
         profile = await self._profile_of(subscription.topic)
@@ -216,8 +219,8 @@ class Dispatcher:
             load = self._equipment.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
             self._tasks.create_task(load)
         instant = lane.next_instant(now)
-        if instant is not None:
-            self._alarms.set(lane, max(instant, now + 1), lane.wake)
+        if instant is not None and instant > now:  # what has come already is being committed or fetched
+            self._alarms.set(lane, instant, lane.wake)
 
     def _loaded(self, lane: Lane, failure: Exception | None) -> None:
         self._loading.discard(lane)

@@ -1,0 +1,68 @@
+"""Settings: defaults, then a file, then the environment, then flags; what is wrong is named."""
+
+from pathlib import Path
+
+import pytest
+
+from recapito import settings
+from recapito.errors import SettingsError
+
+
+def test_defaults_are_safe() -> None:
+    """Out of the box the server listens on loopback only, with the default profile and real time."""
+    chosen = settings.load(environment={})
+    assert chosen.server.host == "127.0.0.1"
+    assert chosen.public_url == "http://127.0.0.1:8585"
+    assert chosen.delivery.profile == "2021-03"
+    assert not chosen.one_process
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    """A flag wins over the environment, the environment over the file, the file over the defaults."""
+    file = tmp_path / "recapito.toml"
+    file.write_text('[server]\nport = 1001\nhost = "::1"\n[clock]\nmode = "scaled:60"\n')
+    environment = {"RECAPITO_SERVER_PORT": "1002", "RECAPITO_DEAD_LETTER_KEEP_FOR_EVER": "true"}
+    chosen = settings.load(file, environment, {"server.port": 1003, "server.data": None})
+    assert chosen.server.port == 1003
+    assert chosen.public_url == "http://[::1]:1003"
+    assert chosen.clock.rate == 60
+    assert chosen.dead_letter.keep_for_ever
+    assert settings.load(file, environment).server.port == 1002
+
+
+def test_manual_clock_and_memory_mean_one_process() -> None:
+    """Neither memory nor a manual clock can be shared between processes."""
+    assert settings.load(environment={}, flags={"clock.mode": "manual"}).one_process
+    assert settings.load(environment={}, flags={"server.store": "memory"}).one_process
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[server]\nprot = 1", "server.prot"),
+        ("[sever]\nport = 1", r"\[sever\]"),
+        ("[server]\nport = 'x'", "server.port"),
+        ("[server]\nport = 70000", "server.port"),
+        ("[server]\ndata = ''", "server.data"),
+        ("[clock]\nmode = 'scaled:0'", "clock.mode"),
+        ("[delivery]\nca_file = '/no/such/file'", "delivery.ca_file"),
+        ("[disk]\nstop_percent = 101.0", "stop_percent"),
+        ("not toml", "recapito.toml"),
+    ],
+)
+def test_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
+    """An unknown key, a wrong type or a value out of range is an error that names the key."""
+    file = tmp_path / "recapito.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError, match=said):
+        settings.load(file, {})
+
+
+def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:
+    """A variable that is no number, and a file that is not there."""
+    with pytest.raises(SettingsError, match="RECAPITO_SERVER_PORT"):
+        settings.load(environment={"RECAPITO_SERVER_PORT": "many"})
+    with pytest.raises(SettingsError, match="RECAPITO_DEAD_LETTER_EXTRA_FIELDS"):
+        settings.load(environment={"RECAPITO_DEAD_LETTER_EXTRA_FIELDS": "perhaps"})
+    with pytest.raises(SettingsError, match="No such file"):
+        settings.load(tmp_path / "none.toml", {})
