@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from starlette.types import ASGIApp
-
-from recapito.api.app import make_app
+from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.dispatch.deadletter import DeadLetterWriter
@@ -65,7 +63,7 @@ class Stores:
 class Intake:
     """The intake role: the HTTP surface, group commit, the janitor."""
 
-    app: ASGIApp
+    surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
@@ -197,7 +195,7 @@ def make_intake(
         journal=journal,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_app(services), publisher, provisioner, janitor)
+    return Intake(make_surface(services), publisher, provisioner, janitor)
 
 
 def make_dispatch(settings: Settings, stores: Stores, clock: Clock, journal: Journal) -> Dispatch:

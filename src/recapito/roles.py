@@ -10,14 +10,16 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import msgspec
 import uvicorn
 import uvloop
-from starlette.types import ASGIApp
 
 from recapito import app
 from recapito import settings as settings_module
+from recapito.api.app import Surface
+from recapito.api.express import ExpressProtocol
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.errors import SettingsError
 from recapito.settings import Settings
@@ -77,12 +79,12 @@ class Wake:
 class HttpServer(uvicorn.Server):
     """uvicorn on our socket; signals are the caller's business."""
 
-    def __init__(self, application: ASGIApp) -> None:
+    def __init__(self, surface: Surface) -> None:
         super().__init__(
             uvicorn.Config(
-                application,
+                surface.app,
                 loop="none",
-                http="httptools",
+                http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
                 ws="none",
                 lifespan="off",
                 interface="asgi3",
@@ -182,7 +184,7 @@ async def _serve(
 ) -> None:
     """Serve HTTP until told to stop; what was accepted until then is stored and answered."""
     await app.make_first_topic(intake, stores)
-    server = HttpServer(intake.app)
+    server = HttpServer(intake.surface)
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
     serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -1,5 +1,7 @@
 """The ASGI application: the publish route in front, Starlette's router behind it; every error has a body of ours."""
 
+from typing import NamedTuple
+
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -16,8 +18,20 @@ from recapito.api.wire import full_target
 from recapito.errors import Busy, CallerError, NotFound, StoreFailed
 
 
+class Surface(NamedTuple):
+    """The whole HTTP surface: an ASGI application, and the publish route in it for those who serve it without ASGI."""
+
+    app: ASGIApp
+    publish: PublishRoute
+
+
 def make_app(services: Services) -> ASGIApp:
     """The whole HTTP surface as one ASGI application."""
+    return make_surface(services).app
+
+
+def make_surface(services: Services) -> Surface:
+    """The whole HTTP surface."""
     bodies = BodyReader()
     publish = PublishRoute(services, bodies)
     rest = _rest(services, bodies)
@@ -32,7 +46,7 @@ def make_app(services: Services) -> ASGIApp:
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         await rest(scope, receive, send)
 
-    return app
+    return Surface(app, publish)
 
 
 def _rest(services: Services, bodies: BodyReader) -> ASGIApp:

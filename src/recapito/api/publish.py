@@ -3,6 +3,10 @@
 The key is checked before the body is read; 200 leaves after the commit, never before.
 """
 
+from asyncio import Future
+from http import HTTPStatus
+from typing import NamedTuple
+
 from starlette.types import Receive, Scope, Send
 
 from recapito.api.authenticate import authenticate
@@ -18,6 +22,7 @@ from recapito.api.errors import (
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.event import accept
+from recapito.domain.topic import Topic
 from recapito.errors import NotFound
 
 _PREFIX = "/topics/"
@@ -35,11 +40,27 @@ def published_topic(path: str) -> str | None:
     return name if name and "/" not in name else None
 
 
+class Answer(NamedTuple):
+    """A refusal, ready to be sent."""
+
+    status: int
+    headers: list[tuple[bytes, bytes]]
+    body: bytes
+
+    def to_bytes(self, keep_alive: bool) -> bytes:
+        """The whole response as it goes over the wire."""
+        lines = [b"HTTP/1.1 %d %b" % (self.status, HTTPStatus(self.status).phrase.encode())]
+        lines += [b"%b: %b" % header for header in self.headers]
+        if not keep_alive:
+            lines.append(b"connection: close")
+        return b"\r\n".join([*lines, b"", self.body])
+
+
 class PublishRoute:
     """Takes a publish request and answers it, whatever happens."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._publisher = services.publisher
+        self.publisher = services.publisher
         self._provisioner = services.provisioner
         self._clock = services.clock
         self._journal = services.journal
@@ -51,7 +72,9 @@ class PublishRoute:
         except ClientGone:
             return
         except Exception as error:
-            await self._refuse(error, send)
+            refused = self.refused(error)
+            await send({"type": "http.response.start", "status": refused.status, "headers": refused.headers})
+            await send({"type": "http.response.body", "body": refused.body})
         else:
             await send(_ACCEPTED)
             await send(_EMPTY)
@@ -64,13 +87,21 @@ class PublishRoute:
             raise NotFound("NotFound", "There is no topic of this name.")
         headers = dict(scope["headers"])
         authenticate(headers, topic)
-        _check_content_type(headers.get(b"content-type"))
-        self._publisher.check_open()
-        body = await self._bodies.read(headers, receive, limits.PUBLISH_BYTES)
-        events = accept(body, topic.resource_id)
-        await self._publisher.publish(topic, events, sum([len(event.body) for event in events]))
+        check_content_type(headers.get(b"content-type"))
+        self.publisher.check_open()
+        await self.submit(topic, await self._bodies.read(headers, receive, limits.PUBLISH_BYTES))
 
-    async def _refuse(self, error: Exception, send: Send) -> None:
+    def known_topic(self, name: str) -> Topic | None:
+        """The topic, if it is at hand without asking the store."""
+        return self._provisioner.known_topic(name)
+
+    def submit(self, topic: Topic, body: bytes) -> Future[None]:
+        """Accept the events of a body; the future is done when they are durable."""
+        events = accept(body, topic.resource_id)
+        return self.publisher.submit(topic, events, sum([len(event.body) for event in events]))
+
+    def refused(self, error: Exception) -> Answer:
+        """What the publisher is told about an error; our own faults are journalled."""
         report = new_report(self._clock.now())
         journal_fault(self._journal, error, report)
         refused = refusal(error)
@@ -80,11 +111,11 @@ class PublishRoute:
             (b"content-length", b"%d" % len(body)),
             *refused.headers,
         ]
-        await send({"type": "http.response.start", "status": refused.status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        return Answer(refused.status, headers, body)
 
 
-def _check_content_type(content_type: bytes | None) -> None:
+def check_content_type(content_type: bytes | None) -> None:
+    """Refuse what does not call itself JSON."""
     media = (content_type or b"").partition(b";")[0].strip().lower()
     if media and not media.endswith((b"/json", b"+json")) and media != _CURL_DEFAULT:
         raise UnsupportedMedia("UnsupportedMediaType", "Events are taken as JSON: send Content-Type: application/json.")

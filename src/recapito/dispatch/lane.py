@@ -187,7 +187,7 @@ class Lane:
         if probing:
             room = not self.flights.probing and not self.retries.fetching
         else:
-            room = len(self.flights) + self.account.unsettled_flights < self._window.size and not self.flights.full
+            room = self._window.has_room(len(self.flights), self.account.unsettled_flights) and not self.flights.full
         if room and not self._equipment.slots.free(self._responsive):
             self._equipment.slots.wait(self)
             return False

@@ -14,10 +14,18 @@ RESPONSIVE_NS = 5 * SECOND
 
 
 class Window:
-    """The number of requests of one lane that may be unsettled: grows by one with each success, halves on a failure."""
+    """The number of requests of one lane that may be open: grows by one with each success, halves on a failure.
+
+    Answered requests that wait for their commit do not burden the endpoint, but a crash would repeat them: there may
+    be a few windows of those.
+    """
 
     def __init__(self, size: int = limits.WINDOW_START) -> None:
         self.size = size
+
+    def has_room(self, open: int, unsettled: int) -> bool:
+        """Whether one more request may start."""
+        return open < self.size and open + unsettled < self.size * limits.UNSETTLED_WINDOWS
 
     def succeeded(self) -> None:
         """An endpoint that answers well gets more."""

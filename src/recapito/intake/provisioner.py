@@ -54,6 +54,10 @@ class Provisioner:
         """The behaviour profile of a topic: its own, or the server's."""
         return profile.load(topic.profile) if topic.profile else self._default
 
+    def known_topic(self, name: str) -> Topic | None:
+        """The topic of that name, if it was looked up before and has not changed since."""
+        return self._cache.known(name)
+
     async def find_topic(self, name: str) -> Topic | None:
         """The topic of that name, without regard to case."""
         return await self._cache.find(name)

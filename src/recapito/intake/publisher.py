@@ -77,13 +77,17 @@ class Publisher:
 
     async def publish(self, topic: Topic, events: list[StampedEvent], size: int) -> None:
         """Return when the events are durable. A caller that is cancelled changes nothing for what is stored."""
+        await self.submit(topic, events, size)
+
+    def submit(self, topic: Topic, events: list[StampedEvent], size: int) -> asyncio.Future[None]:
+        """Take the events; the future is done when they are durable, or says why not."""
         self.check_open()
-        result = asyncio.get_running_loop().create_future()
+        result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiter(topic.id, Publish(self._clock.now(), events), size, result))
         self._held += 1
         self._held_bytes += size
         self._wake.set()
-        await result
+        return result
 
     async def run(self) -> None:
         """Commit what waits, again and again, until closed."""

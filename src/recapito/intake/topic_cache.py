@@ -13,6 +13,10 @@ class TopicCache:
         self._topics: dict[str, Topic] = {}
         self._drops = 0
 
+    def known(self, name: str) -> Topic | None:
+        """The topic of that name, if it is here."""
+        return self._topics.get(name.lower())
+
     async def find(self, name: str) -> Topic | None:
         """The topic of that name, without regard to case."""
         key = name.lower()
