@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.types import Message
-from tests.intake.doubles import StillClock
 
-from recapito.api.app import make_app
+from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from tests.intake.doubles import StillClock
 
 GROUP = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.EventGrid"
 TOPIC = f"{GROUP}/topics/orders"
@@ -58,7 +58,7 @@ class World:
         self.provisioner = Provisioner(self.log, self.clock, lambda size: next(keys).to_bytes(size, "big"))
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
-        self.app = make_app(
+        self.surface = make_surface(
             Services(
                 publisher=self.publisher,
                 provisioner=self.provisioner,
@@ -72,6 +72,8 @@ class World:
                 journal=self._journal,
             )
         )
+
+        self.app = self.surface.app
 
     async def _ready(self) -> Mapping[str, str | None]:
         return self._readiness

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.api.client import NESTED, SCOPE, TOPIC, Answer, World, run, webhook
 
 from recapito.domain import limits
 from recapito.domain.filter import Filter
 from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
+from tests.api.client import NESTED, SCOPE, TOPIC, Answer, World, run, webhook
 
 DESTINATION = "properties.destination.properties"
 

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from tests.api.client import GROUP, NESTED, TOPIC, VERSION, Answer, World, run, webhook
 
 from recapito.domain import limits
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLog
+from tests.api.client import GROUP, NESTED, TOPIC, VERSION, Answer, World, run, webhook
 
 SHOWN = {
     "id": TOPIC,

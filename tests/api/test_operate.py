@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.api.client import NESTED, World, event, run
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import Hold
 from recapito.store import Burial, Drop, Settlement
+from tests.api.client import NESTED, World, event, run
 
 
 def test_health() -> None:

@@ -6,13 +6,13 @@ import re
 from typing import Any
 
 import pytest
-from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
-from tests.intake.doubles import ScriptedLog
 
 from recapito.domain import limits
 from recapito.domain.segment import Segment
 from recapito.errors import StoreFailed
 from recapito.store import EntryKind
+from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
+from tests.intake.doubles import ScriptedLog
 
 REPORT = re.compile(r"Report '[0-9a-f-]{36}:0:\d+/\d+/\d{4} \d+:\d\d:\d\d [AP]M \(UTC\)'")
 

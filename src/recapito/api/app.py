@@ -25,11 +25,6 @@ class Surface(NamedTuple):
     publish: PublishRoute
 
 
-def make_app(services: Services) -> ASGIApp:
-    """The whole HTTP surface as one ASGI application."""
-    return make_surface(services).app
-
-
 def make_surface(services: Services) -> Surface:
     """The whole HTTP surface."""
     bodies = BodyReader()
