@@ -1,4 +1,4 @@
-"""The express lane, over real sockets: what it takes and what it hands on are answered alike, in the order of asking."""
+"""The express lane, over real sockets: what it takes and what it hands on is answered alike, in order."""
 
 import asyncio
 import socket

@@ -97,6 +97,8 @@ class Dispatcher:
         """Dispatch until cancelled."""
         self._stored = {row.id: row for row in await self._ledger.lanes()}
         await self._read_news()
+        for id in self._stored.keys() - self._lanes.keys():
+            await self._ledger.close_lane(id)  # forgotten while nobody ran here: no news name it
         self._stored.clear()
         self._burial_bell.ring()
         async with asyncio.TaskGroup() as self._tasks:
@@ -224,6 +226,7 @@ class Dispatcher:
 
     def _loaded(self, lane: Lane, failure: Exception | None) -> None:
         self._loading.discard(lane)
+        lane.reader.wants = None  # a lane that can not take now would have it read again and again
         if failure is not None:
             lane.stop(f"the log can not be read: {failure}")
         lane.wake()
@@ -271,7 +274,8 @@ class Dispatcher:
             lane.fetched(due)
 
     async def _fetch_parked(self, lane: Lane) -> None:
-        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE))
+        version = lane.account.row.version
+        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE), version)
 
     async def _review(self, lane: Lane) -> None:
         lane.reviewed(await self._ledger.lane(lane.id))

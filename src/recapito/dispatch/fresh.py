@@ -124,7 +124,10 @@ class _Cut:
         if expired:
             return min(last, bisect_left(selection, living))
         fits = self._fits_bytes(segment, selection, first, last)
-        return first + 1 if fits == first and not self.pieces else fits
+        if fits > first or self.pieces:
+            return fits
+        self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
+        return first + 1
 
     def _fits_bytes(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
         """The same for bytes alone; neighbours are found by bisection, others one by one."""

@@ -18,7 +18,7 @@ from recapito.dispatch.fresh import FreshReader, Terms
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
-from recapito.domain.delivery import Parked, attempted, expired, skip, succeeded
+from recapito.domain.delivery import Identity, Parked, attempted, expired, skip, succeeded
 from recapito.domain.hold import after_failure
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.outcome import Outcome, Result
@@ -144,11 +144,12 @@ class Lane:
         self.retries.queue(self.retries.end_fetch(due, busy))
         self.wake()
 
-    def fetched_parked(self, rows: list[Parked]) -> None:
-        """Parked deliveries of a deleted subscription came from the ledger: they are dropped."""
-        for row in rows:
-            self.account.stage.drop(row.delivery.identity, SUBSCRIPTION_DELETED)
-        self.wants_review = not rows
+    def fetched_parked(self, rows: list[Parked], version: int) -> None:
+        """Parked deliveries of a deleted subscription came from the ledger, as of a version: they are dropped."""
+        if self.account.settled and self.account.row.version == version:  # else they may be settled already
+            for row in rows:
+                self.account.stage.drop(row.delivery.identity, SUBSCRIPTION_DELETED)
+            self.wants_review = not rows
         self.wake()
 
     def reviewed(self, row: store.Lane | None) -> None:
@@ -321,20 +322,21 @@ class Lane:
     def _wind_up(self) -> None:
         """What is under way is cancelled, and all that is left is dropped and counted."""
         for flight in self.flights.cut_all():
-            self._drop(flight.load)
+            self._drop(flight.load, flight.settled)
         while not self.account.full:
             taken = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
             if taken is None:
                 break
-            self._drop(taken.load)
+            self._drop(taken.load, set())
         if self.reader.caught_up(self.subscription.deleted_position or 0) and self.account.settled:
             self.wants_parked = not self.retries.fetching and not self.wants_review
 
-    def _drop(self, load: Load) -> None:
+    def _drop(self, load: Load, settled: set[Identity]) -> None:
         if load.fresh:
             self._pass(load)
         for delivery in load.deliveries():
-            self.account.stage.drop(delivery.identity, SUBSCRIPTION_DELETED)
+            if delivery.identity not in settled:
+                self.account.stage.drop(delivery.identity, SUBSCRIPTION_DELETED)
 
     def _pass(self, load: Load) -> None:
         assert load.span is not None

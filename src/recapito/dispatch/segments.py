@@ -66,8 +66,8 @@ class Segments:
         failure: Exception | None = None
         try:
             async with self._readers:
-                for entry in await self._log.read(topic, position, READ_BYTES):
-                    self._keep((topic, entry.position), CachedEntry(entry))
+                for entry in reversed(await self._log.read(topic, position, READ_BYTES)):
+                    self._keep((topic, entry.position), CachedEntry(entry))  # what is wanted last, to be evicted last
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:

@@ -74,10 +74,14 @@ class Slots:
         self.taken_bytes += size
 
     def give_back(self, size: int) -> None:
-        """It is not under way any more; who waited first is woken."""
+        """It is not under way any more; who waited first is woken, and all when there is plenty of room.
+
+        One alone might not want the slot any more, and nobody else would ever hear of it.
+        """
         self.taken -= 1
         self.taken_bytes -= size
-        if self._waiting:
+        plenty = self.taken < self._requests // 2 and self.taken_bytes < self._size // 2
+        for _ in range(len(self._waiting) if plenty else min(1, len(self._waiting))):
             self._waiting.popleft().wake()
 
     def wait(self, waiter: Waiter) -> None:
