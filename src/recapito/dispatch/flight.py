@@ -40,18 +40,21 @@ class Piece(NamedTuple):
 class Load:
     """What a flight carries: either a range of the log (fresh) or deliveries that were parked."""
 
+    __slots__ = ("_parked", "_pieces", "events", "span", "unmatched")
+
     def __init__(
         self,
         pieces: Sequence[Piece] = (),
         parked: Sequence[Delivery] = (),
         span: Range | None = None,
+        events: int = 0,
         unmatched: int = 0,
     ) -> None:
         self._pieces = pieces
         self._parked = parked
         self.span = span
+        self.events = events or len(parked)
         self.unmatched = unmatched
-        self.events = len(parked) + sum(len(piece.offsets) for piece in pieces)
 
     @property
     def fresh(self) -> bool:
@@ -60,7 +63,7 @@ class Load:
 
     def deliveries(self) -> list[Delivery]:
         """The deliveries, as they are before this attempt."""
-        if not self.fresh:
+        if self.span is None:
             return list(self._parked)
         return [
             Delivery(Identity(position, i), segment.published_at[i], segment.event(i))
@@ -68,25 +71,35 @@ class Load:
             for i in offsets
         ]
 
-    def batch(self, subscription: str, origin: bytes) -> Batch:
-        """The request's content; `origin` names the topic's log, so that an event's output id never changes."""
-        if self.fresh:
-            parts = [piece.body() for piece in self._pieces]
-            versions = set().union(*(piece.versions() for piece in self._pieces))
-            first = Identity(self._pieces[0].position, self._pieces[0].offsets[0])
-            attempts_before = 0
+    def batch(self, subscription: str, origin: str) -> Batch:
+        """The request's content; `origin` begins the output id of every event of the topic."""
+        if self.span is None:
+            return self._parked_batch(subscription, origin)
+        first = self._pieces[0]
+        if len(self._pieces) == 1:
+            body, versions = first.body(), first.versions()
         else:
-            parts = [delivery.body for delivery in self._parked]
-            versions = {_data_version(body) for body in parts}
-            first = self._parked[0].identity
-            attempts_before = min(delivery.attempts for delivery in self._parked)
+            body = b",".join([piece.body() for piece in self._pieces])
+            versions = set().union(*(piece.versions() for piece in self._pieces))
         return Batch(
-            subscription=subscription,
-            body=b"[%b]" % b",".join(parts),
-            events=self.events,
-            attempts_before=attempts_before,
+            subscription,
+            b"[%b]" % body,
+            self.events,
+            attempts_before=0,
             data_version=versions.pop() if len(versions) == 1 else None,
-            output_id=_output_id(origin, first) if self.events == 1 else None,
+            output_id=_output_id(origin, first.position, first.offsets[0]) if self.events == 1 else None,
+        )
+
+    def _parked_batch(self, subscription: str, origin: str) -> Batch:
+        bodies = [delivery.body for delivery in self._parked]
+        versions = {_data_version(body) for body in bodies}
+        return Batch(
+            subscription,
+            b"[%b]" % b",".join(bodies),
+            self.events,
+            attempts_before=min(delivery.attempts for delivery in self._parked),
+            data_version=versions.pop() if len(versions) == 1 else None,
+            output_id=_output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
         )
 
 
@@ -119,7 +132,12 @@ def _data_version(body: bytes) -> str:
     return _decode_version(body).dataVersion
 
 
-def _output_id(origin: bytes, identity: Identity) -> str:
-    """A GUID that stays with the event through all its attempts."""
-    hex = blake2b(b"%b/%d/%d" % (origin, *identity), digest_size=16).hexdigest()
-    return f"{hex[:8]}-{hex[8:12]}-{hex[12:16]}-{hex[16:20]}-{hex[20:]}"
+def id_origin(log_id: str, topic: int) -> str:
+    """What the output ids of a topic's events begin with: three groups of a GUID."""
+    hex = blake2b(f"{log_id}/{topic}".encode(), digest_size=8).hexdigest()
+    return f"{hex[:8]}-{hex[8:12]}-{hex[12:]}"
+
+
+def _output_id(origin: str, position: int, offset: int) -> str:
+    """A GUID that stays with the event through all its attempts: the origin and the event's place."""
+    return f"{origin}-{offset:04x}-{position:012x}"

@@ -53,6 +53,10 @@ class FreshReader:
 
     def take(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
         """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first."""
+        if terms.event_limit == 1 and not self._gaps:
+            taken = self._take_one(subscription, end, terms)
+            if taken is not None:
+                return taken
         self._jump_over_finished()
         cut = _Cut(self._place, terms)
         for _ in range(ENTRIES_PER_TAKE):
@@ -70,10 +74,25 @@ class FreshReader:
             cut.add(entry.segment, entry.selection(subscription.filter_at(position)), offset, stop)
         if cut.place == self._place:
             return None
-        load = Load(cut.pieces, span=(self._place, cut.place), unmatched=cut.unmatched)
+        load = Load(cut.pieces, span=(self._place, cut.place), events=cut.events, unmatched=cut.unmatched)
         self._place = cut.place
         self.wants = None
         return Taken(load, cut.expired)
+
+    def _take_one(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
+        """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
+        position, offset = self._place
+        entry = self._segments.get(self._topic, position) if position <= end else None
+        if entry is None or entry.segment is None:
+            return None
+        segment = entry.segment
+        taken_all = type(entry.selection(subscription.filter_at(position))) is range
+        if not taken_all or segment.published_at[offset] <= terms.expired_at:
+            return None
+        after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
+        load = Load((Piece(position, segment, range(offset, offset + 1)),), span=(self._place, after), events=1)
+        self._place = after
+        return Taken(load, expired=False)
 
     def _jump_over_finished(self) -> None:
         while self._at_gap(self._place):
@@ -93,7 +112,7 @@ class _Cut:
         self.full = False
         self.expired = False
         self._terms = terms
-        self._events = 0
+        self.events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
 
     def add(self, segment: Segment, selection: Sequence[int], offset: int, stop: int) -> None:
@@ -104,14 +123,14 @@ class _Cut:
         after = stop if fits == last else selection[fits]
         if chosen:
             self.pieces.append(Piece(self.place[0], segment, chosen))
-            self._events += len(chosen)
+            self.events += len(chosen)
         self.full = fits < last or self._room() <= 0
         self.unmatched += after - offset - len(chosen)
         self.place = (self.place[0] + 1, 0) if after == len(segment) else (self.place[0], after)
 
     def _room(self) -> int:
         """How many more events may come."""
-        return (limits.PARKED_SLICE if self.expired else self._terms.event_limit) - self._events
+        return (limits.PARKED_SLICE if self.expired else self._terms.event_limit) - self.events
 
     def _fits(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
         """The end, in the selection, of what fits. Expired and living events are never mixed."""

@@ -12,7 +12,7 @@ from recapito import store
 from recapito.dispatch.account import Account
 from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.flight import Flight, Load
+from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
 from recapito.dispatch.fresh import FreshReader, Terms
 from recapito.dispatch.retries import Retries
@@ -60,6 +60,7 @@ class Lane:
         self.wants_parked = self.wants_review = False
         self._answers: deque[tuple[Flight, Outcome]] = deque()
         self._parked_turn = False
+        self._id_origin = id_origin(self._equipment.log_id, row.topic)
 
     def __repr__(self) -> str:
         return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.flights)} under way>"
@@ -190,7 +191,7 @@ class Lane:
         else:
             room = self._window.has_room(len(self.flights), self.account.unsettled_flights) and not self.flights.full
         if room and not self._equipment.slots.free(self._responsive):
-            self._equipment.slots.wait(self)
+            self._equipment.slots.wait(self, self._responsive)
             return False
         return room
 
@@ -222,6 +223,8 @@ class Lane:
         return None
 
     def _take_parked(self, now: int) -> Load | None:
+        if not len(self.retries):
+            return None
         batching, policy = self.subscription.batching, self.subscription.retry_policy
         while rows := self.retries.take(batching.event_limit, batching.byte_limit):
             living = []
@@ -235,7 +238,7 @@ class Lane:
         return None
 
     def _launch(self, load: Load, now: int, probing: bool) -> None:
-        batch = load.batch(self.subscription.name, f"{self._equipment.log_id}/{self.topic}".encode())
+        batch = load.batch(self.subscription.name, self._id_origin)
         flight = Flight(load, len(batch.body), now, probing)
         self.flights.start(flight)
         answer = partial(self._answer, flight)

@@ -4,7 +4,7 @@ The law: a slow or dead endpoint holds at most its own window, and never the qua
 lanes whose endpoint answered a moment ago.
 """
 
-from collections import deque
+from itertools import islice
 from typing import Protocol
 
 from recapito.domain import limits
@@ -59,13 +59,12 @@ class Slots:
         self.total = 0
         self.taken = 0
         self.taken_bytes = 0
-        self._waiting: deque[Waiter] = deque()
+        self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by whether they are responsive
         self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
 
     def free(self, responsive: bool) -> bool:
         """Whether a lane may start a request; a quarter is kept for the responsive ones."""
-        share = 1.0 if responsive else 0.75
-        return not self.closed and self.taken < self._requests * share and self.taken_bytes < self._size * share
+        return not self.closed and self._room(responsive) > 0
 
     def take(self, size: int) -> None:
         """One more request, of so many bytes, is under way."""
@@ -74,17 +73,25 @@ class Slots:
         self.taken_bytes += size
 
     def give_back(self, size: int) -> None:
-        """It is not under way any more; who waited first is woken, and all when there is plenty of room.
+        """It is not under way any more; as many are woken as there is room for, who waited first among their kind.
 
-        One alone might not want the slot any more, and nobody else would ever hear of it.
+        All are woken when there is plenty of room: those that were might not want it any more, and nobody else would
+        ever hear of it.
         """
         self.taken -= 1
         self.taken_bytes -= size
         plenty = self.taken < self._requests // 2 and self.taken_bytes < self._size // 2
-        for _ in range(len(self._waiting) if plenty else min(1, len(self._waiting))):
-            self._waiting.popleft().wake()
+        for responsive, waiting in self._waiting.items():
+            room = len(waiting) if plenty else max(0, self._room(responsive))
+            for waiter in list(islice(waiting, room)):
+                del waiting[waiter]
+                waiter.wake()
 
-    def wait(self, waiter: Waiter) -> None:
-        """Be woken when a slot is given back."""
-        if waiter not in self._waiting:
-            self._waiting.append(waiter)
+    def wait(self, waiter: Waiter, responsive: bool) -> None:
+        """Be woken when there is room."""
+        self._waiting[responsive][waiter] = None
+
+    def _room(self, responsive: bool) -> int:
+        """How many requests more may start."""
+        share = 1.0 if responsive else 0.75
+        return int(self._requests * share) - self.taken if self.taken_bytes < self._size * share else 0

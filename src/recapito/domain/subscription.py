@@ -126,6 +126,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     def filter_at(self, position: int) -> Filter:
         """The filter in force at a position of the topic's log."""
+        if len(self.filters) == 1:
+            return self.filters[0].filter
         for since in reversed(self.filters):
             if since.position <= position:
                 return since.filter
