@@ -1,0 +1,1 @@
+"""Implementations of the store: in memory, which is the reference model, and on SQLite."""

@@ -1,0 +1,60 @@
+"""What the stores in memory keep: it outlives them as a disk outlives a process.
+
+Each verb changes it in one go, without an await, so whoever opens it next finds what was committed and nothing else.
+"""
+
+import secrets
+from dataclasses import dataclass, field
+
+from recapito.domain.delivery import Identity, Parked
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.store import Burial, Entry, Lane
+
+Place = tuple[int, Identity]  # an instant and a delivery: the order in which things come due
+TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
+
+
+@dataclass
+class StoredTopic:
+    """A topic with its log. A deleted one stays until its last subscription is forgotten."""
+
+    topic: Topic
+    deleted: bool = False
+    entries: list[Entry] = field(default_factory=list)
+    first: int = 1  # the position of entries[0], or of the next one
+    grown_in: int = 0  # the mark of the last commit that appended to it
+
+    @property
+    def end(self) -> int:
+        """The last position, trimmed or not."""
+        return self.first + len(self.entries) - 1
+
+
+@dataclass
+class StoredLane:
+    """A lane with what waits in it. `order` has the parked deliveries by due time."""
+
+    lane: Lane
+    parked: dict[Identity, Parked] = field(default_factory=dict)
+    order: list[Place] = field(default_factory=list)
+    burials: dict[Identity, Burial] = field(default_factory=dict)
+    path_of: dict[Identity, str] = field(default_factory=dict)
+    first_tried_at: dict[str, int] = field(default_factory=dict)  # by path
+
+
+@dataclass
+class MemoryDisk:
+    """The whole content of a store. `free` is what a simulation says is left of it."""
+
+    log_id: str = field(default_factory=lambda: secrets.token_hex(16))
+    free: int = 1 << 40
+    mark: int = 0
+    topic_ids: int = 0
+    subscription_ids: int = 0
+    topics: dict[int, StoredTopic] = field(default_factory=dict)
+    topic_keys: dict[str, int] = field(default_factory=dict)  # lower-cased names of the living
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    subscription_keys: dict[tuple[int, str], int] = field(default_factory=dict)
+    changes: list[tuple[int, int, int]] = field(default_factory=list)  # mark, topic, subscription
+    lanes: dict[int, StoredLane] = field(default_factory=dict)

@@ -1,0 +1,152 @@
+"""The Ledger in memory: lanes, and what waits in them, in plain dicts; the reference model."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Identity, Parked
+from recapito.domain.hold import CLEAR
+from recapito.errors import StoreStale
+from recapito.store import Burial, Counts, Due, Group, Lane, Settlement
+from recapito.stores.memory.disk import MemoryDisk, StoredLane
+from recapito.stores.memory.settlement import Settled, settled
+
+LAST = Identity(1 << 63, 0)  # after every delivery that comes due at the same instant
+
+
+class MemoryLedger:
+    """The Ledger on a MemoryDisk; another one on the same disk sees exactly what was committed."""
+
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        self._lanes = (disk or MemoryDisk()).lanes
+
+    def __repr__(self) -> str:
+        return f"<MemoryLedger of {len(self._lanes)} lanes>"
+
+    async def lanes(self) -> list[Lane]:
+        return [_shown(self._lanes[id]) for id in sorted(self._lanes)]
+
+    async def lane(self, id: int) -> Lane | None:
+        return _shown(self._lanes[id]) if id in self._lanes else None
+
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+        if id not in self._lanes:
+            self._lanes[id] = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))
+        return _shown(self._lanes[id])
+
+    async def close_lane(self, id: int) -> None:
+        if id in self._lanes and self._lanes[id].lane.ended and not self._lanes[id].lane.counts.pending:
+            del self._lanes[id]
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        if len({settlement.lane for settlement in settlements}) < len(settlements):
+            raise StoreStale("a lane is settled twice in one commit")
+        for result in [settled(self._lanes.get(settlement.lane), settlement) for settlement in settlements]:
+            _store(self._lanes[result.lane.id], result)
+
+    async def due(self, lane: int, now: int, limit: int) -> Due:
+        if lane not in self._lanes:
+            return Due([], None)
+        stored = self._lanes[lane]
+        count = min(bisect_right(stored.order, (now, LAST)), limit)
+        next_at = stored.order[count][0] if count < len(stored.order) else None
+        return Due([stored.parked[identity] for _, identity in stored.order[:count]], next_at)
+
+    async def parked(self, lane: int, limit: int) -> list[Parked]:
+        if lane not in self._lanes:
+            return []
+        stored = self._lanes[lane]
+        return [stored.parked[identity] for _, identity in stored.order[:limit]]
+
+    async def next_burial_at(self) -> int | None:
+        waiting = (burial.write_at for stored in self._lanes.values() for burial in stored.burials.values())
+        return min(waiting, default=None)
+
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
+        lanes = {id: stored for id, stored in self._lanes.items() if id not in skip}
+        named = [(at, id, path) for id, stored in lanes.items() for path, at in stored.first_tried_at.items()]
+        if named:
+            at, id, path = min(named)
+            burials = [burial for burial in _oldest_first(lanes[id]) if lanes[id].path_of.get(burial.identity) == path]
+            return Group(id, burials[0].container, path, at, burials)
+        waiting = {id: due for id, stored in lanes.items() if (due := _unnamed(stored, now))}
+        if not waiting:
+            return None
+        id = min(waiting, key=lambda id: (waiting[id][0].write_at, id))
+        return _group(id, waiting[id], limit, limit_bytes)
+
+    async def name_group(self, group: Group, path: str, tried_at: int) -> None:
+        stored = self._lanes.get(group.lane)
+        if stored is None:
+            return
+        for burial in group.burials:
+            if burial.identity in stored.burials and burial.identity not in stored.path_of:
+                stored.path_of[burial.identity] = path
+                stored.first_tried_at.setdefault(path, tried_at)
+
+    async def written(self, lane: int, path: str) -> None:
+        if count := self._remove_group(lane, path):
+            counts = self._lanes[lane].lane.counts
+            self._count(lane, replace(counts, dead_lettered=counts.dead_lettered + count, buried=counts.buried - count))
+
+    async def abandon(self, lane: int, path: str, reason: str) -> None:
+        if count := self._remove_group(lane, path):
+            counts = self._lanes[lane].lane.counts
+            dropped = dict(Counter(counts.dropped) + Counter({reason: count}))
+            self._count(lane, replace(counts, dropped=dropped, buried=counts.buried - count))
+
+    def _remove_group(self, lane: int, path: str) -> int:
+        """Take a named group out; how many dead letters it had."""
+        stored = self._lanes.get(lane)
+        if stored is None or stored.first_tried_at.pop(path, None) is None:
+            return 0
+        members = [identity for identity, of in stored.path_of.items() if of == path]
+        for identity in members:
+            del stored.burials[identity], stored.path_of[identity]
+        return len(members)
+
+    def _count(self, lane: int, counts: Counts) -> None:
+        self._lanes[lane].lane = replace(self._lanes[lane].lane, counts=counts)
+
+
+def _store(stored: StoredLane, result: Settled) -> None:
+    """Put the rows of a settlement in the place of those that were there."""
+    stored.lane = result.lane
+    for identity in result.identities:
+        stored.burials.pop(identity, None)
+        before = stored.parked.pop(identity, None)
+        if before is not None:
+            del stored.order[bisect_left(stored.order, (before.due_at, identity))]
+    stored.burials |= result.burials
+    stored.parked |= result.parked
+    for identity, row in result.parked.items():
+        insort(stored.order, (row.due_at, identity))
+
+
+def _shown(stored: StoredLane) -> Lane:
+    return replace(stored.lane, next_due_at=stored.order[0][0] if stored.order else None)
+
+
+def _oldest_first(stored: StoredLane) -> list[Burial]:
+    return sorted(stored.burials.values(), key=lambda burial: (burial.write_at, burial.identity))
+
+
+def _unnamed(stored: StoredLane, now: int) -> list[Burial]:
+    due = (burial for burial in _oldest_first(stored) if burial.write_at <= now)
+    return [burial for burial in due if burial.identity not in stored.path_of]
+
+
+def _group(lane: int, oldest: list[Burial], limit: int, limit_bytes: int) -> Group:
+    """As many of the oldest, in the container of the first, as fit into one file: at least one."""
+    container = oldest[0].container
+    taken: list[Burial] = []
+    size = 0
+    for burial in (burial for burial in oldest if burial.container == container):
+        size += len(burial.record)
+        if taken and (len(taken) >= limit or size > limit_bytes):
+            break
+        taken.append(burial)
+    return Group(lane, container, None, None, taken)

@@ -1,0 +1,129 @@
+"""The Registry in memory: the half of MemoryLog that keeps topics and subscriptions."""
+
+from heapq import nsmallest
+from itertools import islice
+
+from msgspec.structs import replace
+
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.store import Entry, EntryKind
+from recapito.stores import revision
+from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
+
+
+class MemoryRegistry:
+    """Topics and subscriptions on a MemoryDisk. Everything is checked before anything changes."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        self._disk = disk
+
+    async def topic(self, name: str) -> Topic | None:
+        id = self._disk.topic_keys.get(name.lower())
+        return None if id is None else self._disk.topics[id].topic
+
+    async def topic_by_id(self, id: int) -> Topic | None:
+        stored = self._disk.topics.get(id)
+        return None if stored is None or stored.deleted else stored.topic
+
+    async def topics(self, after: str, limit: int) -> list[Topic]:
+        keys = nsmallest(limit, (key for key in self._disk.topic_keys if key > after.lower()))
+        return [self._disk.topics[self._disk.topic_keys[key]].topic for key in keys]
+
+    async def put_topic(self, topic: Topic) -> Topic:
+        stored = self._living(topic.id) if topic.id else None
+        if self._disk.topic_keys.get(topic.name.lower(), topic.id) != topic.id:
+            raise revision.name_taken("topic", topic.name)
+        if stored is None:
+            stored = StoredTopic(revision.create_topic(topic, self._disk.topic_ids + 1))
+            self._disk.topic_ids += 1
+            self._disk.topics[stored.topic.id] = stored
+        else:
+            changed = revision.replace_topic(stored.topic, topic)
+            del self._disk.topic_keys[stored.topic.name.lower()]
+            stored.topic = changed
+        self._disk.topic_keys[topic.name.lower()] = stored.topic.id
+        self._mark(stored, [TOPIC_ITSELF])
+        return stored.topic
+
+    async def delete_topic(self, id: int) -> None:
+        stored = self._living(id)
+        living = [s for s in self._disk.subscriptions.values() if s.topic == id and s.deleted_position is None]
+        del self._disk.topic_keys[stored.topic.name.lower()]
+        stored.deleted = True
+        position = self._mark(stored, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
+        for subscription in living:
+            self._mark_deleted(subscription, position)
+        self._remove_if_empty(stored)
+
+    async def subscription(self, topic: int, name: str) -> Subscription | None:
+        id = self._disk.subscription_keys.get((topic, name.lower()))
+        return None if id is None else self._disk.subscriptions[id]
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        return self._disk.subscriptions.get(id)
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        in_order = (s for s in self._disk.subscriptions.values() if s.id > after and topic in (None, s.topic))
+        return list(islice(in_order, limit))  # ids only grow, so a dict has them in order
+
+    async def put_subscription(self, subscription: Subscription) -> Subscription:
+        topic = self._living(subscription.topic)
+        key = (subscription.topic, subscription.name.lower())
+        stored = self._living_subscription(subscription.id, subscription.topic) if subscription.id else None
+        if self._disk.subscription_keys.get(key, subscription.id) != subscription.id:
+            raise revision.name_taken("event subscription", subscription.name)
+        position = topic.end + 1
+        if stored is None:
+            put = revision.create_subscription(subscription, self._disk.subscription_ids + 1, position)
+            self._disk.subscription_ids += 1
+        else:
+            put = revision.replace_subscription(stored, subscription, position, topic.first)
+            del self._disk.subscription_keys[stored.topic, stored.name.lower()]
+        self._disk.subscriptions[put.id] = put
+        self._disk.subscription_keys[key] = put.id
+        self._mark(topic, [put.id])
+        return put
+
+    async def delete_subscription(self, id: int) -> None:
+        stored = self._disk.subscriptions[id]
+        living = self._living_subscription(id, stored.topic)
+        self._mark_deleted(living, self._mark(self._disk.topics[living.topic], [id]))
+
+    async def forget(self, id: int) -> None:
+        subscription = self._disk.subscriptions[id]
+        if subscription.deleted_position is None:
+            raise revision.not_deleted(subscription)
+        topic = self._disk.topics[subscription.topic]
+        del self._disk.subscriptions[id]
+        self._mark(topic, [id])
+        self._remove_if_empty(topic)
+
+    def _living(self, id: int) -> StoredTopic:
+        stored = self._disk.topics[id]
+        if stored.deleted:
+            raise KeyError(id)
+        return stored
+
+    def _living_subscription(self, id: int, topic: int) -> Subscription:
+        stored = self._disk.subscriptions[id]
+        if stored.deleted_position is not None or stored.topic != topic:
+            raise KeyError(id)
+        return stored
+
+    def _mark_deleted(self, subscription: Subscription, position: int) -> None:
+        self._disk.subscriptions[subscription.id] = replace(subscription, deleted_position=position)
+        del self._disk.subscription_keys[subscription.topic, subscription.name.lower()]
+
+    def _remove_if_empty(self, stored: StoredTopic) -> None:
+        id = stored.topic.id
+        if stored.deleted and not any(s.topic == id for s in self._disk.subscriptions.values()):
+            del self._disk.topics[id]
+
+    def _mark(self, stored: StoredTopic, changed: list[int]) -> int:
+        """Leave a change mark in the topic's log, about these subscriptions and perhaps the topic itself."""
+        self._disk.mark += 1
+        self._disk.changes += [(self._disk.mark, stored.topic.id, id) for id in changed]
+        stored.entries.append(Entry(stored.end + 1, EntryKind.CHANGE, b"", b""))
+        stored.grown_in = self._disk.mark
+        return stored.end

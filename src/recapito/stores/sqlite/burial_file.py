@@ -1,0 +1,89 @@
+"""The verbs of dead letters that wait, as functions of a connection to dispatch.db."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import apsw
+
+from recapito.domain.delivery import Identity
+from recapito.store import Burial, Group
+from recapito.stores.sqlite import row
+from recapito.stores.sqlite.damage import SQL as DAMAGE
+from recapito.stores.sqlite.damage import Damaged
+from recapito.stores.sqlite.query import load
+
+SQL = load("burial")
+
+
+def next_burial_at(connection: apsw.Connection) -> int | None:
+    """When the first dead letter is to be written."""
+    at: int | None = connection.execute(SQL["next_at"]).get
+    return at
+
+
+def burials_due(
+    connection: apsw.Connection, now: int, limit: int, limit_bytes: int, skip: frozenset[int]
+) -> Group | None:
+    """The group to be written next."""
+    skipped = row.text(list(skip))
+    named = connection.execute(SQL["named_group"], (skipped,)).fetchone()
+    if named is not None:
+        lane, container, path, first_tried_at = named
+        burials = _read(lane, connection.execute(SQL["of_group"], (lane, path)))
+        return Group(lane, container, path, first_tried_at, burials)
+    oldest = connection.execute(SQL["oldest_unnamed"], (skipped, now)).fetchone()
+    if oldest is None:
+        return None
+    lane = oldest[0]
+    container = connection.execute(SQL["first_container"], (lane,)).get
+    burials = _read(lane, connection.execute(SQL["unnamed"], (lane, container, now, limit)), limit_bytes)
+    return Group(lane, container, None, None, burials)
+
+
+def name_group(connection: apsw.Connection, group: Group, path: str, tried_at: int) -> None:
+    """Give a group its path; what of it was delivered meanwhile is not in it."""
+    keys = [(group.lane, *burial.identity) for burial in group.burials]
+    connection.execute(SQL["name"], (row.text(keys), path))
+    if connection.changes():
+        connection.execute(SQL["insert_group"], (group.lane, path, group.container, tried_at))
+
+
+def written(connection: apsw.Connection, lane: int, path: str) -> None:
+    """Remove a group, and count it as dead-lettered."""
+    count = _remove_group(connection, lane, path)
+    if count:
+        connection.execute(SQL["count_written"], (lane, count))
+
+
+def abandon(connection: apsw.Connection, lane: int, path: str, reason: str) -> None:
+    """Remove a group, and count it as dropped."""
+    count = _remove_group(connection, lane, path)
+    if count:
+        connection.execute(SQL["count_abandoned"], (lane, count))
+        connection.execute(DAMAGE["drop"], (lane, reason, count))
+
+
+def _remove_group(connection: apsw.Connection, lane: int, path: str) -> int:
+    connection.execute(SQL["remove_burials"], (lane, path))
+    count = connection.changes()
+    connection.execute(SQL["remove_group"], (lane, path))
+    return count
+
+
+def _read(lane: int, rows: Iterable[tuple[Any, ...]], limit_bytes: int | None = None) -> list[Burial]:
+    """The dead letters of these rows: at least one, then while they fit."""
+    found: list[Burial] = []
+    damaged: list[Identity] = []
+    size = 0
+    for stored in rows:
+        burial = row.read_burial(lane, stored)
+        if burial is None:
+            damaged.append(Identity(stored[0], stored[1]))
+            continue
+        size += len(burial.record)
+        if found and limit_bytes is not None and size > limit_bytes:
+            break
+        found.append(burial)
+    if damaged:
+        raise Damaged(lane, [], damaged)
+    return found

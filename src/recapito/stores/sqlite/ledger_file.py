@@ -1,0 +1,161 @@
+"""The verbs of lanes and parked deliveries as functions of a connection to dispatch.db.
+
+A settlement of many lanes is a handful of statements, however many rows it has; most are left out when there is
+nothing for them to do.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Identity, Parked
+from recapito.domain.hold import CLEAR
+from recapito.errors import StoreStale
+from recapito.store import Due, Lane, Settlement
+from recapito.stores.sqlite import row
+from recapito.stores.sqlite.damage import Damaged
+from recapito.stores.sqlite.query import load
+
+SQL = load("ledger") | {name: sql for name, sql in load("burial").items() if name in ("bury", "unbury")}
+
+Key = tuple[int, int, int]  # lane, position, offset
+
+
+def lanes(connection: apsw.Connection) -> list[Lane]:
+    """All lanes."""
+    return [row.lane(state) for state in connection.execute(SQL["lanes"])]
+
+
+def lane(connection: apsw.Connection, id: int) -> Lane | None:
+    """One lane."""
+    state = connection.execute(SQL["lane"], (id,)).fetchone()
+    return None if state is None else row.lane(state)
+
+
+def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
+    """The lane of a subscription, made if it is not there."""
+    connection.execute(SQL["open_lane"], (id, topic, log_id, row.text(Cursor((position, 0))), row.text(CLEAR)))
+    opened = lane(connection, id)
+    assert opened is not None
+    return opened
+
+
+def close_lane(connection: apsw.Connection, id: int) -> None:
+    """Remove an ended lane in which nothing waits."""
+    connection.execute(SQL["close_lane"], (id,))
+    if connection.changes():
+        connection.execute(SQL["close_dropped"], (id,))
+
+
+class Tally(msgspec.Struct):
+    """What a settlement adds to the books of one lane, beside what it says itself."""
+
+    finished: int = 0
+    parked: int = 0
+    buried: int = 0
+
+
+def settle(connection: apsw.Connection, settlements: Sequence[Settlement]) -> None:
+    """Apply settlements of different lanes."""
+    tallies = {settlement.lane: Tally() for settlement in settlements}
+    _finish(connection, settlements, tallies)
+    _park(connection, settlements, tallies)
+    _give_up(connection, settlements, tallies)
+    lines = [_line(settlement, tallies[settlement.lane]) for settlement in settlements]
+    try:
+        connection.execute(SQL["settle"], (row.text(lines),))
+    except apsw.ConstraintError as error:
+        raise ValueError(f"the books of one of the lanes {sorted(tallies)} would not balance") from error
+    if connection.changes() != len(settlements):
+        raise StoreStale(f"one of the lanes {sorted(tallies)} is not at the version that was settled")
+
+
+def due(connection: apsw.Connection, lane: int, now: int, limit: int) -> Due:
+    """Parked deliveries that have come due."""
+    found = _read(lane, connection.execute(SQL["due"], (lane, now, limit)))
+    return Due(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
+
+
+def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
+    """Parked deliveries, due or not."""
+    return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
+
+
+def _read(lane: int, rows: Iterable[tuple[Any, ...]]) -> list[Parked]:
+    found: list[Parked] = []
+    damaged: list[Identity] = []
+    for stored in rows:
+        parked = row.read_parked(lane, stored)
+        if parked is None:
+            damaged.append(Identity(stored[0], stored[1]))
+        else:
+            found.append(parked)
+    if damaged:
+        raise Damaged(lane, damaged, [])
+    return found
+
+
+def _finish(connection: apsw.Connection, settlements: Sequence[Settlement], tallies: dict[int, Tally]) -> None:
+    """Whatever waits under these identities was delivered after all; a dead letter that has a path is past that."""
+    keys = [(settlement.lane, *identity) for settlement in settlements for identity in settlement.finish]
+    for lane in _removed(connection, "unpark", keys):
+        tallies[lane].finished += 1
+        tallies[lane].parked -= 1
+    for lane in _removed(connection, "unbury", keys):
+        tallies[lane].finished += 1
+        tallies[lane].buried -= 1
+
+
+def _park(connection: apsw.Connection, settlements: Sequence[Settlement], tallies: dict[int, Tally]) -> None:
+    """Rows are removed and inserted, not updated: so those that come due together lie together in the file."""
+    rows = {(s.lane, *parked.delivery.identity): parked for s in settlements for parked in s.park}
+    for lane in _removed(connection, "unpark", rows):
+        tallies[lane].parked -= 1
+    if rows:
+        connection.execute(SQL["park"], row.joined(row.parked_row(key[0], parked) for key, parked in rows.items()))
+    for lane, _, _ in rows:
+        tallies[lane].parked += 1
+
+
+def _give_up(connection: apsw.Connection, settlements: Sequence[Settlement], tallies: dict[int, Tally]) -> None:
+    burials = [(s.lane, burial) for s in settlements for burial in s.bury]
+    drops = [(s.lane, drop) for s in settlements for drop in s.drop]
+    buried = [(lane, *burial.identity) for lane, burial in burials]
+    dropped = [(lane, *drop.identity) for lane, drop in drops]
+    for lane in _removed(connection, "unpark", [*buried, *dropped]):
+        tallies[lane].parked -= 1
+    if burials:
+        rows = row.joined(row.burial_row(lane, burial) for lane, burial in burials)
+        for (lane,) in connection.execute(SQL["bury"], rows):
+            tallies[lane].buried += 1
+    if drops:
+        reasons = Counter((lane, drop.reason) for lane, drop in drops)
+        connection.execute(SQL["drop"], (row.text([(*key, events) for key, events in reasons.items()]),))
+
+
+def _removed(connection: apsw.Connection, statement: str, keys: Iterable[Key]) -> Iterator[int]:
+    """Remove the rows under these keys; the lane of each that was there."""
+    wanted = list(keys)
+    if wanted:
+        for (lane,) in connection.execute(SQL[statement], (row.text(wanted),)):
+            yield lane
+
+
+def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
+    return (
+        settlement.lane,
+        settlement.version,
+        settlement.cursor,
+        settlement.hold,
+        int(settlement.ended),
+        settlement.matched,
+        settlement.unmatched,
+        settlement.delivered + tally.finished,
+        len(settlement.drop),
+        tally.parked,
+        tally.buried,
+    )

@@ -1,0 +1,135 @@
+"""The Log and the Registry on SQLite: one file, log.db, that intake writes and everybody may read."""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.errors import StoreFailed
+from recapito.store import Entry, News, NewSegment
+from recapito.stores.sqlite import log_file, registry_file, volume
+from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.connection import DISK, LOG, Medium
+from recapito.stores.sqlite.database import Database
+from recapito.stores.sqlite.face import Face
+from recapito.telemetry import Journal, silent
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SqliteLog(Face):
+    """Log and Registry in log.db."""
+
+    def __init__(self, database: Database, threaded: bool) -> None:
+        self._untidy = True  # a topic that is gone may have left entries
+        self._free_in_file = 0
+        self._id = _id_of(database)
+        super().__init__(database, threaded)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        threaded: bool = True,
+        medium: Medium = DISK,
+        ballast: Ballast | None = None,
+        allow_network: bool = False,
+        journal: Journal = silent,
+    ) -> "SqliteLog":
+        """Open log.db to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
+        if medium.vfs is None:
+            volume.check_directory(directory, allow_network)
+        return cls(Database(directory / LOG.file, LOG, medium=medium, ballast=ballast, journal=journal), threaded)
+
+    @classmethod
+    def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> "SqliteLog":
+        """Open log.db to read it, inline unless told otherwise: such reads are short.
+
+        Verbs that write raise io.UnsupportedOperation.
+        """
+        return cls(Database(directory / LOG.file, LOG, read_only=True, journal=journal), threaded)
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    async def append(self, segments: Sequence[NewSegment]) -> list[int]:
+        return await self._write(log_file.append, segments)
+
+    async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        return await self._read(log_file.read, topic, position, limit_bytes)
+
+    async def news(self, mark: int) -> News:
+        return await self._read(log_file.news, mark)
+
+    async def end(self, topic: int) -> int:
+        return await self._read(log_file.end, topic)
+
+    async def trim(self, topic: int, below: int) -> int:
+        return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))
+
+    async def topic(self, name: str) -> Topic | None:
+        return await self._read(registry_file.topic, name)
+
+    async def topic_by_id(self, id: int) -> Topic | None:
+        return await self._read(registry_file.topic_by_id, id)
+
+    async def topics(self, after: str, limit: int) -> list[Topic]:
+        return await self._read(registry_file.topics, after, limit)
+
+    async def put_topic(self, topic: Topic) -> Topic:
+        return await self._write(registry_file.put_topic, topic)
+
+    async def delete_topic(self, id: int) -> None:
+        await self._pump(partial(self._leaving_room, self.database.write, registry_file.delete_topic, id))
+
+    async def subscription(self, topic: int, name: str) -> Subscription | None:
+        return await self._read(registry_file.subscription, topic, name)
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        return await self._read(registry_file.subscription_by_id, id)
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        return await self._read(registry_file.subscriptions, topic, after, limit)
+
+    async def put_subscription(self, subscription: Subscription) -> Subscription:
+        return await self._write(registry_file.put_subscription, subscription)
+
+    async def delete_subscription(self, id: int) -> None:
+        await self._write(registry_file.delete_subscription, id)
+
+    async def forget(self, id: int) -> None:
+        await self._pump(partial(self._leaving_room, self.database.drain, registry_file.forget, id))
+
+    def free_bytes(self) -> int:
+        """What is left for the log: on its volume, and in pages of the file that hold nothing any more."""
+        return volume.free_bytes(self.database.path.parent) + self._free_in_file
+
+    def total_bytes(self) -> int:
+        """The size of the volume."""
+        return volume.total_bytes(self.database.path.parent)
+
+    def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        self._untidy = True
+        return call(*args, **kwargs)
+
+    def _clean_up(self) -> None:
+        """Also sweep up a slice of what topics that are gone have left."""
+        super()._clean_up()
+        if self._untidy and not self.database.read_only:
+            with contextlib.suppress(StoreFailed):
+                self._untidy = self.database.drain(log_file.sweep)
+                self._free_in_file = self.database.read(log_file.free_pages_bytes)
+
+
+def _id_of(database: Database) -> str:
+    try:
+        return database.read(log_file.id)
+    except BaseException:
+        database.close()
+        raise

@@ -1,0 +1,162 @@
+"""The log's verbs as functions of a connection to log.db: one row per segment, one statement for many rows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from recapito.domain import limits
+from recapito.errors import StoreFailed
+from recapito.store import Entry, EntryKind, News, NewSegment
+from recapito.stores.sqlite.checksum import checksum
+from recapito.stores.sqlite.query import load
+
+SQL = load("log")
+ROWS_PER_INSERT = 1000  # seven variables each, of the 32,766 that a statement may have
+EVERYTHING = 1 << 62  # above every position
+TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
+
+Row = tuple[int, int, int, int, int, bytes, bytes]
+_json = msgspec.json.Encoder().encode
+
+
+def id(connection: apsw.Connection) -> str:
+    """The log's random name."""
+    return str(connection.execute(SQL["id"]).get)
+
+
+def append(connection: apsw.Connection, segments: Sequence[NewSegment]) -> list[int]:
+    """Append segments, each at the next position of its topic."""
+    ends = _living_ends(connection, {segment.topic for segment in segments})
+    rows: list[Row] = []
+    for topic, events, columns, body in segments:
+        ends[topic] += 1
+        rows.append(_row(topic, ends[topic], EntryKind.SEGMENT, events, columns, body))
+    _insert(connection, rows)
+    _grow(connection, mark(connection) + 1, ends)
+    return [row[1] for row in rows]
+
+
+def mark_change(connection: apsw.Connection, topic: int, changed: Iterable[int]) -> int:
+    """Leave a change mark in a topic's log, about these subscriptions and perhaps the topic itself; its position."""
+    position, at = end(connection, topic) + 1, mark(connection) + 1
+    _insert(connection, [_row(topic, position, EntryKind.CHANGE, 0, b"", b"")])
+    _grow(connection, at, {topic: position})
+    connection.execute(SQL["change"], (at, topic, _text(list(changed))))
+    return position
+
+
+def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+    """Entries from a position on. One that is missing or damaged ends the list, and fails if it is the first."""
+    last = connection.execute(SQL["end"], (topic,)).get
+    if last is None or not 1 <= position <= last + 1:
+        raise LookupError(f"topic {topic} has no position {position}; its last is {last}")
+    if position == last + 1:
+        return []
+    found: list[Entry] = []
+    until = _last_that_fits(connection, topic, position, limit_bytes)
+    for at, kind, stored, columns, body in connection.execute(SQL["entries"], (topic, position, until)):
+        if at != position + len(found):
+            break
+        if checksum((topic, at, kind, len(columns)), columns, body) != stored:
+            if not found:
+                raise StoreFailed(f"the entry at position {at} of topic {topic} is damaged")
+            break
+        found.append(Entry(at, EntryKind(kind), columns, body))
+    if not found:
+        raise LookupError(f"position {position} of topic {topic} was trimmed away")
+    return found
+
+
+def news(connection: apsw.Connection, since: int) -> News:
+    """What was committed after a mark; cheap if that is nothing."""
+    now = mark(connection)
+    if since > now:
+        raise LookupError(f"mark {since} is not of this log, which is at {now}")
+    if since == now:
+        return News(now, {}, frozenset(), frozenset())
+    ends: dict[int, int] = dict(connection.execute(SQL["grown_since"], (since,)))
+    if since == 0:
+        topics = frozenset(id for (id,) in connection.execute(SQL["all_topics"]))
+        return News(now, ends, topics, frozenset(id for (id,) in connection.execute(SQL["all_subscriptions"])))
+    changes: list[Any] = connection.execute(SQL["changed_since"], (since,)).fetchall()
+    topics = frozenset(topic for topic, subscription in changes if subscription == TOPIC_ITSELF)
+    return News(now, ends, topics, frozenset(id for _, id in changes if id != TOPIC_ITSELF))
+
+
+def mark(connection: apsw.Connection) -> int:
+    """The mark of the last commit: each has the next number."""
+    return int(connection.execute(SQL["mark"]).get)
+
+
+def end(connection: apsw.Connection, topic: int) -> int:
+    """The last position of a topic."""
+    return int(connection.execute(SQL["end"], (topic,)).get or 0)
+
+
+def first(connection: apsw.Connection, topic: int) -> int:
+    """The first position that a topic's log still has, or would have next."""
+    return int(connection.execute(SQL["first"], (topic,)).get or end(connection, topic) + 1)
+
+
+def trim(connection: apsw.Connection, topic: int, below: int) -> int:
+    """Remove a slice of entries below a position; how many."""
+    return _cut(connection, topic, below) if end(connection, topic) else 0
+
+
+def sweep(connection: apsw.Connection) -> bool:
+    """Remove a slice of the entries of a topic that is gone; whether there may be more."""
+    topic = connection.execute(SQL["gone"]).get
+    if topic is not None and _cut(connection, topic, EVERYTHING) == 0:
+        connection.execute(SQL["swept"], (topic,))
+    return topic is not None
+
+
+def free_pages_bytes(connection: apsw.Connection) -> int:
+    """The room in the file that holds nothing any more."""
+    return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))
+
+
+def _cut(connection: apsw.Connection, topic: int, below: int) -> int:
+    connection.execute(SQL["trim"], (topic, below, limits.TRIM_SLICE))
+    return connection.changes()
+
+
+def _living_ends(connection: apsw.Connection, topics: set[int]) -> dict[int, int]:
+    ends: dict[int, int] = dict(connection.execute(SQL["living_ends"], (_text(list(topics)),)))
+    for gone in topics - ends.keys():
+        raise KeyError(gone)
+    return ends
+
+
+def _row(topic: int, position: int, kind: EntryKind, events: int, columns: bytes, body: bytes) -> Row:
+    # The length of the columns is summed up too: otherwise bytes could move between them and the body unnoticed.
+    return topic, position, kind, events, checksum((topic, position, kind, len(columns)), columns, body), columns, body
+
+
+def _insert(connection: apsw.Connection, rows: list[Row]) -> None:
+    """Many rows are one statement of many VALUES: segments are few and large, and JSON would have to copy them."""
+    for start in range(0, len(rows), ROWS_PER_INSERT):
+        part = rows[start : start + ROWS_PER_INSERT]
+        values = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(part))
+        connection.execute(f"INSERT INTO entry VALUES {values}", [field for row in part for field in row])
+
+
+def _grow(connection: apsw.Connection, at: int, ends: dict[int, int]) -> None:
+    connection.execute(SQL["grow"], (at, _text(list(ends.items()))))
+
+
+def _last_that_fits(connection: apsw.Connection, topic: int, position: int, limit_bytes: int) -> int:
+    """Up to which position entries fit. Sizes are read without the bodies, so that none is read for nothing."""
+    total, last = 0, position
+    for at, size in connection.execute(SQL["sizes"], (topic, position)):
+        total += size
+        if total > limit_bytes:
+            break
+        last = at
+    return max(last, position)
+
+
+def _text(value: object) -> str:
+    return _json(value).decode()

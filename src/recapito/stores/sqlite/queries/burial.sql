@@ -1,0 +1,69 @@
+-- Dead letters that wait.
+
+-- name: bury
+INSERT INTO burial (lane, position, "offset", write_at, container, checksum, record)
+SELECT
+    value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
+    substr(?2, value ->> 6, value ->> 7)
+FROM jsonb_each(?1) WHERE true
+ON CONFLICT (lane, position, "offset") DO NOTHING
+RETURNING lane
+
+-- name: unbury
+DELETE FROM burial WHERE rowid IN (
+    SELECT burial.rowid FROM jsonb_each(?) AS gone
+    CROSS JOIN burial
+    ON lane = gone.value ->> 0 AND position = gone.value ->> 1 AND "offset" = gone.value ->> 2 AND burial.path IS NULL
+)
+RETURNING lane
+
+-- name: next_at
+SELECT min((SELECT min(write_at) FROM burial WHERE lane = lane.id)) FROM lane WHERE buried > 0
+
+-- name: named_group
+SELECT lane, container, path, first_tried_at FROM burial_group
+WHERE lane NOT IN (SELECT value FROM jsonb_each(?))
+ORDER BY first_tried_at, lane, path LIMIT 1
+
+-- name: of_group
+SELECT position, "offset", write_at, container, checksum, record FROM burial
+WHERE lane = ? AND path = ? ORDER BY write_at, position, "offset"
+
+-- name: oldest_unnamed
+SELECT id, (
+    SELECT write_at FROM burial WHERE lane = lane.id AND path IS NULL ORDER BY write_at LIMIT 1
+) AS oldest
+FROM lane
+WHERE buried > 0 AND id NOT IN (SELECT value FROM jsonb_each(?1)) AND oldest <= ?2
+ORDER BY oldest, id LIMIT 1
+
+-- name: first_container
+SELECT container FROM burial WHERE lane = ? AND path IS NULL ORDER BY write_at, position, "offset" LIMIT 1
+
+-- name: unnamed
+SELECT position, "offset", write_at, container, checksum, record FROM burial
+WHERE lane = ? AND path IS NULL AND container = ? AND write_at <= ?
+ORDER BY write_at, position, "offset" LIMIT ?
+
+-- name: name
+UPDATE burial SET path = ?2 WHERE rowid IN (
+    SELECT burial.rowid FROM jsonb_each(?1) AS named
+    CROSS JOIN burial
+    ON lane = named.value ->> 0 AND position = named.value ->> 1 AND "offset" = named.value ->> 2 AND burial.path IS NULL
+)
+
+-- name: insert_group
+INSERT INTO burial_group (lane, path, container, first_tried_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (lane, path) DO NOTHING
+
+-- name: remove_burials
+DELETE FROM burial WHERE lane = ? AND path = ?
+
+-- name: remove_group
+DELETE FROM burial_group WHERE lane = ? AND path = ?
+
+-- name: count_written
+UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2 WHERE id = ?1
+
+-- name: count_abandoned
+UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2 WHERE id = ?1

@@ -1,0 +1,30 @@
+-- Rows whose checksum is wrong are taken out of the way, and kept.
+
+-- name: keep_parked
+INSERT INTO damaged (lane, position, "offset", record)
+SELECT lane, position, "offset", record FROM parked
+WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
+
+-- name: remove_parked
+DELETE FROM parked
+WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
+
+-- name: keep_burials
+INSERT INTO damaged (lane, position, "offset", record)
+SELECT lane, position, "offset", record FROM burial
+WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
+
+-- name: remove_burials
+DELETE FROM burial
+WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
+
+-- name: remove_empty_groups
+DELETE FROM burial_group
+WHERE lane = ?1 AND NOT EXISTS (SELECT 1 FROM burial WHERE lane = ?1 AND path = burial_group.path)
+
+-- name: count
+UPDATE lane SET dropped = dropped + ?2 + ?3, parked = parked - ?2, buried = buried - ?3 WHERE id = ?1
+
+-- name: drop
+INSERT INTO dropped (lane, reason, events) VALUES (?, ?, ?)
+ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events

@@ -1,0 +1,61 @@
+-- Lanes and parked deliveries.
+
+-- name: lanes
+SELECT * FROM lane_state ORDER BY id
+
+-- name: lane
+SELECT * FROM lane_state WHERE id = ?
+
+-- name: open_lane
+INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended) VALUES (?, ?, ?, 1, ?, ?, 0)
+ON CONFLICT (id) DO NOTHING
+
+-- name: close_lane
+DELETE FROM lane WHERE id = ? AND ended AND parked + buried = 0
+
+-- name: close_dropped
+DELETE FROM dropped WHERE lane = ?
+
+-- name: settle
+UPDATE lane SET
+    version = version + 1,
+    cursor = done.value -> 2,
+    hold = done.value -> 3,
+    ended = max(ended, done.value ->> 4),
+    matched = matched + (done.value ->> 5),
+    unmatched = unmatched + (done.value ->> 6),
+    delivered = delivered + (done.value ->> 7),
+    dropped = dropped + (done.value ->> 8),
+    parked = parked + (done.value ->> 9),
+    buried = buried + (done.value ->> 10)
+FROM jsonb_each(?) AS done
+WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
+
+-- name: drop
+INSERT INTO dropped (lane, reason, events)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?) WHERE true
+ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
+
+-- name: unpark
+DELETE FROM parked WHERE rowid IN (
+    SELECT parked.rowid FROM jsonb_each(?) AS gone
+    CROSS JOIN parked
+    ON lane = gone.value ->> 0 AND position = gone.value ->> 1 AND "offset" = gone.value ->> 2
+)
+RETURNING lane
+
+-- name: park
+INSERT INTO parked (lane, position, "offset", due_at, checksum, record)
+SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, substr(?2, value ->> 5, value ->> 6)
+FROM jsonb_each(?1)
+
+-- name: due
+SELECT position, "offset", due_at, checksum, record FROM parked
+WHERE lane = ? AND due_at <= ? ORDER BY due_at, position, "offset" LIMIT ?
+
+-- name: next_due
+SELECT due_at FROM parked WHERE lane = ? ORDER BY due_at, position, "offset" LIMIT 1 OFFSET ?
+
+-- name: parked
+SELECT position, "offset", due_at, checksum, record FROM parked
+WHERE lane = ? ORDER BY due_at, position, "offset" LIMIT ?

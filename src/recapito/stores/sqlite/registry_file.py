@@ -1,0 +1,150 @@
+"""The registry's verbs as functions of a connection to log.db; each change leaves its mark in the topic's log."""
+
+import apsw
+import msgspec
+from msgspec.structs import replace
+
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.stores import revision
+from recapito.stores.sqlite import log_file
+from recapito.stores.sqlite.log_file import TOPIC_ITSELF
+from recapito.stores.sqlite.query import load
+
+SQL = load("registry")
+
+_encode = msgspec.json.Encoder().encode
+_topic = msgspec.json.Decoder(Topic).decode
+_subscription = msgspec.json.Decoder(Subscription).decode
+
+
+def topic(connection: apsw.Connection, name: str) -> Topic | None:
+    """The living topic of that name."""
+    doc = connection.execute(SQL["topic"], (name.lower(),)).get
+    return None if doc is None else _topic(doc)
+
+
+def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
+    """The living topic of that id."""
+    doc = connection.execute(SQL["topic_by_id"], (id,)).get
+    return None if doc is None else _topic(doc)
+
+
+def topics(connection: apsw.Connection, after: str, limit: int) -> list[Topic]:
+    """Living topics after a name."""
+    return [_topic(doc) for (doc,) in connection.execute(SQL["topics"], (after.lower(), limit))]
+
+
+def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
+    """Create or replace a topic."""
+    stored = topic_by_id(connection, topic.id)
+    if topic.id and stored is None:
+        raise KeyError(topic.id)
+    if connection.execute(SQL["topic_named"], (topic.name.lower(),)).get not in (None, topic.id):
+        raise revision.name_taken("topic", topic.name)
+    if stored is None:
+        put = revision.create_topic(topic, connection.execute(SQL["next_topic_id"]).get)
+        connection.execute(SQL["insert_topic"], (put.id, put.name.lower(), _text(put)))
+    else:
+        put = revision.replace_topic(stored, topic)
+        connection.execute(SQL["update_topic"], (put.id, put.name.lower(), _text(put)))
+    log_file.mark_change(connection, put.id, [TOPIC_ITSELF])
+    return put
+
+
+def delete_topic(connection: apsw.Connection, id: int) -> None:
+    """Mark a topic deleted, and its subscriptions with it."""
+    if topic_by_id(connection, id) is None:
+        raise KeyError(id)
+    living = [_subscription(doc) for (doc,) in connection.execute(SQL["living_subscriptions_of"], (id,))]
+    position = log_file.mark_change(connection, id, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
+    for subscription in living:
+        _mark_deleted(connection, subscription, position)
+    connection.execute(SQL["mark_topic_deleted"], (id,))
+    _remove_if_empty(connection, id)
+
+
+def subscription(connection: apsw.Connection, topic: int, name: str) -> Subscription | None:
+    """The living subscription of that name."""
+    doc = connection.execute(SQL["subscription"], (topic, name.lower())).get
+    return None if doc is None else _subscription(doc)
+
+
+def subscription_by_id(connection: apsw.Connection, id: int) -> Subscription | None:
+    """The subscription of that id, deleted or not."""
+    doc = connection.execute(SQL["subscription_by_id"], (id,)).get
+    return None if doc is None else _subscription(doc)
+
+
+def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> list[Subscription]:
+    """Subscriptions after an id, deleted or not."""
+    if topic is None:
+        rows = connection.execute(SQL["subscriptions"], (after, limit))
+    else:
+        rows = connection.execute(SQL["subscriptions_of"], (topic, after, limit))
+    return [_subscription(doc) for (doc,) in rows]
+
+
+def put_subscription(connection: apsw.Connection, subscription: Subscription) -> Subscription:
+    """Create or replace a subscription."""
+    topic = subscription.topic
+    if topic_by_id(connection, topic) is None:
+        raise KeyError(topic)
+    stored = _living(connection, subscription.id, topic) if subscription.id else None
+    named = connection.execute(SQL["subscription_named"], (topic, subscription.name.lower())).get
+    if named not in (None, subscription.id):
+        raise revision.name_taken("event subscription", subscription.name)
+    position = log_file.end(connection, topic) + 1
+    if stored is None:
+        id = connection.execute(SQL["next_subscription_id"]).get
+        put = revision.create_subscription(subscription, id, position)
+    else:
+        put = revision.replace_subscription(stored, subscription, position, log_file.first(connection, topic))
+    _put(connection, put)
+    log_file.mark_change(connection, topic, [put.id])
+    return put
+
+
+def delete_subscription(connection: apsw.Connection, id: int) -> None:
+    """Mark a subscription deleted."""
+    living = _living(connection, id)
+    _mark_deleted(connection, living, log_file.mark_change(connection, living.topic, [id]))
+
+
+def forget(connection: apsw.Connection, id: int) -> None:
+    """Remove a deleted subscription, and its topic after the last one."""
+    stored = subscription_by_id(connection, id)
+    if stored is None:
+        raise KeyError(id)
+    if stored.deleted_position is None:
+        raise revision.not_deleted(stored)
+    log_file.mark_change(connection, stored.topic, [id])
+    connection.execute(SQL["remove_subscription"], (id,))
+    _remove_if_empty(connection, stored.topic)
+
+
+def _living(connection: apsw.Connection, id: int, topic: int | None = None) -> Subscription:
+    stored = subscription_by_id(connection, id)
+    if stored is None or stored.deleted_position is not None or topic not in (None, stored.topic):
+        raise KeyError(id)
+    return stored
+
+
+def _mark_deleted(connection: apsw.Connection, subscription: Subscription, position: int) -> None:
+    _put(connection, replace(subscription, deleted_position=position))
+
+
+def _put(connection: apsw.Connection, subscription: Subscription) -> None:
+    key = None if subscription.deleted_position is not None else subscription.name.lower()
+    connection.execute(SQL["put_subscription"], (subscription.id, subscription.topic, key, _text(subscription)))
+
+
+def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
+    """Its entries go later, slice by slice: a large log must not hold up everybody's commits."""
+    connection.execute(SQL["remove_topic_without_subscriptions"], (id,))
+    if connection.changes():
+        connection.execute(SQL["gone"], (id,))
+
+
+def _text(doc: Topic | Subscription) -> str:
+    return _encode(doc).decode()

@@ -1,0 +1,107 @@
+"""The rows of dispatch.db: how lanes, deliveries and dead letters are written and read.
+
+Scalars travel as one JSON text and blobs as one joined blob, from which SQL cuts them: so any number of rows is one
+statement with one text, during which Python's other threads run on.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Delivery, Identity, Parked
+from recapito.domain.hold import Hold
+from recapito.domain.outcome import Result
+from recapito.store import Burial, Counts, Lane
+from recapito.stores.sqlite.checksum import checksum
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """A delivery without its identity, which is the row's key."""
+
+    published_at: int
+    attempts: int
+    skipped: int
+    last_attempt_at: int | None
+    last_result: Result | None
+    last_status: int | None
+    body: bytes
+
+
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(Record).decode
+_json = msgspec.json.Encoder().encode
+_cursor = msgspec.json.Decoder(Cursor).decode
+_hold = msgspec.json.Decoder(Hold).decode
+_dropped = msgspec.json.Decoder(dict[str, int]).decode
+
+
+def text(value: object) -> str:
+    """JSON for SQL."""
+    return _json(value).decode()
+
+
+def lane(row: tuple[Any, ...]) -> Lane:
+    """A lane, from a row of lane_state."""
+    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at = row
+    matched, unmatched, delivered, dead_lettered, parked, buried = counts
+    reasons = _dropped(dropped) if dropped else {}
+    books = Counts(matched, unmatched, delivered, dead_lettered, reasons, parked, buried)
+    return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at)
+
+
+def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
+    """Rows of scalars, each with its blob: the JSON, in which the place of each blob comes last, and all the blobs."""
+    table, blobs, start = [], [], 1
+    for scalars, blob in rows:
+        table.append((*scalars, start, len(blob)))
+        blobs.append(blob)
+        start += len(blob)
+    return text(table), b"".join(blobs)
+
+
+def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
+    """A parked delivery, to be stored."""
+    it = parked.delivery
+    record = _pack(
+        Record(it.published_at, it.attempts, it.skipped, it.last_attempt_at, it.last_result, it.last_status, it.body)
+    )
+    place = (lane, *it.identity, parked.due_at)
+    return (*place, checksum(place, record)), record
+
+
+def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | None:
+    """A parked delivery as it was stored; None if it is damaged."""
+    position, offset, due_at, stored, packed = row
+    if checksum((lane, position, offset, due_at), packed) != stored:
+        return None
+    it = _unpack(packed)
+    return Parked(
+        due_at,
+        Delivery(
+            Identity(position, offset),
+            it.published_at,
+            it.body,
+            it.attempts,
+            it.skipped,
+            it.last_attempt_at,
+            it.last_result,
+            it.last_status,
+        ),
+    )
+
+
+def burial_row(lane: int, burial: Burial) -> tuple[tuple[Any, ...], bytes]:
+    """A dead letter that waits, to be stored."""
+    identity, write_at, container, record = burial
+    place = (lane, *identity, write_at)
+    return (*place, container, checksum(place, container.encode(), record)), record
+
+
+def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial | None:
+    """A dead letter as it was stored; None if it is damaged."""
+    position, offset, write_at, container, stored, record = row
+    if checksum((lane, position, offset, write_at), container.encode(), record) != stored:
+        return None
+    return Burial(Identity(position, offset), write_at, container, record)

@@ -1,0 +1,64 @@
+"""The locks of a data directory."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recapito.errors import SettingsError
+from recapito.stores.sqlite.lock import lock_role, no_trimming, trimming_allowed
+
+HOLD = """
+import sys
+from pathlib import Path
+from recapito.stores.sqlite.lock import lock_role
+with lock_role(Path(sys.argv[1]), "intake"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_role_has_one_process(tmp_path: Path) -> None:
+    """The second one is told who has the directory; the other role is free."""
+    with (
+        lock_role(tmp_path, "intake"),
+        lock_role(tmp_path, "dispatch"),
+        pytest.raises(SettingsError, match=f"in use by process {os.getpid()}: another recapito"),
+        lock_role(tmp_path, "intake"),
+    ):
+        pass
+    with lock_role(tmp_path, "intake"):
+        assert (tmp_path / "intake.lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    """Another process holds it until it is killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(SettingsError, match=f"process {holder.pid}"), lock_role(tmp_path, "intake"):
+            pass
+        holder.kill()
+        holder.wait()
+    with lock_role(tmp_path, "intake"):
+        pass
+
+
+def test_a_directory_without_locks(tmp_path: Path) -> None:
+    """A lock that can not be made is a clear error."""
+    with pytest.raises(SettingsError, match="can not be opened"), lock_role(tmp_path / "missing", "intake"):
+        pass
+
+
+def test_nothing_is_trimmed_during_a_backup(tmp_path: Path) -> None:
+    """Trimming is allowed but while a backup has the lock."""
+    with trimming_allowed(tmp_path) as allowed:
+        assert allowed
+    with no_trimming(tmp_path), trimming_allowed(tmp_path) as allowed:
+        assert not allowed
+    with trimming_allowed(tmp_path) as allowed:
+        assert allowed
