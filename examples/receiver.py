@@ -24,10 +24,8 @@ class Receiver(BaseHTTPRequestHandler):
             status = Receiver.fail
         attempt = int(self.headers.get("aeg-delivery-count", 0)) + 1
         for event in json.loads(body):
-            print(
-                f"attempt {attempt}: {event['eventType']} {event['subject']} {json.dumps(event.get('data'))} -> {status}",
-                flush=True,
-            )
+            data = json.dumps(event.get("data"))
+            print(f"attempt {attempt}: {event['eventType']} {event['subject']} {data} -> {status}", flush=True)
         self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()

@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from tests.stores.values import TRIED, burial, parked, settlement
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity
@@ -11,6 +10,7 @@ from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
 from recapito.store import Counts, Drop, Due, Group, Lane
+from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
 NOBODY: frozenset[int] = frozenset()

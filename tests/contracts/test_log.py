@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.stores.values import new_subscription, new_topic, segment
 
 from recapito.domain import limits
 from recapito.store import Entry, EntryKind
+from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20
 

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from tests.stores.values import new_subscription, new_topic, segment
 
 from recapito.domain.filter import Filter
 from recapito.domain.subscription import FilterSince, WebHook
 from recapito.errors import Conflict
 from recapito.store import EntryKind
+from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20
 BY_TYPE = Filter(event_types=("a",))

@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NamedTuple
 
 import pytest
-from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
 
 from recapito.domain.batch import Batch
 from recapito.domain.egress import Egress
@@ -15,6 +14,7 @@ from recapito.domain.subscription import Destination, WebHook
 from recapito.sender import Exchange, Sender
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.webhook import WebhookSender
+from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
 
 
 class World(NamedTuple):

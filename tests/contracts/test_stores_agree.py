@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
-from tests.stores.values import burial, new_subscription, new_topic, parked, segment
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity
@@ -22,6 +21,7 @@ from recapito.errors import Conflict, StoreStale
 from recapito.store import Drop, Lane, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from tests.stores.values import burial, new_subscription, new_topic, parked, segment
 
 LOG_ID = "log"
 NAMES = st.sampled_from(["one", "ONE", "two", "Three"])

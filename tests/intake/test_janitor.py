@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from tests.intake.doubles import StillClock, events, topic_named
 
 from recapito.domain import limits
 from recapito.domain.cursor import Cursor
@@ -20,6 +19,7 @@ from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.janitor import Janitor
 from recapito.store import Lane, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from tests.intake.doubles import StillClock, events, topic_named
 
 
 class Bench:

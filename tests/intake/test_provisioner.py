@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.intake.doubles import StillClock
 
 from recapito.domain import limits, profile
 from recapito.domain.egress import Egress
@@ -18,6 +17,7 @@ from recapito.errors import CallerError, Conflict, InvalidInput, NotFound, Store
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
 from recapito.intake.provisioner import Provisioner
 from recapito.stores.memory import MemoryLog
+from tests.intake.doubles import StillClock
 
 
 def tokens() -> Callable[[int], bytes]:

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.intake.doubles import ScriptedLog, StillClock, bodies, events, topic_named
 
 from recapito.domain import limits
 from recapito.domain.segment import Segment
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, NotFound, StoreFailed
 from recapito.intake.publisher import Publisher
+from tests.intake.doubles import ScriptedLog, StillClock, bodies, events, topic_named
 
 
 class Bench:

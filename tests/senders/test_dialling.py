@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from tests.senders.receiver import OK, RawPost, Receiver, answering, names, posting, saying_where
 
 from recapito.domain.egress import Egress, judge
 from recapito.domain.outcome import Outcome, Result
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
 from recapito.senders.transfer import trust
+from tests.senders.receiver import OK, RawPost, Receiver, answering, names, posting, saying_where
 
 
 class Forgetful(Resolver):

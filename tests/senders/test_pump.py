@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from tests.senders.receiver import RawPost, Receiver, silent
 
 from recapito.senders.curl import Pump
 from recapito.senders.transfer import trust
+from tests.senders.receiver import RawPost, Receiver, silent
 
 
 class Poison(RawPost):

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
 from recapito.domain.outcome import Outcome, Result
+from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
 

@@ -5,7 +5,6 @@ import gzip
 import threading
 
 import pytest
-from tests.senders.receiver import NOON, OK, Receiver, answering, batch, posting, silent, status
 
 from recapito import __version__
 from recapito.domain.egress import Egress
@@ -13,6 +12,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome, Result
 from recapito.errors import SettingsError
 from recapito.senders.webhook import WebhookSender
+from tests.senders.receiver import NOON, OK, Receiver, answering, batch, posting, silent, status
 
 
 def test_delivery_headers() -> None:

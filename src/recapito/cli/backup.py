@@ -13,7 +13,7 @@ def backup(
     data: Data = Path("recapito-data"),
 ) -> None:
     """Copy the stores of a server while it runs: nothing acknowledged before the backup began is missing from it."""
-    from recapito.stores.sqlite import backup as backups  # only now: other commands start without the store
+    from recapito.stores.sqlite import backup as backups
 
     backups.backup(data, target, lambda line: typer.echo(line, err=True))
     typer.echo(f"Backed up {data} to {target}. Dead letters are plain files: copy {data / 'deadletters'} as you like.")

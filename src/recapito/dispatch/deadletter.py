@@ -19,6 +19,7 @@ UNAVAILABLE = "DeadLetterUnavailable"
 CONTAINER_MISSING = "DeadLetterContainerMissing"
 FIRST_PAUSE_NS = 10 * SECOND
 LONGEST_PAUSE_NS = 5 * MINUTE
+END_OF_TIME = 1 << 62
 
 
 class Place(NamedTuple):
@@ -75,12 +76,14 @@ class DeadLetterWriter:
         return group.lane
 
     async def next_instant(self) -> int | None:
-        """When `run_once` has something to do again."""
-        at = await self._ledger.next_burial_at()
-        if at is None:
-            return None
-        paused = [pause.until for pause in self._paused.values() if pause.until > self._clock.now()]
-        return max(at, min(paused)) if paused else at
+        """When `run_once` has something to do again: a pause ends, or a dead letter of another lane is due."""
+        now = self._clock.now()
+        paused = {lane: pause.until for lane, pause in self._paused.items() if pause.until > now}
+        first = await self._ledger.burials_due(END_OF_TIME, 1, 1, frozenset(paused))
+        instants = list(paused.values())
+        if first is not None:
+            instants.append(first.burials[0].write_at)
+        return min(instants, default=None)
 
     async def _write(self, group: Group, place: Place, now: int) -> None:
         assert group.path is not None

@@ -221,15 +221,23 @@ class Dispatcher:
             load = self._equipment.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
             self._tasks.create_task(load)
         instant = lane.next_instant(now)
-        if instant is not None and instant > now:  # what has come already is being committed or fetched
+        if instant is not None:
             self._alarms.set(lane, instant, lane.wake)
 
     def _loaded(self, lane: Lane, failure: Exception | None) -> None:
+        if isinstance(failure, StoreFailed) and self._tasks is not None:
+            self._tasks.create_task(self._load_again(lane))
+            return
         self._loading.discard(lane)
         lane.reader.wants = None  # a lane that can not take now would have it read again and again
         if failure is not None:
             lane.stop(f"the log can not be read: {failure}")
         lane.wake()
+
+    async def _load_again(self, lane: Lane) -> None:
+        """The store is putting itself back on what is stored: the lane asks again in a moment."""
+        await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+        self._loaded(lane, None)
 
     def _watch_late(self, now: int) -> None:
         late = self._equipment.late
@@ -251,6 +259,7 @@ class Dispatcher:
         except StoreFailed:
             for lane in lanes:
                 self._ask(partial(self._reload, lane))
+            self._burial_bell.ring()  # what was to be buried may be
             raise
         for lane, settlement in zip(lanes, settlements, strict=True):
             lane.end_commit(settlement)

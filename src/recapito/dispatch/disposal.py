@@ -1,10 +1,12 @@
 """What becomes of deliveries that failed: `decide` says it, and the stage is told."""
 
 from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.flight import Flight
 from recapito.dispatch.stage import Stage
 from recapito.domain import deadletter
-from recapito.domain.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, decide
-from recapito.domain.instant import SECOND
+from recapito.domain.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
+from recapito.domain.hold import Hold
+from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.outcome import Outcome
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import Subscription
@@ -20,8 +22,18 @@ class Disposal:
         self._equipment = equipment
         self._stage = stage
 
-    def failed(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> None:
-        """An attempt failed; `delivery` counts it already."""
+    def failed(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
+        """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
+        self._journal_failure(flight, outcome, now, before, after)
+        for delivery in flight.load.deliveries():
+            if delivery.identity not in flight.settled:
+                self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
+
+    def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
+        """Its time to live has passed before the next attempt."""
+        self._give_up(delivery, TTL_EXCEEDED, now, fresh)
+
+    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> None:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -39,10 +51,6 @@ class Disposal:
                 self._give_up(delivery, reason, now, fresh)
             case Done():
                 raise AssertionError("a failed attempt can not be done")
-
-    def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
-        """Its time to live has passed before the next attempt."""
-        self._give_up(delivery, TTL_EXCEEDED, now, fresh)
 
     def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> None:
         destination = self._subscription.dead_letter
@@ -62,3 +70,16 @@ class Disposal:
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
         record = deadletter.record(delivery, reason, self._equipment.extra_fields)
         self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
+
+    def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
+        self._equipment.journal(
+            "delivery.failed",
+            subscription=self._subscription.name,
+            events=flight.load.events,
+            outcome=outcome.failure,
+            status=outcome.status,
+            took_ms=(now - flight.sent_at) // MILLISECOND,
+            failures=after.failures,
+            held_s=after.period // SECOND if after.until != before.until else None,
+            detail=outcome.detail,
+        )

@@ -20,7 +20,6 @@ from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
 from recapito.domain.delivery import Identity, Parked, attempted, expired, skip, succeeded
 from recapito.domain.hold import after_failure
-from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import Subscription
@@ -105,14 +104,14 @@ class Lane:
         return active and not self.account.hold.holds(now) and self.retries.wants_fetch(now)
 
     def next_instant(self, now: int) -> int | None:
-        """When this lane must be stepped even if nothing happens before."""
+        """When this lane must be stepped even if nothing happens before. What has come already is under way."""
         hold = self.account.hold
         if not hold.holds(now):
             next_try = self.retries.next_fetch_at
         else:
             next_try = hold.until if self.has_work() else None
         instants = (self.flights.next_instant(), self.account.next_instant(), next_try)
-        return min((instant for instant in instants if instant is not None), default=None)
+        return min((instant for instant in instants if instant is not None and instant > now), default=None)
 
     # What the dispatcher tells.
 
@@ -291,11 +290,7 @@ class Lane:
         before = self.account.hold
         rules = self.profile.delayed_delivery
         self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe))
-        self._journal_failure(flight, outcome, now, held=self.account.hold.until != before.until)
-        disposal = self._disposal()
-        for delivery in flight.load.deliveries():
-            if delivery.identity not in flight.settled:
-                disposal.failed(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
+        self._disposal().failed(flight, outcome, now, before, self.account.hold)
 
     def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:
         """A success settles the delivery whichever attempt it answers; a late failure changes nothing."""
@@ -347,16 +342,3 @@ class Lane:
 
     def _disposal(self) -> Disposal:
         return Disposal(self.subscription, self.profile, self._equipment, self.account.stage)
-
-    def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, held: bool) -> None:
-        self._equipment.journal(
-            "delivery.failed",
-            subscription=self.subscription.name,
-            events=flight.load.events,
-            outcome=outcome.failure,
-            status=outcome.status,
-            took_ms=(now - flight.sent_at) // MILLISECOND,
-            failures=self.account.hold.failures,
-            held_s=self.account.hold.period // SECOND if held else None,
-            detail=outcome.detail,
-        )
