@@ -102,7 +102,7 @@ async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Sto
     with lock_role(data, "intake"):
         async with (
             _closing(SqliteLog.open(data, ballast=_ballast(settings), journal=journal)) as log,
-            _closing(SqliteLedger.open_reader(data, journal=journal)) as ledger,
+            _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
         ):
             yield Stores(log, log, ledger, _vault(settings), _space_of(log), _trimming(settings))
 

@@ -29,6 +29,7 @@ HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
 DRAIN_NS = 5 * SECOND
 KEEP_ALIVE_S = 75
+SWITCH_INTERVAL_S = 0.0005
 
 
 class RoleOrder(msgspec.Struct, frozen=True):
@@ -111,7 +112,7 @@ async def run_alone(
     settings: Settings, origin: Origin, listener: socket.socket, stopping: asyncio.Event, on_ready: Callable[[], None]
 ) -> None:
     """Both roles in this process, until `stopping` is set."""
-    _allow_many_connections()
+    _tune_process()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
     async with app.open_both(settings, journal) as stores:
@@ -137,7 +138,7 @@ def run_role(role: str) -> int:
     order = msgspec.json.decode(sys.stdin.buffer.readline(), type=RoleOrder)
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
-    _allow_many_connections()
+    _tune_process()
     runner = {"intake": _run_intake, "dispatch": _run_dispatch}[role]
     try:
         uvloop.run(runner(settings, order, journal))
@@ -235,8 +236,13 @@ async def _order_to_stop() -> bool:
         loop.remove_reader(stdin)
 
 
-def _allow_many_connections() -> None:
-    """Open, late and idle connections together may be more than the usual soft limit of 1,024."""
+def _tune_process() -> None:
+    """Give the threads their turn, and room for many connections.
+
+    With a busy event loop the store's thread waits for its turn longer than for the disk: a commit took 1 ms instead of
+    6 to 9 with this interval. Open, late and idle connections together may be more than the usual limit of 1,024.
+    """
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -231,10 +231,16 @@ class Ledger(Protocol):
         """Remove an ended lane that has nothing pending; otherwise nothing happens."""
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
-        """Apply all settlements, of different lanes, in one commit. A version that is not the lane's: StoreStale."""
+        """Apply all settlements, of different lanes, in one commit.
 
-    async def due(self, lane: int, now: int, limit: int) -> Due:
-        """At most `limit` parked deliveries with a due time up to `now`."""
+        A version that is not the lane's: StoreStale. Books that would not balance: ValueError. Nothing is done then.
+        """
+
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        """At most `limit` parked deliveries with a due time up to `now`.
+
+        After the first `at_least` of them, no more than limits.PARKED_SLICE_BYTES of events.
+        """
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         """At most `limit` parked deliveries, earliest due first, whether due or not."""

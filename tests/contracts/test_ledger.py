@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from recapito.domain import limits
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
@@ -137,6 +139,16 @@ def test_due_deliveries_come_earliest_first(ledger: Any, run: Any, lane: Lane, s
     assert due(30, 3) == ([(9, 1), (9, 2), (4, 0)], 30)
     assert due(99, 5) == ([(9, 1), (9, 2), (4, 0), (9, 0), (9, 3)], None)
     assert due(99, 0) == ([], 10)
+
+
+def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """After the first ones asked for, no more than a slice's bytes are brought into memory."""
+    large = b"x" * (limits.PARKED_SLICE_BYTES // 2 - 1000)
+    rows = [parked(9, n, 10 + n) for n in range(5)]
+    settle(7, matched=5, park=[replace(row, delivery=replace(row.delivery, body=large)) for row in rows])
+    for at_least, got in ((1, 2), (2, 2), (4, 4)):
+        due = run(ledger.due(7, 99, 10, at_least))
+        assert (len(due.parked), due.next_at) == (got, 10 + got)
 
 
 def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: Lane) -> None:

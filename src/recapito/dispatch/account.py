@@ -43,6 +43,11 @@ class Account:
         return self.stage.flights + (self.committing.flights if self.committing else 0)
 
     @property
+    def unsettled_bytes(self) -> int:
+        """The bytes of those requests: they are kept until they are settled."""
+        return self.stage.size + (self.committing.size if self.committing else 0)
+
+    @property
     def sparse(self) -> bool:
         """True when the filter took less than 1 event in 16: held, such a lane keeps reading, not to pin the log."""
         return self._matched * limits.SPARSE_FILTER < self._passed

@@ -59,7 +59,7 @@ class DeadLetterWriter:
         self._paused: dict[int, Pause] = {}
 
     async def run_once(self) -> int | None:
-        """Write the group that is due, if any. The lane that it settled something of, or None when nothing was due."""
+        """Name the group that is due, or write it if it has its name. Its lane, or None when nothing is due."""
         now = self._clock.now()
         skip = frozenset(lane for lane, pause in self._paused.items() if pause.until > now)
         group = await self._ledger.burials_due(
@@ -68,11 +68,11 @@ class DeadLetterWriter:
         if group is None:
             return None
         place = self._place_of(group.lane)
-        if group.path is None:
+        if group.path is None:  # what a late answer takes away before the commit is not in the group that is found next
             path = deadletter.path(place.subscription, now, self._new_guid())
             await self._ledger.name_group(group, path, now)
-            group = group._replace(path=path, first_tried_at=now)
-        await self._write(group, place, now)
+        else:
+            await self._write(group, place, now)
         return group.lane
 
     async def next_instant(self) -> int | None:

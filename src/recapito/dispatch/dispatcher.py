@@ -277,8 +277,8 @@ class Dispatcher:
 
     async def _fetch_due(self, lane: Lane) -> None:
         retries = lane.retries
-        limit = limits.PARKED_SLICE + lane.busy
-        due = await self._ledger.due(lane.id, self._equipment.clock.now(), limit)
+        busy = lane.busy  # these may be among the rows, and can not be taken
+        due = await self._ledger.due(lane.id, self._equipment.clock.now(), limits.PARKED_SLICE + busy, busy + 1)
         if lane.retries is retries:
             lane.fetched(due)
 

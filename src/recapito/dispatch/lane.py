@@ -18,7 +18,7 @@ from recapito.dispatch.fresh import FreshReader, Terms
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
-from recapito.domain.delivery import Identity, Parked, attempted, expired, skip, succeeded
+from recapito.domain.delivery import Identity, Parked, expired, skip, succeeded
 from recapito.domain.hold import after_failure
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
@@ -188,7 +188,8 @@ class Lane:
         if probing:
             room = not self.flights.probing and not self.retries.fetching
         else:
-            room = self._window.has_room(len(self.flights), self.account.unsettled_flights) and not self.flights.full
+            crowded = self.flights.full or self.account.unsettled_bytes >= limits.WINDOW_BYTES
+            room = not crowded and self._window.has_room(len(self.flights), self.account.unsettled_flights)
         if room and not self._equipment.slots.free(self._responsive):
             self._equipment.slots.wait(self, self._responsive)
             return False
@@ -265,6 +266,7 @@ class Lane:
     def _conclude(self, flight: Flight, outcome: Outcome, now: int) -> None:
         self.flights.land(flight)
         self.account.stage.flights += 1
+        self.account.stage.size += flight.size
         if flight.load.fresh:
             self._pass(flight.load)
         if succeeded(self.profile, outcome):

@@ -26,6 +26,7 @@ class Stage:
         self._bury: dict[Identity, Burial] = {}
         self._drop: dict[Identity, str] = {}
         self.flights = 0
+        self.size = 0
         self.hold_changed = False
         self.ended = False
 

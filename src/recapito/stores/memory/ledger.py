@@ -3,9 +3,11 @@
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 
 from msgspec.structs import replace
 
+from recapito.domain import limits
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import CLEAR
@@ -47,11 +49,14 @@ class MemoryLedger:
         for result in [settled(self._lanes.get(settlement.lane), settlement) for settlement in settlements]:
             _store(self._lanes[result.lane.id], result)
 
-    async def due(self, lane: int, now: int, limit: int) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
         if lane not in self._lanes:
             return Due([], None)
         stored = self._lanes[lane]
         count = min(bisect_right(stored.order, (now, LAST)), limit)
+        sizes = [len(stored.parked[identity].delivery.body) for _, identity in stored.order[:count]]
+        fits = bisect_right(list(accumulate(sizes)), limits.PARKED_SLICE_BYTES)
+        count = min(count, max(fits, at_least))
         next_at = stored.order[count][0] if count < len(stored.order) else None
         return Due([stored.parked[identity] for _, identity in stored.order[:count]], next_at)
 

@@ -70,8 +70,8 @@ class SqliteLedger(Face):
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         await self._drain(ledger_file.settle, settlements)
 
-    async def due(self, lane: int, now: int, limit: int) -> Due:
-        return await self._read_around(ledger_file.due, lane, now, limit)
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        return await self._read_around(ledger_file.due, lane, now, limit, at_least)
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         return await self._read_around(ledger_file.parked, lane, limit)

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from recapito.domain import limits
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import CLEAR
@@ -74,15 +75,25 @@ def settle(connection: apsw.Connection, settlements: Sequence[Settlement]) -> No
         raise StoreStale(f"one of the lanes {sorted(tallies)} is not at the version that was settled")
 
 
-def due(connection: apsw.Connection, lane: int, now: int, limit: int) -> Due:
+def due(connection: apsw.Connection, lane: int, now: int, limit: int, at_least: int) -> Due:
     """Parked deliveries that have come due."""
-    found = _read(lane, connection.execute(SQL["due"], (lane, now, limit)))
+    found = _read(lane, _bounded(connection.execute(SQL["due"], (lane, now, limit)), at_least))
     return Due(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
 
 
 def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
     """Parked deliveries, due or not."""
     return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
+
+
+def _bounded(rows: Iterable[tuple[Any, ...]], at_least: int) -> Iterator[tuple[Any, ...]]:
+    """The rows up to a number of bytes."""
+    size = 0
+    for n, stored in enumerate(rows):
+        size += len(stored[4])
+        if size > limits.PARKED_SLICE_BYTES and n >= at_least:
+            return
+        yield stored
 
 
 def _read(lane: int, rows: Iterable[tuple[Any, ...]]) -> list[Parked]:
