@@ -14,7 +14,7 @@ serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what
 	@$(BIN)/recapito serve --data data $(ARGS)
 
 test: .venv/.test ## Run all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
 check: lint test ## Run linters, type checks, layer checks and all tests
 

@@ -78,6 +78,11 @@ class Account:
         """When a cursor that only passed what did not match is to be saved."""
         return None if self._lazy_since is None else self._lazy_since + LAZY_SAVE_NS
 
+    def discard(self) -> None:
+        """Forget what is staged: a step that failed half-way may have staged half of something."""
+        self.stage = Stage()
+        self._lazy_since = None
+
     def begin_commit(self) -> store.Settlement:
         """Hand over the stage; a new one gathers what happens while the commit runs."""
         settlement = self.stage.settlement(self.row, self.hold)

@@ -30,8 +30,9 @@ class Place(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A lane whose vault did not answer: not to be tried before `until`."""
+    """A lane whose vault has not answered since some instant: not to be tried before `until`."""
 
+    since: int
     until: int
     length: int
 
@@ -70,7 +71,7 @@ class DeadLetterWriter:
         place = self._place_of(group.lane)
         if group.path is None:  # what a late answer takes away before the commit is not in the group that is found next
             path = deadletter.path(place.subscription, now, self._new_guid())
-            await self._ledger.name_group(group, path, now)
+            await self._ledger.name_group(group, path, self._tried_at(group, now))
         else:
             await self._write(group, place, now)
         return group.lane
@@ -84,6 +85,11 @@ class DeadLetterWriter:
         if first is not None:
             instants.append(first.burials[0].write_at)
         return min(instants, default=None)
+
+    def _tried_at(self, group: Group, now: int) -> int:
+        """Since when a new group is being tried: what waited behind another of its lane was tried with that one."""
+        pause = self._paused.get(group.lane)
+        return now if pause is None else max(pause.since, group.burials[-1].write_at)
 
     async def _write(self, group: Group, place: Place, now: int) -> None:
         assert group.path is not None
@@ -108,13 +114,12 @@ class DeadLetterWriter:
                 "deadletter.dropped", subscription=place.subscription, events=len(group.burials), reason=reason
             )
             return
-        length = (
-            min(self._paused[group.lane].length * 2, LONGEST_PAUSE_NS) if group.lane in self._paused else FIRST_PAUSE_NS
-        )
+        before = self._paused.get(group.lane)
+        length = FIRST_PAUSE_NS if before is None else min(before.length * 2, LONGEST_PAUSE_NS)
         until = now + length
         if not self._keep_for_ever and now < gives_up_at:
             until = min(until, gives_up_at)
-        self._paused[group.lane] = Pause(until, length)
+        self._paused[group.lane] = Pause(now if before is None else before.since, until, length)
         self._journal(
             "deadletter.unavailable", subscription=place.subscription, why=str(error), retry_s=length // SECOND
         )

@@ -122,6 +122,7 @@ class Lane:
     def stop(self, reason: str) -> None:
         """Stop loudly: going on could deliver something wrong or lose something."""
         self.flights.cut_all()
+        self.account.discard()
         self.stopped = reason
         self._equipment.journal(
             "lane.stopped", subscription=self.subscription.name, lane=self.id, place=self.reader.place, why=reason
@@ -197,6 +198,8 @@ class Lane:
 
     def _next_load(self, now: int, probing: bool) -> Load | None:
         """Fresh and parked batches alternate. A probe waits until what expired during the hold is buried."""
+        if not probing and not len(self.retries):
+            return self._take_fresh(now)
         parked_first = self._parked_turn or probing
         takes = (self._take_parked, self._take_fresh) if parked_first else (self._take_fresh, self._take_parked)
         for take in takes:
@@ -301,6 +304,8 @@ class Lane:
             return
         if now - flight.sent_at > limits.LATE_ANSWER_WAIT_NS:
             return
+        if self.account.hold.on:
+            self._window.restart()
         self.account.clear_hold()
         for delivery in flight.load.deliveries():
             self.flights.settle_elsewhere(delivery.identity)

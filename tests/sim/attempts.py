@@ -1,0 +1,144 @@
+"""Checks of what goes over the wire: I6 to I9, batch limits, holds, and the speed of healthy endpoints (I17)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+from tests.sim.books import Owed, State
+from tests.sim.endpoints import Arrival, ArrivedEvent
+
+if TYPE_CHECKING:
+    from tests.sim.oracle import Oracle, Watched
+
+NEWS_S = 30.0  # within this time after its answer a change must have reached the lane
+PROMPT_S = 5.0
+
+
+def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
+    """A request goes out: may it, and is it right?"""
+    arrival.epoch = -1 if lane.unsure else lane.epoch
+    found = [_check_event(oracle, lane, event) for event in arrival.events]
+    owed = [each for each in found if each is not None]
+    oracle.note("sent", lane.id, arrival.behaviour, *(event.id for event in arrival.events))
+    for each in owed:
+        _check_turn(oracle, lane, each, arrival)
+        each.arrivals.append(arrival)
+        lane.attempts[each.identity, arrival.sent_at] = arrival
+    _check_batch(oracle, lane, arrival, owed)
+    _check_destination(oracle, lane, arrival)
+    wrong = lane.hold.sent(oracle.profile_of(lane.topic), arrival)
+    if wrong:
+        oracle.fail("hold", f"sent, but {wrong}", lane=lane.id, event=arrival.events[0].id)
+
+
+def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
+    """An answer is heard: a success within 180 seconds of sending settles its deliveries from now on."""
+    assert arrival.outcome is not None and arrival.heard_at is not None
+    profile = oracle.profile_of(lane.topic)
+    lane.hold.heard(profile, arrival, arrival.heard_at)
+    if arrival.outcome.status not in profile.status.success:
+        return
+    in_time = arrival.heard_at - arrival.sent_at <= limits.LATE_ANSWER_WAIT_NS
+    slept = (oracle.clock.suspended_at or 0) >= arrival.sent_at  # then an answer may be younger than it seems
+    if not in_time and not slept:
+        return
+    for event in arrival.events:
+        owed = lane.books.owed[oracle.appended[event.id]]
+        if owed.successes:
+            oracle.duplicates += 1
+        owed.successes.append(arrival)
+        if in_time and arrival.epoch == lane.epoch and not lane.unsure and lane.deleted_at is None:
+            owed.success_epoch, owed.success_at = lane.epoch, arrival.heard_at
+
+
+def check_abort(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
+    """Nobody may stop listening before 180 seconds, unless the lane has lost its memory or its subscription."""
+    assert arrival.aborted_at is not None
+    if lane.unsure or lane.deleted_at is not None or arrival.epoch != lane.epoch or oracle.late_limited:
+        return
+    age = arrival.aborted_at - arrival.sent_at
+    if age < limits.LATE_ANSWER_WAIT_NS:
+        said = f"an exchange was cut after {age / SECOND:.1f} s"
+        oracle.fail("late", said, lane=lane.id, event=arrival.events[0].id)
+
+
+def _check_event(oracle: Oracle, lane: Watched, event: ArrivedEvent) -> Owed | None:
+    """What arrives was published, is owed to this subscription, and is unchanged (I6, I7)."""
+    sent = oracle.published.get(event.id)
+    identity = oracle.appended.get(event.id)
+    if sent is None or identity is None:
+        oracle.fail("I6", "was delivered and never stored", lane=lane.id, event=event.id)
+        return None
+    topic = oracle.topics[sent.topic]
+    got = (event.eventType, event.subject, event.eventTime, event.dataVersion, event.topic, bytes(event.data))
+    if got != (sent.type, sent.subject, sent.event_time, sent.data_version, topic.resource_id, sent.data):
+        oracle.fail("I7", f"arrived as {got}", lane=lane.id, event=event.id)
+    owed = lane.books.owed.get(identity) if sent.topic == lane.topic else None
+    if owed is None:
+        oracle.fail("I6", "was delivered where it does not match", lane=lane.id, event=event.id)
+    return owed
+
+
+def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> None:
+    """It is this delivery's turn: not settled, not on the wire, due, not expired, not tried too often."""
+    now = arrival.sent_at
+    if owed.state not in (State.UNREAD, State.PARKED):
+        oracle.fail("I8", f"is sent when it is {owed.state}", lane=lane.id, owed=owed)
+    if owed.success_epoch == lane.epoch and not lane.unsure:
+        oracle.fail("I8", f"is sent again after a success at {owed.success_at}", lane=lane.id, owed=owed)
+    if owed.state is State.PARKED and owed.parked is not None and owed.parked.due_at > now:
+        oracle.fail("I9", f"is sent {owed.parked.due_at - now} ns early", lane=lane.id, owed=owed)
+    if owed.arrivals:
+        last = owed.arrivals[-1]
+        if owed.parked is None or owed.parked.delivery.last_attempt_at != last.sent_at:
+            owed.lost_attempts += 1
+            if last.epoch == lane.epoch and not lane.unsure:
+                oracle.fail("I9", "is sent again before its last attempt is settled", lane=lane.id, owed=owed)
+    most = max(version.retry_policy.max_attempts for version in lane.versions)
+    if len(owed.arrivals) - owed.lost_attempts >= most:
+        oracle.fail("I9", f"is tried more than {most} times", lane=lane.id, owed=owed)
+    longest = max(version.retry_policy.ttl_ns for version in lane.versions)
+    if now >= owed.event.sent_at + longest + 60 * SECOND:
+        oracle.fail("I9", "is sent after its time to live", lane=lane.id, owed=owed)
+    _check_prompt(oracle, lane, owed)
+
+
+def _check_batch(oracle: Oracle, lane: Watched, arrival: Arrival, owed: list[Owed]) -> None:
+    """A batch keeps its limits, mixes nothing, and is honest about its attempts."""
+    batch = arrival.batch
+    if batch.events != len(arrival.events):
+        oracle.fail("I9", f"a batch of {len(arrival.events)} says {batch.events}", lane=lane.id)
+    most = max(version.batching.event_limit for version in lane.versions)
+    largest = max(version.batching.byte_limit for version in lane.versions)
+    if batch.events > most or (len(batch.body) > largest and batch.events > 1):
+        said = f"a batch of {batch.events} events and {len(batch.body)} bytes is over {most} and {largest}"
+        oracle.fail("batch", said, lane=lane.id, event=arrival.events[0].id)
+    if len({each.state is State.UNREAD for each in owed}) > 1:
+        oracle.fail("batch", "fresh and parked events are mixed", lane=lane.id, event=arrival.events[0].id)
+    before = [each.parked.delivery.attempts if each.parked else 0 for each in owed]
+    if before and batch.attempts_before != min(before) and not lane.unsure:
+        said = f"the batch says {batch.attempts_before} attempts before, it should be {min(before)}"
+        oracle.fail("I9", said, lane=lane.id, event=arrival.events[0].id)
+
+
+def _check_destination(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
+    """Destination and policy are those of now, once the change has been answered and had time to arrive."""
+    if arrival.url == lane.now.destination.url:
+        return
+    since = next(v.version for v in lane.versions if v.destination.url == arrival.url)
+    answered = [at for version, at in lane.acknowledged.items() if version > since]
+    if answered and arrival.sent_at > min(answered) + int(NEWS_S * SECOND) and oracle.calm(NEWS_S):
+        oracle.fail("I12", f"is sent to {arrival.url}, which was replaced", lane=lane.id, event=arrival.events[0].id)
+
+
+def _check_prompt(oracle: Oracle, lane: Watched, owed: Owed) -> None:
+    """A healthy endpoint gets a fresh event at once, whatever the others do (I17)."""
+    if owed.arrivals or owed.event.appended_s is None or lane.id not in oracle.always_healthy:
+        return
+    if oracle.slots_limited:  # then a few endpoints that hang after they were quick can take them all for 30 seconds
+        return
+    waited = oracle.time_s() - owed.event.appended_s
+    if waited > PROMPT_S and oracle.calm(waited + PROMPT_S) and not lane.hold.hold.on:
+        oracle.fail("I17", f"waited {waited:.1f} s for a healthy endpoint", lane=lane.id, owed=owed)

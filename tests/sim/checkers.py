@@ -1,0 +1,131 @@
+"""What must be true when everything is healed and quiet: nothing lost, nothing twice in the vault, nothing left over.
+
+Together with what `attempts`, `settlements` and `books` check on the way these are the invariants I1–I9, I14 and
+I16–I18 of the service.
+"""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.domain import limits
+from recapito.domain.instant import HOUR, SECOND
+from tests.sim.books import State
+from tests.sim.oracle import Oracle, Watched
+from tests.sim.settlements import Buried
+
+WORTH_WAITING_NS = 20 * HOUR  # the longest delay with its jitter, the longest hold, dead letters, and some more
+PROBE_NS = 180 * SECOND
+
+_decode = msgspec.json.Decoder(list[Buried]).decode
+
+
+def quiet(oracle: Oracle) -> bool:
+    """Whether nothing is left to do for anybody."""
+    return all(settled(lane) for lane in oracle.lanes.values())
+
+
+def settled(lane: Watched) -> bool:
+    states = lane.books.states
+    waiting = states[State.PARKED] + states[State.BURIED] + states[State.NAMED]
+    if lane.deleted_at is not None:
+        return lane.books.ended and not waiting
+    return not lane.books.unread and not waiting
+
+
+def check_liveness(oracle: Oracle) -> None:
+    """Everything has ended, one way or another (I2, I16)."""
+    for lane in oracle.lanes.values():
+        if settled(lane):
+            continue
+        left = [owed for owed in lane.books.owed.values() if not owed.terminal]
+        if left:
+            oracle.fail("I16", f"{len(left)} deliveries never end; one is {left[0].state}", lane.id, left[0])
+        else:
+            oracle.fail("I16", "never comes to its end", lane=lane.id)
+
+
+def check_fates(oracle: Oracle) -> None:
+    """Every acknowledged event is, for every subscription that matched, delivered, in the vault, or dropped (I2)."""
+    for event in oracle.published.values():
+        if event.acknowledged_at is not None and event.id not in oracle.appended:
+            oracle.fail("I2", "was acknowledged and is nowhere", event=event.id)
+    for lane in oracle.lanes.values():
+        for owed in lane.books.owed.values():
+            if owed.state is State.DELIVERED and not owed.successes:
+                oracle.fail("I2", "is delivered without an answer", lane.id, owed)
+            if owed.state is State.UNREAD and lane.deleted_at is None:
+                oracle.fail("I2", "was never read", lane.id, owed)
+
+
+def check_vault(oracle: Oracle) -> None:
+    """The vault has each dead letter once, with the event's bytes, and nothing else (I5, I7, I11)."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (container, path), content in oracle.vault_files.items():
+        for record in _decode(content):
+            sent = oracle.published.get(record.id)
+            if sent is None or bytes(record.data) != sent.data or record.subject != sent.subject:
+                oracle.fail("I7", f"{container}/{path} holds something else", event=record.id)
+            found[path.partition("/")[0], record.id] += 1
+    for (subscription, id), count in found.items():
+        if count > 1:
+            oracle.fail("I5", f"is {count} times in the vault for {subscription}", event=id)
+    for lane in oracle.lanes.values():
+        for owed in lane.books.owed.values():
+            count = found.pop((lane.now.name.upper(), owed.event.id), 0)
+            lost = owed.state is State.DROPPED and owed.reason in (UNAVAILABLE, CONTAINER_MISSING)
+            if (owed.state is State.DEAD_LETTERED) != (count == 1) and not lost:
+                oracle.fail("I11", f"is {owed.state} and {count} times in the vault", lane.id, owed)
+    for (subscription, id), _ in found.items():
+        oracle.fail("I6", f"is in the vault for {subscription}, which did not get it", event=id)
+
+
+async def check_store(oracle: Oracle, log: Any, ledger: Any) -> None:
+    """The store keeps what is needed and nothing else: the books, no ended lanes, a trimmed log."""
+    rows = {row.id: row for row in await ledger.lanes()}
+    known = {subscription.id: subscription for subscription in await log.subscriptions(None, 0, 10_000)}
+    for id in rows.keys() - known.keys():
+        oracle.fail("I20", "its lane was never removed", lane=id)
+    floors: dict[int, int] = {}
+    for id, subscription in known.items():
+        if subscription.deleted_position is not None:
+            oracle.fail("I20", "is deleted and never forgotten", lane=id)
+        lane = oracle.lanes[id]
+        lane.books.compare(rows.get(id))
+        floors[lane.topic] = min(floors.get(lane.topic, 1 << 62), lane.books.cursor.low[0])
+    for topic, floor in floors.items():
+        first = await _first(log, topic)
+        if first < floor - limits.TRIM_SLICE:
+            oracle.fail("I20", f"topic {topic} is kept from {first} on, all is read up to {floor}")
+
+
+async def _first(log: Any, topic: int) -> int:
+    """The first position that a topic still has."""
+    position: int = await log.end(topic)
+    while position > 0:
+        try:
+            await log.read(topic, position, 1)
+        except LookupError:
+            return position + 1
+        position -= 1
+    return 1
+
+
+def check_calm(oracle: Oracle) -> None:
+    """Without crashes, time-outs and store failures nothing is delivered twice (I8)."""
+    if oracle.duplicates:
+        oracle.fail("I8", f"{oracle.duplicates} duplicates in a history without a reason for any")
+
+
+def probe_by(oracle: Oracle, lane: Watched) -> int | None:
+    """By when a lane whose endpoint has recovered must be in use again (I18); None if it has nothing to send."""
+    if lane.deleted_at is not None or settled(lane):
+        return None
+    books = lane.books
+    due = 0 if books.states[State.UNREAD] else min((row.due_at for row in books.parked.values()), default=None)
+    if due is None:
+        return None
+    held_until = books.last_row.hold.until if books.last_row else 0
+    return max(oracle.clock.now(), due, held_until) + PROBE_NS

@@ -1,0 +1,172 @@
+"""Simulated endpoints behind a Sender: they record what arrived, when, and what they answered.
+
+Nothing here judges: what it means that something arrived is the checkers' business.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from recapito.clock import Clock
+from recapito.domain.batch import Batch
+from recapito.domain.outcome import Outcome
+from recapito.domain.subscription import Destination
+from recapito.sender import Exchange
+from tests.sim.behaviour import HEALTHY, Behaviour
+
+
+class ArrivedEvent(msgspec.Struct):
+    """An event as a subscriber sees it; the bytes of `data` are kept as they came."""
+
+    id: str
+    eventType: str
+    subject: str
+    eventTime: str
+    dataVersion: str
+    metadataVersion: str
+    topic: str
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+
+_decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
+
+
+@dataclass(eq=False)
+class Arrival:
+    """One request that reached an endpoint. `heard_at` is when the sender was told the answer, if it was."""
+
+    url: str
+    batch: Batch
+    sent_at: int
+    events: list[ArrivedEvent]
+    behaviour: str
+    life: int
+    outcome: Outcome | None = None
+    heard_at: int | None = None
+    aborted_at: int | None = None
+    lane: int = 0
+    epoch: int = 0
+
+    def __repr__(self) -> str:
+        answer = self.outcome.status or self.outcome.result if self.outcome else "no answer"
+        return f"<{self.batch.events} events to {self.url} at {self.sent_at}: {answer} heard {self.heard_at}>"
+
+
+class Onlooker(Protocol):
+    """Somebody who is told about every request, answer and abort, at the instant at which it happens."""
+
+    def arrived(self, arrival: Arrival) -> None:
+        """A request reached its endpoint."""
+
+    def heard(self, arrival: Arrival) -> None:
+        """The sender was told the answer."""
+
+    def aborted(self, arrival: Arrival) -> None:
+        """The sender stopped listening before there was an answer."""
+
+
+class Endpoint:
+    """One endpoint. Its behaviour may change at any time; what was asked before is answered as before."""
+
+    def __init__(self, behaviour: Behaviour = HEALTHY) -> None:
+        self.behaviour = behaviour
+
+
+class Network:
+    """All endpoints, by the host of their URL: `http://<host>/<anything>`. An unknown host is a new, healthy one."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, rng: random.Random, onlooker: Onlooker) -> None:
+        self.endpoints: dict[str, Endpoint] = {}
+        self._loop = loop
+        self._clock = clock
+        self._rng = rng
+        self._onlooker = onlooker
+
+    def endpoint(self, url: str) -> Endpoint:
+        """The endpoint that a URL leads to."""
+        return self.endpoints.setdefault(url.split("/")[2], Endpoint())
+
+    def carry(self, url: str, batch: Batch, life: int, answer: Callable[[Outcome], None]) -> "SimExchange":
+        """Bring a request to its endpoint, and the answer back when its time has come."""
+        endpoint = self.endpoint(url)
+        now = self._clock.now()
+        arrival = Arrival(url, batch, now, _decode(batch.body), endpoint.behaviour.name, life)
+        reply = endpoint.behaviour.reply(self._rng, self._loop.time())
+        self._onlooker.arrived(arrival)
+        exchange = SimExchange(arrival, self._clock, self._onlooker, answer)
+        if reply is not None:
+            exchange.timer = self._loop.call_later(reply.delay_s, exchange.reply, reply.outcome)
+        return exchange
+
+
+class SimExchange:
+    """One request on its way in the simulation."""
+
+    def __init__(self, arrival: Arrival, clock: Clock, onlooker: Onlooker, answer: Callable[[Outcome], None]) -> None:
+        self.timer: asyncio.TimerHandle | None = None
+        self._arrival = arrival
+        self._clock = clock
+        self._onlooker = onlooker
+        self._answer: Callable[[Outcome], None] | None = answer
+
+    @property
+    def listening(self) -> bool:
+        """True while the sender wants to hear the answer."""
+        return self._answer is not None
+
+    def reply(self, outcome: Outcome) -> None:
+        """The endpoint answers; who stopped listening does not hear it."""
+        self._arrival.outcome = outcome
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self._arrival.heard_at = self._clock.now()
+            self._onlooker.heard(self._arrival)
+            answer(outcome)
+
+    def abort(self) -> None:
+        if self._answer is not None:
+            self._answer = None
+            self._arrival.aborted_at = self._clock.now()
+            self._onlooker.aborted(self._arrival)
+
+    def vanish(self) -> None:
+        """The process that listened is dead: nobody hears the answer."""
+        self._answer = None
+
+
+class SilentExchange:
+    """What a dead process gets: nothing happens."""
+
+    def abort(self) -> None:
+        """Nothing is open."""
+
+
+class SimSender:
+    """The Sender of one life of a process: with its death all its exchanges vanish."""
+
+    def __init__(self, network: Network, life: int) -> None:
+        self._network = network
+        self._life = life
+        self._open: list[SimExchange] = []
+        self.alive = True
+
+    def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+        if not self.alive:
+            return SilentExchange()
+        exchange = self._network.carry(destination.url, batch, self._life, answer)
+        self._open = [each for each in self._open if each.listening] if len(self._open) > 500 else self._open
+        self._open.append(exchange)
+        return exchange
+
+    def die(self) -> None:
+        """The process is dead."""
+        self.alive = False
+        for exchange in self._open:
+            exchange.vanish()
+
+    async def close(self) -> None:
+        self.die()

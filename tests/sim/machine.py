@@ -1,0 +1,249 @@
+"""The machine: intake and dispatch as two roles on one disk, each of which can be killed, stopped and started alone.
+
+A crash ends a role between two steps: its tasks and its memory are gone, and nothing that they still try has an effect.
+A stop cancels it and lets it finish what it does on the way out.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from recapito.clock import Clock
+from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.dispatch.dispatcher import Dispatcher
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.segments import Segments
+from recapito.dispatch.window import Slots
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+from recapito.errors import StoreFailed
+from recapito.intake.janitor import Janitor
+from recapito.intake.provisioner import Provisioner
+from recapito.intake.publisher import Publisher
+from recapito.sender import Sender
+from recapito.vault import Vault
+from recapito.vaults.memory import MemoryVault
+from tests.sim.clock import SimClock
+from tests.sim.endpoints import Network, SimSender
+from tests.sim.faults import LEDGER_COMMITS, LOG_COMMITS, Faults, FaultyStore, FaultyVault, Life, Role
+from tests.sim.oracle import Oracle
+from tests.sim.storage import MemoryStorage, Storage
+
+T = TypeVar("T")
+DRAIN_NS = 40 * SECOND
+
+
+class ConnectionLost(Exception):
+    """The server died under a request: whether it was done is unknown."""
+
+
+@dataclass
+class Parts:
+    """What the machine is made of; a planted bug is another part. Limits are small in some seeds."""
+
+    storage: Storage = field(default_factory=MemoryStorage)
+    vault: Callable[[MemoryVault], Vault] = lambda vault: vault
+    sender: Callable[[Sender], Sender] = lambda sender: sender
+    log: Callable[[Any], Any] = lambda log: log
+    dispatch_clock: Callable[[Clock], Clock] = lambda clock: clock
+    late: Callable[[], LateExchanges] = LateExchanges
+    slots: Callable[[], Slots] = Slots
+    segment_bytes: int = limits.SEGMENT_CACHE_BYTES
+    jitter: Callable[[random.Random], Callable[[], float]] = lambda rng: rng.random
+    publisher: type[Publisher] = Publisher
+    dispatcher: type[Dispatcher] = Dispatcher
+    default_profile: str = "2021-03"
+    keep_for_ever: bool = False
+    poisoned: bool = False  # then a lane may stop
+
+
+class Machine:
+    """Runs the two roles until closed, and starts one again whenever it ends."""
+
+    def __init__(
+        self, parts: Parts, clock: SimClock, network: Network, faults: Faults, oracle: Oracle, rng: random.Random
+    ) -> None:
+        self.files = MemoryVault()
+        self.vault = FaultyVault(parts.vault(self.files), faults)
+        self.dispatcher: Dispatcher | None = None
+        self.publisher: Publisher | None = None
+        self.provisioner: Provisioner | None = None
+        self.janitor: Janitor | None = None
+        self.crashes = 0
+        self.janitor_every_s = 600.0
+        self._parts = parts
+        self._clock = clock
+        self._network = network
+        self._faults = faults
+        self._oracle = oracle
+        self._rng = rng
+        self._lives = 0
+        self._roots: dict[Role, tuple[Life, asyncio.Task[None]]] = {}
+        self._handlers: set[asyncio.Task[Any]] = set()
+        oracle.vault_files = self.files.files
+
+    async def run(self) -> None:
+        """Keep both roles running."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._keep(Role.INTAKE, self._intake))
+            tasks.create_task(self._keep(Role.DISPATCH, self._dispatch))
+
+    def alive(self, role: Role) -> bool:
+        """Whether the role runs."""
+        return role in self._roots and self._roots[role][0].alive
+
+    def crash(self, role: Role) -> None:
+        """Kill a role: no matter where it is, it does nothing more."""
+        if not self.alive(role):
+            return
+        life, root = self._roots[role]
+        self.crashes += 1
+        self._oracle.note("crash", role)
+        self._oracle.disturb()
+        life.die()
+        root.cancel()
+
+    async def stop(self, role: Role, drain: bool) -> None:
+        """Ask a role to end: it is cancelled where it waits, at once or when it has finished what is under way."""
+        if not self.alive(role):
+            return
+        self._oracle.note("stop", role, drain)
+        life, root = self._roots[role]
+        if drain and role is Role.DISPATCH and self.dispatcher is not None:
+            await self.dispatcher.drain(self._clock.now() + DRAIN_NS)
+        elif drain and self.publisher is not None:
+            await self.publisher.close()
+        if life.alive:
+            root.cancel()
+
+    async def request(self, handle: Callable[[], Awaitable[T]]) -> T:
+        """Do something in the intake process, for a client who loses the connection when it dies."""
+        if not self.alive(Role.INTAKE) or self.publisher is None:
+            raise ConnectionLost
+        handler = asyncio.ensure_future(handle())
+        handler.set_name(f"handler-{self._oracle.time_s():020.9f}-{len(self._handlers)}")
+        self._handlers.add(handler)
+        handler.add_done_callback(self._handlers.discard)
+        await asyncio.wait([handler])
+        if handler.cancelled() or not self.alive(Role.INTAKE):
+            if not handler.cancelled():
+                handler.exception()
+            raise ConnectionLost
+        return handler.result()
+
+    def ring(self) -> None:
+        """Wake dispatch: the message takes a moment, and is lost if nobody is there."""
+        asyncio.get_running_loop().call_later(self._rng.uniform(0, 0.01), self._deliver_ring)
+
+    def _deliver_ring(self) -> None:
+        if self.dispatcher is not None and self.alive(Role.DISPATCH):
+            self.dispatcher.notify()
+
+    async def _keep(self, role: Role, body: Callable[[Life], Awaitable[None]]) -> None:
+        while True:
+            self._lives += 1
+            life = Life(role, self._lives, partial(self.crash, role))
+            root = asyncio.create_task(self._live(life, body), name=f"{role}-{self._lives}")
+            self._roots[role] = (life, root)
+            await asyncio.wait([root])
+            await asyncio.sleep(self._rng.choice((0.0, 0.05, 1.0, self._rng.uniform(1, 60))))
+
+    async def _live(self, life: Life, body: Callable[[Life], Awaitable[None]]) -> None:
+        """One life. That it ends by itself is a finding, unless its store had just failed."""
+        try:
+            await body(life)
+        except asyncio.CancelledError:
+            pass  # it was killed, or stopped
+        except StoreFailed:
+            self._oracle.note("died of a store failure", life.role)
+        except Exception as error:
+            self._oracle.fail("I24", f"{life.role} died of {error!r}: {getattr(error, 'exceptions', '')}")
+
+    async def _intake(self, life: Life) -> None:
+        storage = self._parts.storage
+        raw_log, raw_ledger = storage.open_log(write=True), storage.open_ledger(write=False)
+        log: Any = FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._oracle)
+        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._oracle)
+        publisher = self._parts.publisher(log, self._clock, self.ring)
+        self.provisioner = Provisioner(
+            log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
+        )
+        self.janitor = Janitor(log, log, ledger, self._clock)
+        self.publisher = publisher
+        life.at_death = self._intake_died
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(publisher.run())
+                tasks.create_task(self._sweep(self.janitor))
+                self._oracle.disturb()
+                self.ring()  # what was appended just before the last life ended may not have been heard
+        finally:
+            life.die()
+            storage.close(raw_log)
+            storage.close(raw_ledger)
+
+    async def _sweep(self, janitor: Janitor) -> None:
+        """The janitor's rounds, at odd moments instead of every second."""
+        while True:
+            await asyncio.sleep(self._rng.expovariate(1 / self.janitor_every_s))
+            try:
+                await janitor.run_once()
+            except StoreFailed:
+                continue
+
+    async def _dispatch(self, life: Life) -> None:
+        parts = self._parts
+        raw_log, raw_ledger = parts.storage.open_log(write=False), parts.storage.open_ledger(write=True)
+        log: Any = parts.log(FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._oracle))
+        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._oracle)
+        sender = SimSender(self._network, life.number)
+        clock = parts.dispatch_clock(self._clock)
+        equipment = Equipment(
+            log_id=log.id,
+            clock=clock,
+            sender=parts.sender(sender),
+            segments=Segments(log, parts.segment_bytes),
+            slots=parts.slots(),
+            late=parts.late(),
+            random=parts.jitter(self._rng),
+            journal=self._journal,
+        )
+        dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
+        writer = DeadLetterWriter(
+            ledger,
+            self.vault.seen_by(life),
+            clock,
+            dispatcher.place_of,
+            self._new_guid,
+            self._journal,
+            parts.keep_for_ever,
+        )
+        self.dispatcher = dispatcher
+        self._oracle.dispatch_started(life.number)
+        life.at_death = partial(self._dispatch_died, sender)
+        try:
+            await dispatcher.run(writer)
+        finally:
+            life.die()
+            parts.storage.close(raw_log)
+            parts.storage.close(raw_ledger)
+
+    def _intake_died(self) -> None:
+        self.publisher = None
+        for handler in sorted(self._handlers, key=lambda task: task.get_name()):
+            handler.cancel()
+
+    def _dispatch_died(self, sender: SimSender) -> None:
+        sender.die()
+        self._oracle.dispatch_died()
+
+    def _new_guid(self) -> str:
+        return f"{self._rng.getrandbits(128):032x}"
+
+    def _journal(self, event: str, **fields: object) -> None:
+        if event == "lane.stopped" and not self._parts.poisoned:
+            self._oracle.fail("I24", f"lane {fields['lane']} stopped: {fields['why']}")

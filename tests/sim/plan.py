@@ -1,0 +1,90 @@
+"""What a seed draws: how large its world is, what goes wrong in it, and when. Each seed has a mix of its own.
+
+The law of the swarm: no seed has everything, because faults mask each other.
+"""
+
+import random
+from dataclasses import dataclass, field
+
+from recapito.domain.profile import names
+from tests.sim.faults import Trap
+
+HOUR_S = 3600.0
+FAULTS = ("crash", "stop", "trap", "suspend", "sickness", "vault", "slow disk")
+
+
+@dataclass
+class Episode:
+    """Some seconds in which much happens: where it starts, and how much of what."""
+
+    at_s: float
+    spread_s: float
+    publishes: int
+    changes: int
+    faults: list[str]
+
+
+@dataclass
+class Plan:
+    """The mix of one seed. A calm one has no crashes, no time-outs and no failing stores."""
+
+    seed: int
+    calm: bool
+    horizon_s: float
+    default_profile: str
+    profiles: list[str | None]
+    subscriptions: list[int]
+    hosts: int
+    episodes: list[Episode]
+    timed: bool
+    traps: tuple[Trap, ...]
+    small_slots: int | None
+    small_late: int | None
+    small_cache: bool
+    keep_for_ever: bool
+    kinds: list[str] = field(default_factory=list)
+
+
+def draw_plan(seed: int) -> Plan:
+    """The plan of a seed."""
+    rng = random.Random(f"{seed}/plan")
+    calm = rng.random() < 0.12
+    kinds = ["sickness", "suspend", "vault"] if calm else _draw_kinds(rng)
+    if calm:
+        kinds.remove("suspend")  # a suspended machine sees time-outs
+        kinds.append("slow disk")
+    horizon_s = rng.uniform(24, 30) * HOUR_S
+    topics = rng.randrange(1, 4)
+    return Plan(
+        seed=seed,
+        calm=calm,
+        horizon_s=horizon_s,
+        default_profile=rng.choice(("2021-03", "2021-03", rng.choice(names()))),
+        profiles=[rng.choice((None, rng.choice(names()))) for _ in range(topics)],
+        subscriptions=[rng.choice((1, 2, 2, 3, 4, 6)) for _ in range(topics)],
+        hosts=rng.randrange(2, 6),
+        episodes=[_draw_episode(rng, horizon_s, kinds) for _ in range(rng.randrange(6, 12))],
+        timed=not calm and rng.random() < 0.6,
+        traps=tuple(rng.sample(list(Trap), rng.randrange(1, 5))),
+        small_slots=rng.choice((None, None, 4, 8)),
+        small_late=rng.choice((None, None, None, 2)),
+        small_cache=rng.random() < 0.3,
+        keep_for_ever=rng.random() < 0.1,
+        kinds=kinds,
+    )
+
+
+def _draw_kinds(rng: random.Random) -> list[str]:
+    """At least three kinds of faults, sick endpoints among them."""
+    others = [kind for kind in FAULTS if kind != "sickness"]
+    return ["sickness", *rng.sample(others, rng.randrange(2, 5))]
+
+
+def _draw_episode(rng: random.Random, horizon_s: float, kinds: list[str]) -> Episode:
+    return Episode(
+        at_s=rng.uniform(60, horizon_s - HOUR_S),
+        spread_s=rng.choice((1.0, 10.0, 60.0, 1200.0)),
+        publishes=rng.randrange(1, 7),
+        changes=rng.choice((0, 0, 1, 2)),
+        faults=[rng.choice(kinds) for _ in range(rng.randrange(1, 4))],
+    )

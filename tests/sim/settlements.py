@@ -1,0 +1,207 @@
+"""Checks of what is settled: nothing delivered that was not answered, parked too early, or given up without cause."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.domain import limits
+from recapito.domain.delivery import NEVER_RETRIED, Delivery, Parked, delay_ns
+from recapito.domain.instant import SECOND, stamp
+from recapito.domain.outcome import Outcome, Result
+from recapito.store import Due
+from tests.sim.books import Owed, State, Touched
+from tests.sim.endpoints import ArrivedEvent
+
+if TYPE_CHECKING:
+    from tests.sim.oracle import Oracle, Watched
+
+SLACK_NS = 10 * SECOND
+PROMPT_S = 30.0  # so soon after its time a dead letter is written to a vault that works
+PAUSE_S = 310.0  # the longest pause after a vault did not work
+
+
+class Buried(ArrivedEvent):
+    """A dead-letter record: an event with the reasons of its death."""
+
+    deadLetterReason: str = ""
+    deliveryAttempts: int = -1
+    lastDeliveryOutcome: str = ""
+    publishTime: str = ""
+    lastDeliveryAttemptTime: str = ""
+
+
+decode_record = msgspec.json.Decoder(Buried).decode
+_decode_raw = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+def check(oracle: Oracle, lane: Watched, touched: list[Touched]) -> None:
+    """A settlement took effect: is each of its parts true?"""
+    for each in touched:
+        owed = each.owed
+        if owed.state is State.DELIVERED and each.state is not State.DELIVERED:
+            if not owed.successes:
+                oracle.fail("I2", "is counted as delivered, and was never answered so", lane=lane.id, owed=owed)
+            continue
+        if each.state in (State.UNREAD, State.PARKED):
+            _check_failure(oracle, lane, each)
+
+
+def check_due(oracle: Oracle, lane: Watched, due: Due, now: int, limit: int) -> None:
+    """The store returns the rows that were parked, all that are due and no others, earliest first."""
+    waiting = sorted((row.due_at, identity) for identity, row in lane.books.parked.items())
+    expected = [lane.books.parked[identity] for due_at, identity in waiting if due_at <= now][:limit]
+    count = len(due.parked)
+    if due.parked != expected[:count]:
+        oracle.fail("I9", f"the store returns {due.parked}, due are {expected}", lane=lane.id)
+        return
+    size = sum(len(row.delivery.body) for row in expected[: count + 1])
+    if count < len(expected) and size <= limits.PARKED_SLICE_BYTES:
+        oracle.fail("I2", f"the store returns {count} rows of {len(expected)} that are due", lane=lane.id)
+    next_at = waiting[count][0] if count < len(waiting) else None
+    if due.next_at != next_at:
+        oracle.fail("I2", f"the store says that more is due at {due.next_at}, not at {next_at}", lane=lane.id)
+
+
+def check_named(oracle: Oracle, lane: Watched, members: list[Owed]) -> None:
+    """A dead letter whose delivery was answered late with a success must not be written."""
+    for owed in members:
+        answered = owed.success_epoch == lane.epoch and not lane.unsure
+        if answered and oracle.clock.now() > owed.success_at + SLACK_NS and oracle.calm(10.0):
+            oracle.fail("late", f"is written though it succeeded at {owed.success_at}", lane=lane.id, owed=owed)
+        if owed.burial is None:
+            continue
+        late_s = (oracle.clock.now() - owed.burial.write_at) / SECOND
+        if late_s < 0:
+            oracle.fail("I11", "is written before its time", lane=lane.id, owed=owed)
+        if late_s > PROMPT_S and oracle.calm(late_s + 10) and _vault_worked(oracle, lane, late_s + PAUSE_S):
+            oracle.fail("I17", f"is written {late_s:.0f} s late to a healthy vault", lane=lane.id, owed=owed)
+
+
+def _vault_worked(oracle: Oracle, lane: Watched, seconds: float) -> bool:
+    """Whether all containers that a lane may still have to write to were within reach for so long."""
+    containers = {version.dead_letter.container for version in lane.versions if version.dead_letter}
+    return all(oracle.container_up(container, seconds) for container in containers)
+
+
+def check_written(oracle: Oracle, lane: Watched, path: str, members: list[Owed]) -> None:
+    """What is counted as dead-lettered is in the vault (I11), unchanged."""
+    if not members:
+        return
+    records = [owed.burial.record for owed in members if owed.burial is not None]
+    container = members[0].burial.container if members[0].burial else ""
+    content = oracle.vault_files.get((container, path))
+    if content is None or sorted(map(bytes, _decode_raw(content))) != sorted(records):
+        oracle.fail("I11", f"{path} in the vault is not what was counted", lane=lane.id, owed=members[0])
+
+
+def check_abandoned(oracle: Oracle, lane: Watched, members: list[Owed], reason: str) -> None:
+    """Dead letters are given up only when the vault failed for as long as the profile says."""
+    rules = oracle.profile_of(lane.topic).dead_letter
+    for owed in members:
+        tried = owed.named_at if owed.named_at is not None else oracle.clock.now()
+        long_enough = oracle.clock.now() - tried >= rules.unavailable_s * SECOND
+        fine = long_enough if reason == UNAVAILABLE else reason == CONTAINER_MISSING
+        if oracle.keep_for_ever or not fine:
+            oracle.fail("I11", f"is abandoned: {reason}", lane=lane.id, owed=owed)
+
+
+def _check_failure(oracle: Oracle, lane: Watched, touched: Touched) -> None:
+    owed = touched.owed
+    success = owed.success_epoch == lane.epoch and owed.success_at < lane.settling_since
+    if success and not lane.unsure and lane.deleted_at is None:
+        oracle.fail("I8", f"is {owed.state} after a success at {owed.success_at}", lane=lane.id, owed=owed)
+    if owed.state is State.PARKED and owed.parked is not None:
+        _check_row(oracle, lane, touched, owed.parked)
+    elif owed.state is State.BURIED and owed.burial is not None:
+        _check_burial(oracle, lane, touched)
+    elif owed.state is State.DROPPED:
+        _check_reason(oracle, lane, touched, owed.reason or "")
+        if lane.deleted_at is None and all(version.dead_letter for version in lane.versions):
+            oracle.fail("I10", "is dropped, and should be a dead letter", lane=lane.id, owed=owed)
+
+
+def _check_row(oracle: Oracle, lane: Watched, touched: Touched, row: Parked) -> None:
+    """A parked row counts its attempts, and waits as long as schedule, status and endpoint demand (I9)."""
+    owed, delivery = touched.owed, row.delivery
+    if delivery.last_attempt_at is None:
+        if delivery.attempts or touched.state is not State.UNREAD:
+            oracle.fail("I9", f"is parked without an attempt: {row}", lane=lane.id, owed=owed)
+        return
+    if delivery.attempts != touched.attempts + 1:
+        said = f"has {delivery.attempts} attempts after {touched.attempts}"
+        oracle.fail("I9", said, lane=lane.id, owed=owed)
+    learned = _learned(oracle, lane, owed, delivery)
+    if learned is None:
+        return
+    at, outcome = learned
+    profile, kind = oracle.profile_of(lane.topic), lane.now.destination.endpoint_kind
+    other = max(profile.minimum_ns(outcome.status, kind), min(outcome.retry_after_ns, limits.RETRY_AFTER_NS))
+    earliest = at + max(delay_ns(profile.schedule, delivery.attempts), other)
+    longest = int(delay_ns(profile.schedule, delivery.attempts + delivery.skipped) * (1 + profile.schedule.jitter))
+    latest = lane.settling_since + max(longest, other) + 1
+    if not earliest <= row.due_at <= latest:
+        said = f"after {outcome.status or outcome.result} is due at {row.due_at}, not in {earliest}–{latest}"
+        oracle.fail("I9", said, lane=lane.id, owed=owed)
+    if delivery.skipped and not any(version.retry_policy.is_default for version in lane.versions):
+        oracle.fail("I9", "skips attempts under a policy of its own", lane=lane.id, owed=owed)
+
+
+def _learned(oracle: Oracle, lane: Watched, owed: Owed, delivery: Delivery) -> tuple[int, Outcome] | None:
+    """When the lane learned of the outcome of the last attempt, and what it was."""
+    sent_at = delivery.last_attempt_at or 0
+    arrival = lane.attempts.get((owed.identity, sent_at))
+    if arrival is None:
+        oracle.fail("I9", f"counts an attempt at {sent_at} that never was", lane=lane.id, owed=owed)
+        return None
+    if delivery.last_result is Result.TIMED_OUT and delivery.last_status is None:
+        return sent_at + limits.ANSWER_WAIT_NS, Outcome(Result.TIMED_OUT)
+    outcome = arrival.outcome
+    said = (delivery.last_result, delivery.last_status)
+    if arrival.heard_at is None or outcome is None or (outcome.failure, outcome.status) != said:
+        oracle.fail("I9", f"says {said}, but {arrival}", lane=lane.id, owed=owed)
+        return None
+    return arrival.heard_at, outcome
+
+
+def _check_burial(oracle: Oracle, lane: Watched, touched: Touched) -> None:
+    """A dead letter has the event's bytes, a true reason, and waits its five minutes."""
+    owed = touched.owed
+    assert owed.burial is not None
+    record = decode_record(owed.burial.record)
+    if (record.id, bytes(record.data)) != (owed.event.id, owed.event.data):
+        oracle.fail("I7", "the dead letter is not the event", lane=lane.id, owed=owed)
+    if not any(v.dead_letter and v.dead_letter.container == owed.burial.container for v in lane.versions):
+        oracle.fail("I11", f"is buried in {owed.burial.container}", lane=lane.id, owed=owed)
+    expired = record.deadLetterReason == "TimeToLiveExceeded"
+    if record.deliveryAttempts != touched.attempts + (0 if expired else 1):
+        said = f"the dead letter counts {record.deliveryAttempts} attempts after {touched.attempts}"
+        oracle.fail("I9", said, lane=lane.id, owed=owed)
+    delay = oracle.profile_of(lane.topic).dead_letter.delay_s * SECOND
+    tried = [a.sent_at for a in owed.arrivals if stamp(a.sent_at) == record.lastDeliveryAttemptTime]
+    if record.deliveryAttempts and (not tried or owed.burial.write_at < tried[-1] + delay):
+        oracle.fail("I11", "will be written too early", lane=lane.id, owed=owed)
+    _check_reason(oracle, lane, touched, record.deadLetterReason)
+
+
+def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) -> None:
+    owed, now = touched.owed, oracle.clock.now()
+    policies = [version.retry_policy for version in lane.versions]
+    last = owed.arrivals[-1].outcome if owed.arrivals else None
+    match reason:
+        case "SubscriptionDeleted":
+            true = lane.deleted_at is not None
+        case "TimeToLiveExceeded":
+            due = touched.state is State.UNREAD or (touched.parked is not None and touched.parked.due_at <= now)
+            true = due and now >= owed.event.sent_at + min(policy.ttl_ns for policy in policies)
+        case "MaxDeliveryAttemptsExceeded":
+            true = touched.attempts + 1 >= min(policy.max_attempts for policy in policies)
+        case _:
+            true = last is not None and last.status is not None and reason == NEVER_RETRIED.get(last.status)
+    if not true:
+        invariant = "I14" if reason == "TimeToLiveExceeded" else "I10"
+        oracle.fail(
+            invariant, f"is given up: {reason} after {touched.attempts} attempts, {last}", lane=lane.id, owed=owed
+        )

@@ -1,0 +1,57 @@
+"""What outlives a crash: a disk in memory, or real SQLite files in a directory. Each life of a role opens its own."""
+
+from pathlib import Path
+from typing import Any, Protocol
+
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.sqlite.ledger import SqliteLedger
+from recapito.stores.sqlite.log import SqliteLog
+
+
+class Storage(Protocol):
+    """Opens stores on one disk. Intake writes the log, dispatch writes the ledger, and each may read the other's."""
+
+    def open_log(self, write: bool) -> Any:
+        """The Log and Registry."""
+
+    def open_ledger(self, write: bool) -> Any:
+        """The Ledger."""
+
+    def close(self, store: Any) -> None:
+        """The process that had it open is gone."""
+
+
+class MemoryStorage:
+    """A disk in memory."""
+
+    def __init__(self) -> None:
+        self._disk = MemoryDisk(log_id="sim")
+
+    def open_log(self, write: bool) -> Any:
+        return MemoryLog(self._disk)
+
+    def open_ledger(self, write: bool) -> Any:
+        return MemoryLedger(self._disk)
+
+    def close(self, store: Any) -> None:
+        """Nothing is open."""
+
+
+class SqliteStorage:
+    """Two real files. Calls are made directly: there are no threads in the simulation."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        for store in (self.open_log(True), self.open_ledger(True)):
+            self.close(store)  # they exist from now on, so that either role may start first
+
+    def open_log(self, write: bool) -> Any:
+        return SqliteLog.open(self._directory, threaded=False) if write else SqliteLog.open_reader(self._directory)
+
+    def open_ledger(self, write: bool) -> Any:
+        if write:
+            return SqliteLedger.open(self._directory, threaded=False)
+        return SqliteLedger.open_reader(self._directory)
+
+    def close(self, store: Any) -> None:
+        store.database.close()

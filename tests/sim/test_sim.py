@@ -1,0 +1,41 @@
+"""The whole service, simulated: each seed is a day and more of faults, then healing, then every promise checked."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.sim.__main__ import report
+from tests.sim.machine import Parts
+from tests.sim.plan import draw_plan
+from tests.sim.storage import SqliteStorage
+from tests.sim.world import tell
+
+SEEDS = 450
+CHUNK = 25
+DAY_S = 86_400.0
+
+
+@pytest.mark.parametrize("start", range(0, SEEDS, CHUNK))
+def test_seeds(start: int) -> None:
+    """Nothing is lost, invented, changed, early, over its limits or stuck, whatever happens."""
+    for seed in range(start, start + CHUNK):
+        story = tell(seed)
+        assert not story.violations, report(story)
+        assert story.virtual_s >= DAY_S
+        assert story.faults.total() >= 5
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_seeds_on_sqlite(seed: int, tmp_path: Path) -> None:
+    """The same holds on the embedded store, with real files."""
+    story = tell(seed, Parts(storage=SqliteStorage(tmp_path)))
+    assert not story.violations, report(story)
+
+
+def test_every_seed_has_several_kinds_of_faults() -> None:
+    """At least five faults of three kinds are planned in each, and no seed has them all."""
+    for seed in range(1000):
+        plan = draw_plan(seed)
+        assert len(set(plan.kinds)) >= 3
+        assert sum(len(episode.faults) for episode in plan.episodes) >= 5
+        assert len(set(plan.kinds)) < 7

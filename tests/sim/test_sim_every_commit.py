@@ -1,0 +1,75 @@
+"""Exhaustive: one short history, crashed and failed at every commit and every read that it makes."""
+
+from collections import Counter
+
+import pytest
+
+from recapito.domain.filter import Filter
+from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
+from tests.sim.behaviour import HEALTHY, after, answering, in_turn
+from tests.sim.faults import Role, Trap
+from tests.sim.scene import Scene, act
+
+BOX = DeadLetterDirectory(name="box")
+
+
+async def history(scene: Scene) -> None:
+    """Publish one and several, fan out, succeed, fail, retry, answer late, bury, change a filter, delete."""
+    people = scene.people
+    await scene.wait(0.5)
+    await people.put_topic("orders", None)
+    twice = RetryPolicy(max_attempts=2)
+    for name, behaviour, settings in (
+        ("well", HEALTHY, {"batching": Batching(max_events=3)}),
+        ("dead", answering(500), {"retry_policy": twice, "dead_letter": BOX}),
+        ("late", in_turn(after(35), HEALTHY), {}),
+        ("short", in_turn(answering(503), HEALTHY), {}),
+    ):
+        scene.become(name, behaviour)
+        await people.put_subscription("orders", people.fixed_draft(name, name, **settings))
+    await people.publish("orders", 1)
+    await people.publish("orders", 3)
+    await scene.wait(60)
+    await people.put_subscription("orders", people.fixed_draft("well", "well", filter=Filter(event_types=("A",))))
+    await people.publish("orders", 2, type="A")
+    await people.delete_subscription("orders", "short")
+    await scene.wait(400)
+    scene.faults.disarm()
+    await scene.wait(90)
+    await people.publish("orders", 1)
+    await scene.quiet()
+    await scene.close_the_books()
+
+
+def calls() -> tuple[Counter[Role], Counter[Role]]:
+    """How many commits and reads the undisturbed history makes."""
+    scene = act(history)
+    return scene.faults.commits, scene.faults.reads
+
+
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("trap", [trap for trap in Trap if trap is not Trap.FAIL_READ])
+def test_every_commit(role: Role, trap: Trap) -> None:
+    """Whichever commit a role dies at, or fails, nothing is lost and everything comes to its end."""
+    commits, _ = calls()
+    for number in range(commits[role]):
+        _play(role, trap, number)
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_every_read(role: Role) -> None:
+    """Whichever read fails, the work goes on."""
+    _, reads = calls()
+    for number in range(reads[role]):
+        _play(role, Trap.FAIL_READ, number)
+
+
+def _play(role: Role, trap: Trap, number: int) -> None:
+    async def script(scene: Scene) -> None:
+        scene.faults.arm(role, trap, number)
+        await history(scene)
+
+    try:
+        act(script)
+    except AssertionError as error:
+        raise AssertionError(f"{trap} at call {number} of {role}: {error}") from error

@@ -1,0 +1,169 @@
+"""Directed histories: delayed delivery and probation, and what happens when the endpoint is back."""
+
+from bisect import bisect_right
+from itertools import pairwise
+
+import pytest
+
+from recapito.domain import limits
+from recapito.domain.delivery import TTL_EXCEEDED
+from recapito.domain.filter import Filter
+from recapito.domain.hold import CLEAR
+from recapito.domain.instant import SECOND
+from recapito.domain.subscription import Batching
+from tests.sim.behaviour import HEALTHY, answering
+from tests.sim.books import State
+from tests.sim.endpoints import Arrival
+from tests.sim.oracle import Watched
+from tests.sim.scene import Scene, act, requests
+
+
+def times_s(arrivals: list[Arrival]) -> list[float]:
+    """When requests were sent, in seconds since the first."""
+    return [(arrival.sent_at - arrivals[0].sent_at) / SECOND for arrival in arrivals]
+
+
+def test_ten_failures_hold_a_subscription_back() -> None:
+    """Ten failed requests hold retries and new deliveries; one probe at a time, doubling to the cap; success clears."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        lanes.append(await scene.subscribe(behaviour=answering(500, 0.1, 0.1)))
+        await scene.publish(20)
+        for _ in range(14):
+            await scene.wait(3600)
+            await scene.publish()
+        scene.become("sub", HEALTHY)
+        await scene.quiet()
+
+    act(script)
+    sent = requests(lanes[0])
+    failed = [arrival for arrival in sent if arrival.outcome and arrival.outcome.status == 500]
+    probes = times_s(failed)[9:]
+    periods = [b - a for a, b in pairwise(probes)]
+    expected = [60, 120, 240, 480, 960, 1920, 3840, 7680, 14400, 14400]
+    assert len(periods) >= 9
+    for period, held in zip(periods, expected, strict=False):
+        assert held <= period <= held + 1
+    row = lanes[0].books.last_row
+    assert row is not None and row.hold == CLEAR
+    tired = [owed for owed in lanes[0].books.owed.values() if owed.state is not State.DELIVERED]
+    assert len(tired) <= 2 and {owed.reason for owed in tired} <= {TTL_EXCEEDED}  # a late probe skips to long delays
+
+
+def test_one_success_is_enough() -> None:
+    """Nine failures, a success and nine failures more hold nothing back."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        lanes.append(await scene.subscribe(behaviour=answering(500)))
+        for round in range(2):
+            scene.become("sub", answering(500))
+            for _ in range(9):
+                await scene.publish()
+                await scene.wait(0.9)
+            scene.become("sub", HEALTHY)
+            await scene.publish()
+            await scene.wait(3600 * (round + 1))
+
+    act(script)
+    assert all(state.hold.period == 0 for state in [lanes[0].books.last_row] if state)
+    assert lanes[0].books.states[State.DELIVERED] == 20
+
+
+def test_probation_holds_at_the_first_not_found() -> None:
+    """In a profile with a probation table one 404 holds the subscription for five minutes, then ten."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic("2026-02")
+        lanes.append(await scene.subscribe(behaviour=answering(404, 0.1, 0.1)))
+        await scene.publish()
+        await scene.wait(10)
+        await scene.publish(5)
+        await scene.wait(3600)
+        scene.become("sub", HEALTHY)
+        await scene.quiet()
+
+    act(script)
+    assert times_s(requests(lanes[0]))[:4] == pytest.approx([0, 300, 900, 2100], abs=2)
+    assert lanes[0].books.states[State.DELIVERED] == 6
+
+
+def test_other_subscriptions_do_not_notice() -> None:
+    """A held subscription and one that hangs delay nobody else."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        await scene.subscribe("dead", answering(500))
+        await scene.subscribe("slow", answering(200, 29.0, 29.9))
+        lanes.append(await scene.subscribe("well"))
+        for _ in range(50):
+            await scene.publish(3)
+            await scene.wait(20)
+        scene.become("dead", HEALTHY)
+        await scene.quiet()
+
+    act(script)
+    for owed in lanes[0].books.owed.values():
+        assert owed.arrivals[0].sent_at - owed.event.sent_at < 5 * SECOND
+
+
+def test_a_held_lane_with_a_sparse_filter_does_not_pin_the_log() -> None:
+    """Held, a filter that takes next to nothing goes on reading, and parks what it finds."""
+    lanes: list[Watched] = []
+    trimmed: list[int] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic("2026-02")
+        rare = Filter(event_types=("Rare",))
+        lanes.append(await scene.subscribe(behaviour=answering(404), filter=rare))
+        await scene.publish(40, type="Common")
+        await scene.publish(1, type="Rare")
+        await scene.wait(60)
+        for _ in range(20):
+            await scene.publish(20, type="Common")
+            await scene.publish(1, type="Rare")
+            await scene.wait(300)
+        for _ in range(3):
+            assert scene.machine.janitor is not None
+            await scene.machine.request(scene.machine.janitor.run_once)
+            await scene.wait(10)
+        trimmed.extend(line[3] for line in scene.oracle.trace if line[1] == "trimmed")
+        assert lanes[0].books.last_row is not None and lanes[0].books.last_row.hold.on
+        scene.become("sub", HEALTHY)
+        await scene.quiet()
+
+    act(script)
+    assert max(trimmed) > 40
+    assert lanes[0].books.states[State.DELIVERED] == 21
+
+
+def test_a_recovered_endpoint_gets_its_backlog_without_a_stampede() -> None:
+    """Ten thousand parked deliveries: the window restarts at one and grows by one with each answer."""
+    lanes: list[Watched] = []
+    recovered: list[int] = []
+
+    async def script(scene: Scene) -> None:
+        scene.faults.quick_disk = True
+        await scene.topic()
+        large = Batching(max_events=1000, preferred_kilobytes=1024)
+        lanes.append(await scene.subscribe(behaviour=answering(500), batching=large))
+        for _ in range(10):
+            await scene.publish(1000)
+        await scene.wait(1200)
+        assert lanes[0].books.states[State.PARKED] == 10_000
+        await scene.subscribe(behaviour=answering(200, 0.05, 0.1), batching=Batching())  # the same, one by one
+        recovered.append(scene.clock.now())
+        await scene.quiet()
+
+    act(script)
+    sent = [arrival for arrival in requests(lanes[0]) if arrival.sent_at > recovered[0]]
+    heard = sorted(arrival.heard_at for arrival in sent if arrival.heard_at)
+    for n, arrival in enumerate(sent):
+        answers = bisect_right(heard, arrival.sent_at)
+        assert n + 1 - answers <= min(answers + 1, limits.WINDOW_REQUESTS)
+    assert lanes[0].books.states[State.DELIVERED] == 10_000

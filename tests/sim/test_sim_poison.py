@@ -1,0 +1,54 @@
+"""Directed histories: something in our own code fails on one event."""
+
+import random
+from collections.abc import Callable
+
+from recapito.domain.subscription import Batching
+from tests.sim.behaviour import HEALTHY, answering
+from tests.sim.books import State
+from tests.sim.faults import Role
+from tests.sim.machine import Parts
+from tests.sim.oracle import Watched
+from tests.sim.scene import Scene, act
+
+
+class Poison:
+    """Random numbers that fail while `harmful`: a bug in the middle of settling a failed batch."""
+
+    def __init__(self) -> None:
+        self.harmful = True
+        self._calls = 0
+
+    def __call__(self, rng: random.Random) -> Callable[[], float]:
+        return self._draw
+
+    def _draw(self) -> float:
+        self._calls += 1
+        if self.harmful and self._calls == 3:
+            raise ZeroDivisionError("poison")
+        return 0.5
+
+
+def test_a_poisonous_event_stops_its_lane_and_nothing_else() -> None:
+    """A lane that fails half-way through a batch settles nothing of it; others go on; a restart loses nothing."""
+    lanes: list[Watched] = []
+    poison = Poison()
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        lanes.append(await scene.subscribe("ill", answering(500), batching=Batching(max_events=10)))
+        lanes.append(await scene.subscribe("well"))
+        await scene.publish(5)
+        await scene.wait(60)
+        await scene.publish(5)
+        await scene.wait(60)
+        assert lanes[1].books.states[State.DELIVERED] == 10
+        assert lanes[0].books.states[State.UNREAD] == 10
+        poison.harmful = False
+        scene.become("ill", HEALTHY)
+        scene.machine.crash(Role.DISPATCH)
+        await scene.quiet()
+        await scene.close_the_books()
+
+    act(script, Parts(jitter=poison, poisoned=True))
+    assert lanes[0].books.states[State.DELIVERED] == 10

@@ -1,0 +1,130 @@
+"""Directed histories: dead letters, and a vault that is not there."""
+
+from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.domain.instant import MINUTE, SECOND
+from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from tests.sim.behaviour import answering
+from tests.sim.books import State
+from tests.sim.machine import Parts
+from tests.sim.oracle import Watched
+from tests.sim.scene import Scene, act
+from tests.sim.settlements import decode_record
+
+DAY_S = 86_400.0
+BOX = DeadLetterDirectory(name="box")
+
+
+def bury(outage_s: float, parts: Parts | None = None, profile: str | None = None, missing: bool = False) -> Scene:
+    """Three events that die at once, and a vault that is out of reach for so long from when they are due."""
+
+    async def script(scene: Scene) -> None:
+        await scene.topic(profile)
+        once = RetryPolicy(max_attempts=1)
+        await scene.subscribe("dead", answering(500), retry_policy=once, dead_letter=BOX)
+        await scene.publish(3)
+        await scene.wait(1)
+        vault = scene.machine.vault
+        lost = vault.missing if missing else vault.down
+        lost.add("box")
+        scene.oracle.container_lost("box")
+        await scene.wait(299 + outage_s)
+        lost.clear()
+        scene.oracle.container_back("box")
+        await scene.quiet()
+        await scene.close_the_books()
+
+    return act(script, parts)
+
+
+def states(scene: Scene) -> set[tuple[State, str | None]]:
+    """What became of the deliveries of the one lane."""
+    (lane,) = scene.oracle.lanes.values()
+    return {(owed.state, owed.reason) for owed in lane.books.owed.values()}
+
+
+def test_dead_letters_are_written_five_minutes_after_the_last_attempt() -> None:
+    """All that died together goes into one file, with the reason and the number of attempts."""
+    lanes: list[Watched] = []
+    written: list[int] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        once = RetryPolicy(max_attempts=1)
+        lanes.append(await scene.subscribe("dead", answering(404), retry_policy=once, dead_letter=BOX))
+        await scene.publish(3)
+        await scene.quiet()
+        await scene.close_the_books()
+        written.extend(line[0] for line in scene.oracle.trace if line[1] == "written")
+
+    scene = act(script)
+    last = max(owed.arrivals[0].sent_at for owed in lanes[0].books.owed.values())
+    assert all(5 * MINUTE <= at - last <= 5 * MINUTE + 5 * SECOND for at in written[-1:])
+    (container, path), _ = next(iter(scene.machine.files.files.items()))
+    assert container == "box" and path.startswith("DEAD/2027/1/15/8/")
+    for owed in lanes[0].books.owed.values():
+        assert owed.burial is not None
+        record = decode_record(owed.burial.record)
+        assert (record.deadLetterReason, record.deliveryAttempts) == ("MaxDeliveryAttemptsExceeded", 1)
+        assert record.lastDeliveryOutcome == "NotFound"
+
+
+def test_a_vault_down_for_less_than_four_hours_loses_nothing() -> None:
+    """After 3 hours and 59 minutes everything is written."""
+    assert states(bury(239 * 60)) == {(State.DEAD_LETTERED, None)}
+
+
+def test_a_vault_down_for_more_than_four_hours_loses_and_counts() -> None:
+    """After 4 hours dead letters are dropped, counted with their reason."""
+    assert states(bury(241 * 60)) == {(State.DROPPED, UNAVAILABLE)}
+
+
+def test_a_server_can_keep_dead_letters_for_ever() -> None:
+    """Set to keep them, a server waits seven days for its vault and loses nothing."""
+    assert states(bury(7 * DAY_S, Parts(keep_for_ever=True))) == {(State.DEAD_LETTERED, None)}
+
+
+def test_a_missing_container_is_waited_for_in_older_profiles() -> None:
+    """Until 2021 a container that does not exist is a vault that is down."""
+    assert states(bury(3600, missing=True)) == {(State.DEAD_LETTERED, None)}
+
+
+def test_a_missing_container_drops_at_once_in_newer_profiles() -> None:
+    """From 2023 on dead letters for a container that does not exist are dropped, and counted so."""
+    assert states(bury(3600, profile="2026-02", missing=True)) == {(State.DROPPED, CONTAINER_MISSING)}
+
+
+def test_without_a_dead_letter_destination_events_are_dropped_and_counted() -> None:
+    """Dead letters are off by default: the reason is all that is kept."""
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        await scene.subscribe("dead", answering(400))
+        await scene.publish(2)
+        await scene.quiet()
+        await scene.close_the_books()
+
+    assert states(act(script)) == {(State.DROPPED, "UndeliverableDueToHttpBadRequest")}
+
+
+def test_one_vault_does_not_delay_anothers() -> None:
+    """While one subscription's container is out of reach, another's dead letters are written on time."""
+    written: dict[int, int] = {}
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        once = RetryPolicy(max_attempts=1)
+        for name in ("first", "second"):
+            box = DeadLetterDirectory(name=f"box-{name}")
+            await scene.subscribe(name, answering(500), retry_policy=once, dead_letter=box)
+        scene.machine.vault.down.add("box-first")
+        scene.oracle.container_lost("box-first")
+        for _ in range(20):
+            await scene.publish()
+            await scene.wait(97)
+        scene.machine.vault.down.clear()
+        scene.oracle.container_back("box-first")
+        await scene.quiet()
+        written.update((line[2], written.get(line[2], 0) + 1) for line in scene.oracle.trace if line[1] == "written")
+
+    act(script)  # the oracle knows when each of them was due
+    assert set(written) == {1, 2}

@@ -1,0 +1,152 @@
+"""What people do in the simulation: they publish, and create, change and delete topics and subscriptions."""
+
+import random
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any, TypeVar
+
+from recapito.domain.event import accept
+from recapito.domain.filter import TAKE_ALL, Filter
+from recapito.domain.profile import load
+from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
+from recapito.domain.topic import Topic
+from recapito.errors import Busy, Conflict, NotFound, StoreFailed
+from recapito.intake.draft import SubscriptionDraft, TopicDraft
+from recapito.intake.provisioner import Provisioner
+from recapito.intake.publisher import Publisher
+from tests.sim.machine import ConnectionLost, Machine
+from tests.sim.oracle import Oracle
+from tests.sim.publication import SUBJECTS, TYPES, body, draw_event
+
+T = TypeVar("T")
+NO_ANSWER = (ConnectionLost, StoreFailed, Busy, NotFound, Conflict)
+
+
+def draw_filter(rng: random.Random) -> Filter:
+    """Everything, some types, some subjects, or next to nothing."""
+    kind = rng.random()
+    if kind < 0.45:
+        return TAKE_ALL
+    if kind < 0.6:
+        return Filter(event_types=tuple(rng.sample(TYPES, rng.randrange(1, 3))))
+    if kind < 0.8:
+        return Filter(subject_begins_with=rng.choice(("orders/", "Orders", "stock")))
+    if kind < 0.9:
+        return Filter(event_types=("Stock.Low",), subject_ends_with=".JSON", subject_case_sensitive=rng.random() < 0.5)
+    return Filter(subject_begins_with=rng.choice(SUBJECTS), subject_case_sensitive=True)
+
+
+def draw_batching(rng: random.Random) -> Batching:
+    """Off, by number, by size, or both."""
+    kind = rng.random()
+    if kind < 0.3:
+        return Batching()
+    most = rng.choice((2, 3, 10, 100, 5000)) if kind < 0.8 else None
+    size = rng.choice((1, 2, 64)) if kind > 0.5 else None
+    return Batching(most, size)
+
+
+def draw_policy(rng: random.Random) -> RetryPolicy:
+    """Mostly Event Grid's default."""
+    if rng.random() < 0.5:
+        return RetryPolicy()
+    return RetryPolicy(rng.choice((1, 2, 3, 5, 10, 30)), rng.choice((1, 5, 60, 300, 1440)))
+
+
+class Workload:
+    """The people. Whatever the server answers, or does not, they go on."""
+
+    def __init__(self, machine: Machine, oracle: Oracle, rng: random.Random) -> None:
+        self._machine = machine
+        self._oracle = oracle
+        self._rng = rng
+        self._events = count()
+        self._publishes = count(1)
+        self._urls = count(1)
+
+    async def put_topic(self, name: str, profile: str | None) -> Topic | None:
+        """Create or change a topic."""
+        tags = {"recapito-profile": profile} if profile else {}
+        draft = TopicDraft(name=name, azure_subscription="00000000", resource_group="sim", tags=tags)
+        return await self._ask(lambda intake: intake.put_topic(draft))
+
+    async def delete_topic(self, name: str) -> None:
+        """Delete a topic with all that hangs on it."""
+        topic = self._topic(name)
+        if topic is not None:
+            await self._ask(lambda intake: intake.delete_topic(topic))
+
+    def draft(self, name: str, host: str, profile: str) -> SubscriptionDraft:
+        """A subscription at random, to that host."""
+        rng = self._rng
+        return self.fixed_draft(
+            name,
+            host,
+            batching=draw_batching(rng) if load(profile).batching else Batching(),
+            retry_policy=draw_policy(rng),
+            dead_letter=DeadLetterDirectory(name=f"box-{rng.randrange(3)}") if rng.random() < 0.6 else None,
+            filter=draw_filter(rng),
+        )
+
+    def fixed_draft(self, name: str, host: str, **settings: Any) -> SubscriptionDraft:
+        """A subscription with these settings, to that host, by a URL that was never used before."""
+        destination = WebHook(url=f"http://{host}/{next(self._urls)}?code=secret")
+        return SubscriptionDraft(name=name, destination=destination, **settings)
+
+    async def put_subscription(self, topic_name: str, draft: SubscriptionDraft) -> int | None:
+        """Create or change a subscription; its id, if the server answered."""
+        topic = self._topic(topic_name)
+        if topic is None:
+            return None
+        stored = await self._ask(lambda intake: intake.put_subscription(topic, draft))
+        if stored is None:
+            return None
+        self._oracle.lanes[stored.id].acknowledged[stored.version] = self._oracle.clock.now()
+        return stored.id
+
+    async def delete_subscription(self, topic_name: str, name: str) -> None:
+        """Delete a subscription."""
+        topic = self._topic(topic_name)
+        if topic is not None:
+            await self._ask(lambda intake: intake.delete_subscription(topic, name))
+
+    async def publish(self, topic_name: str, number: int, **fixed: str) -> None:
+        """Publish so many events in one request; some of their fields may be fixed."""
+        topic = self._topic(topic_name)
+        if topic is None:
+            return
+        publish, now, now_s = next(self._publishes), self._oracle.clock.now(), self._oracle.time_s()
+        events = [
+            draw_event(self._rng, f"e{next(self._events)}", publish, topic.id, now, now_s, **fixed)
+            for _ in range(number)
+        ]
+        content = body(events)
+        self._oracle.publishing(events)
+        try:
+            await self._machine.request(
+                lambda: self._publisher.publish(topic, accept(content, topic.resource_id), len(content))
+            )
+        except NO_ANSWER:
+            return
+        self._oracle.acknowledged(events)
+
+    async def _ask(self, change: Callable[[Provisioner], Awaitable[T]]) -> T | None:
+        """What the server answered; None if it refused, or failed or died under the request."""
+        try:
+            return await self._machine.request(lambda: change(self._provisioner))
+        except NO_ANSWER:
+            return None
+
+    def _topic(self, name: str) -> Topic | None:
+        found = [topic for topic in self._oracle.topics.values() if topic.name == name]
+        return found[-1] if found else None
+
+    @property
+    def _provisioner(self) -> Provisioner:
+        assert self._machine.provisioner is not None
+        return self._machine.provisioner
+
+    @property
+    def _publisher(self) -> Publisher:
+        assert self._machine.publisher is not None
+        return self._machine.publisher

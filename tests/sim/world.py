@@ -1,0 +1,265 @@
+"""One seed's world: people and faults play on a scene, as the seed's plan says.
+
+A history has a stormy part of at least 24 hours; then everything is healed, and all must come to an end.
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import blake2b
+
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.window import Slots
+from recapito.domain.instant import SECOND
+from tests.sim import checkers
+from tests.sim.behaviour import HEALTHY, draw_sickness
+from tests.sim.faults import Role
+from tests.sim.loop import Deadlock, Livelock, SimLoop, run
+from tests.sim.machine import Parts
+from tests.sim.oracle import Violation
+from tests.sim.plan import Episode, Plan, draw_plan
+from tests.sim.scene import Scene
+
+LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLATION", "fault", "reloaded", "healed")
+
+
+@dataclass
+class Story:
+    """What became of a seed."""
+
+    seed: int
+    violations: list[Violation] = field(default_factory=list)
+    trace: list[tuple[object, ...]] = field(default_factory=list)
+    virtual_s: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    crashes: int = 0
+    events: int = 0
+    attempts: int = 0
+    duplicates: int = 0
+
+    @property
+    def digest(self) -> str:
+        """A hash of everything that happened."""
+        return blake2b(repr(self.trace).encode(), digest_size=16).hexdigest()
+
+    def excerpt(self, lines: int = 60) -> list[str]:
+        """The last lines of the trace that are about the event, or the lane, of the first violation."""
+        first = self.violations[0]
+        about: set[object] = {first.event} if first.event else {first.lane}
+        kept = [line for line in self.trace if line[1] in LOUD or about & set(line[2:])]
+        return [f"{float(str(line[0])):14.6f}  {' '.join(map(str, line[1:]))}" for line in kept[-lines:]]
+
+
+class World:
+    """What happens on a scene by a plan."""
+
+    def __init__(self, scene: Scene, plan: Plan) -> None:
+        self.plan = plan
+        self.scene = scene
+        self.rng = random.Random(f"{plan.seed}/world")
+        self._healed = False
+        self._topics = [f"topic-{n}" for n in range(len(plan.profiles))]
+        self._acts: set[asyncio.Task[None]] = set()
+        scene.oracle.late_limited = plan.small_late is not None
+        scene.oracle.slots_limited = plan.small_slots is not None
+
+    async def history(self) -> None:
+        """From the first topic to the last check."""
+        await self._settle_in()
+        for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
+            await self._sleep_until(episode.at_s)
+            self._play(episode)
+        await self._sleep_until(self.plan.horizon_s)
+        await self._heal()
+        await self.scene.quiet()
+        await self.scene.close_the_books()
+        if self.plan.calm:
+            checkers.check_calm(self.scene.oracle)
+
+    async def _settle_in(self) -> None:
+        """Topics and first subscriptions, in peace. One subscription's endpoint stays healthy for good."""
+        await asyncio.sleep(1)
+        for n, name in enumerate(self._topics):
+            await self.scene.people.put_topic(name, self.plan.profiles[n])
+            for m in range(self.plan.subscriptions[n]):
+                await self._create(name, f"sub-{m}", healthy=n == 0 and m == 0)
+
+    async def _create(self, topic: str, name: str, healthy: bool = False) -> None:
+        host = "steady" if healthy else f"host-{self.rng.randrange(self.plan.hosts)}"
+        profile = self.plan.profiles[self._topics.index(topic)] or self.plan.default_profile
+        people = self.scene.people
+        id = await people.put_subscription(topic, people.draft(name, host, profile))
+        if healthy and id is not None:
+            self.scene.oracle.always_healthy.add(id)
+
+    def _play(self, episode: Episode) -> None:
+        for _ in range(episode.publishes):
+            topic, count = self.rng.choice(self._topics), self.rng.choice((1, 1, 2, 5, 20))
+            self._soon(episode, partial(self.scene.people.publish, topic, count))
+        for _ in range(episode.changes):
+            self._soon(episode, self._change)
+        for kind in episode.faults:
+            self._soon(episode, partial(self._break, kind))
+
+    def _soon(self, episode: Episode, action: Callable[[], Awaitable[object]]) -> None:
+        self._start(self._later(self.rng.uniform(0, episode.spread_s), action))
+
+    def _start(self, act: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(act)
+        task.set_name(f"act-{len(self._acts):06d}")
+        self._acts.add(task)
+
+    async def _later(self, delay: float, action: Callable[[], Awaitable[object]]) -> None:
+        await asyncio.sleep(delay)
+        if not self._healed:
+            await action()
+
+    async def _change(self) -> None:
+        """One change: a subscription put, deleted, or both under one name; rarely a topic deleted and made again."""
+        rng, people = self.rng, self.scene.people
+        topic = rng.choice(self._topics)
+        name = f"sub-{rng.randrange(self.plan.subscriptions[self._topics.index(topic)])}"
+        if topic == self._topics[0] and name == "sub-0":
+            name = "sub-extra"  # the healthy one stays as it is
+        kind = rng.choice(("put", "put", "put", "delete", "delete", "recreate", "recreate", "topic"))
+        self.scene.oracle.note("change", kind, topic, name)
+        if kind == "topic" and topic != self._topics[0]:
+            await people.delete_topic(topic)
+            await people.put_topic(topic, self.plan.profiles[self._topics.index(topic)])
+        elif kind in ("delete", "recreate"):
+            await people.delete_subscription(topic, name)
+        if kind != "delete":
+            await self._create(topic, name)
+
+    async def _break(self, kind: str) -> None:
+        """One fault."""
+        rng, scene = self.rng, self.scene
+        scene.oracle.note("fault", kind)
+        scene.faults.counts[kind] += 1
+        role = Role.DISPATCH if rng.random() < 0.7 else Role.INTAKE
+        match kind:
+            case "crash":
+                for victim in (Role.INTAKE, Role.DISPATCH) if rng.random() < 0.1 else (role,):
+                    scene.machine.crash(victim)
+            case "stop":
+                await scene.machine.stop(role, drain=rng.random() < 0.5)
+            case "trap":
+                scene.faults.arm(role, rng.choice(self.plan.traps), rng.choice((0, 0, 1, 2, 5, 20)))
+            case "suspend":
+                scene.clock.suspend(int(rng.choice((5.0, 40.0, 200.0, 3600.0, 8 * 3600.0)) * SECOND))
+                scene.oracle.suspended()
+            case "sickness":
+                await self._sicken()
+            case "vault":
+                await self._lose_vault()
+            case "slow disk":
+                await self._slow_down()
+
+    async def _sicken(self) -> None:
+        """An endpoint falls ill for a while."""
+        endpoint = self.scene.network.endpoint(f"http://host-{self.rng.randrange(self.plan.hosts)}/")
+        endpoint.behaviour = draw_sickness(self.rng, self.plan.timed)
+        await asyncio.sleep(self.rng.choice((20.0, 400.0, 3600.0, 6 * 3600.0, 40 * 3600.0)))
+        endpoint.behaviour = HEALTHY
+
+    async def _lose_vault(self) -> None:
+        container = f"box-{self.rng.randrange(3)}"
+        vault = self.scene.machine.vault
+        lost = vault.down if self.rng.random() < 0.7 else vault.missing
+        lost.add(container)
+        self.scene.oracle.container_lost(container)
+        await asyncio.sleep(self.rng.choice((60.0, 3600.0, 3 * 3600.0, 6 * 3600.0)))
+        lost.discard(container)
+        if container not in vault.down | vault.missing:
+            self.scene.oracle.container_back(container)
+
+    async def _slow_down(self) -> None:
+        """The disk is slow for a while, and nobody can be expected to be quick."""
+        until = self.scene.loop.time() + self.rng.uniform(5, 120)
+        while self.scene.loop.time() < until and not self._healed:
+            self.scene.faults.slow_disk = True
+            self.scene.oracle.disturb()
+            await asyncio.sleep(2)
+        self.scene.faults.slow_disk = False
+        self.scene.oracle.disturb()
+
+    async def _heal(self) -> None:
+        """Everything works again, for good; a role that is down comes up."""
+        self._healed = True
+        scene = self.scene
+        scene.oracle.note("healed")
+        scene.faults.disarm()
+        for container in sorted(scene.machine.vault.down | scene.machine.vault.missing):
+            scene.oracle.container_back(container)
+        scene.machine.vault.down.clear()
+        scene.machine.vault.missing.clear()
+        for endpoint in scene.network.endpoints.values():
+            endpoint.behaviour = HEALTHY
+        await asyncio.sleep(90)
+        for lane in scene.oracle.lanes.values():
+            by = checkers.probe_by(scene.oracle, lane)
+            if by is not None:
+                self._start(self._expect_use(lane.id, scene.oracle.requests_of[lane.id], by))
+        for name in self._topics:
+            await scene.people.publish(name, 1)
+
+    async def _expect_use(self, lane: int, requests: int, by: int) -> None:
+        """A recovered endpoint is in use again within one hold (I18)."""
+        oracle = self.scene.oracle
+        await self.scene.clock.sleep_until(by)
+        overdue = checkers.probe_by(oracle, oracle.lanes[lane])
+        if oracle.requests_of[lane] == requests and overdue is not None and overdue - checkers.PROBE_NS <= by:
+            oracle.fail("I18", "is not in use again", lane=lane)
+
+    async def _sleep_until(self, at_s: float) -> None:
+        await asyncio.sleep(max(0.0, at_s - self.scene.loop.time()))
+
+
+def tell(seed: int, parts: Parts | None = None, plan: Plan | None = None) -> Story:
+    """Live through one seed."""
+    plan = plan or draw_plan(seed)
+    parts = parts or Parts()
+    _shrink(parts, plan)
+    story = Story(seed)
+
+    async def main(loop: SimLoop) -> None:
+        scene = Scene(loop, seed, parts)
+        try:
+            await scene.play(World(scene, plan).history())
+        finally:
+            _remember(story, scene)
+
+    try:
+        run(seed, main)
+    except (Deadlock, Livelock) as error:
+        story.violations.append(Violation("I24", f"{type(error).__name__}: {error}", 0))
+    return story
+
+
+def _remember(story: Story, scene: Scene) -> None:
+    for unhandled in scene.loop.unhandled:
+        scene.oracle.fail("I24", unhandled)
+    story.violations = scene.oracle.violations
+    began = scene.oracle.trace[0][0] if scene.oracle.trace else 0
+    story.trace = [((line[0] - began) / SECOND, *line[1:]) for line in scene.oracle.trace]
+    story.virtual_s = scene.loop.time()
+    story.faults = scene.faults.counts
+    story.crashes = scene.machine.crashes
+    story.events = len(scene.oracle.appended)
+    story.attempts = scene.oracle.requests_of.total()
+    story.duplicates = scene.oracle.duplicates
+
+
+def _shrink(parts: Parts, plan: Plan) -> None:
+    """Limits as small as the plan wants them."""
+    parts.default_profile = plan.default_profile
+    parts.keep_for_ever = plan.keep_for_ever
+    if plan.small_slots:
+        parts.slots = partial(Slots, plan.small_slots)
+    if plan.small_late:
+        parts.late = partial(LateExchanges, plan.small_late)
+    if plan.small_cache:
+        parts.segment_bytes = 1
