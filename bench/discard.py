@@ -1,0 +1,46 @@
+"""The publish route on a store that discards: everything of intake but the writing. The yardstick of durability.
+
+It is the server's own composition with another Log. `python -m bench.discard` prints its port.
+"""
+
+import asyncio
+import socket
+import sys
+from collections.abc import Sequence
+
+import uvloop
+
+from recapito import app, settings
+from recapito.clock import SystemClock
+from recapito.roles import HttpServer
+from recapito.store import NewSegment
+from recapito.stores.memory import MemoryLedger, MemoryLog
+from recapito.telemetry import silent
+from recapito.vaults.memory import MemoryVault
+
+
+class DiscardingLog(MemoryLog):
+    """Takes segments and keeps none of them."""
+
+    async def append(self, segments: Sequence[NewSegment]) -> list[int]:
+        return [1] * len(segments)
+
+
+async def serve(listener: socket.socket) -> None:
+    """Serve until standard input closes."""
+    log = DiscardingLog()
+    stores = app.Stores(log, log, MemoryLedger(), MemoryVault())
+    chosen = settings.load(environment={}, flags={"server.store": "memory"})
+    intake = app.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
+    publishing = asyncio.create_task(intake.publisher.run())
+    server = HttpServer(intake.surface)
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.stop)
+    await server.serve(sockets=[listener])
+    await intake.publisher.close()
+    await publishing
+
+
+if __name__ == "__main__":
+    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
+        print(listening.getsockname()[1], flush=True)
+        uvloop.run(serve(listening))

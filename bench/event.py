@@ -1,0 +1,28 @@
+"""The event of every run: 1 KB of the Event Grid schema, whose id and data carry the instant of its publishing."""
+
+SIZE = 1024
+MARK = b'"sent":"'
+STAMP_CHARS = 19
+_STAMP = b"@" * STAMP_CHARS
+
+
+def template(batch: int) -> bytes:
+    """The body of a publish of so many events, to be stamped."""
+    return b"[%b]" % b",".join([_event(n) for n in range(batch)])
+
+
+def stamped(body: bytes, instant_ns: int) -> bytes:
+    """The body with the instant in it; a body of its own instant has ids of its own."""
+    return body.replace(_STAMP, b"%019d" % instant_ns)
+
+
+def stamp_of(delivered: bytes) -> int:
+    """The instant of the first event of a delivery."""
+    start = delivered.index(MARK) + len(MARK)
+    return int(delivered[start : start + STAMP_CHARS])
+
+
+def _event(number: int) -> bytes:
+    head = b'{"id":"%b-%04d","subject":"bench/%d","eventType":"Bench.Event",' % (_STAMP, number, number % 10)
+    head += b'"eventTime":"2026-01-01T00:00:00Z","dataVersion":"1","data":{%b%b","pad":"' % (MARK, _STAMP)
+    return head + b"x" * (SIZE - len(head) - 3) + b'"}}'

@@ -1,0 +1,51 @@
+"""The scenarios: each module names its goals and measures them. A round's common measures are made once."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from bench.lab import Lab, Measure
+from bench.report import Goal, Sample
+
+
+class Round:
+    """One round of all scenarios: their ratios are made of measures of the same round."""
+
+    def __init__(self, lab: Lab, number: int) -> None:
+        self.lab = lab
+        self.number = number
+        self._measures: dict[str, Measure] = {}
+
+    def once(self, name: str, measure: Callable[[Lab], Measure]) -> Measure:
+        """A measure that several scenarios need."""
+        if name not in self._measures:
+            made = self._measures[name] = measure(self.lab)
+            self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
+        return self._measures[name]
+
+
+class Scenario(Protocol):
+    """What a module of this package offers. `ROUNDS` is 1 for one that repeats within itself."""
+
+    NAME: str
+    GOALS: Sequence[Goal]
+    ROUNDS: int
+
+    @staticmethod
+    def measure(round: Round) -> list[Sample]:
+        """One round of it."""
+
+
+def ratio(row: str, above: Measure, below: Measure, words: str) -> Sample:
+    """The ratio of two rates."""
+    detail = f"{above.rate:,.0f}/s against {below.rate:,.0f}/s {words}"
+    return Sample(row, above.rate / below.rate, detail, "; ".join(filter(None, (above.fault, below.fault))))
+
+
+def describe(measure: Measure) -> str:
+    """A measure in one line."""
+    cpu = ", ".join(f"{name} {spent:.1f}" for name, spent in measure.cpu_us.items())
+    fault = f"; DOES NOT COUNT: {measure.fault}" if measure.fault else ""
+    return (
+        f"{measure.rate:,.0f}/s, on its way {measure.p50_ms:.1f} ms (p99 {measure.p99_ms:.1f}), publish p99 "
+        f"{measure.publish_p99_ms:.1f} ms, CPU µs each: {cpu}{fault}"
+    )

@@ -1,0 +1,127 @@
+"""A million events behind one dead endpoint: another topic's rate, the memory of it all, and starting again."""
+
+import http.client
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench.event import stamped, template
+from bench.lab import Lab, Measure, Receiver
+from bench.load import Order
+from bench.process import kill
+from bench.report import Goal, Sample
+from bench.scenarios import Round, describe, ratio
+from bench.server import Recapito, Target
+
+NAME = "backlog"
+ROUNDS = 1
+REPEATS = 3
+GOALS = (
+    Goal("backlog", "another topic's rate beside 1,000,000 events behind a dead endpoint", 0.8),
+    Goal("memory", "memory of all processes meanwhile", 400.0, "MB", at_least=False),
+    Goal("kill intake", "delivering again after SIGKILL of intake", 2.0, "s", at_least=False),
+    Goal("kill dispatch", "delivering again after SIGKILL of dispatch", 2.0, "s", at_least=False),
+    Goal("kill all", "delivering again after SIGKILL of all, and a start", 2.0, "s", at_least=False),
+)
+EVENTS, QUICK_EVENTS = 1_000_000, 100_000
+LONGEST_S = 30.0
+
+
+def measure(round: Round) -> list[Sample]:
+    """All of it, on one server."""
+    lab = round.lab
+    with lab.receiver() as receiver, lab.recapito() as server, _dead_port() as dead:
+        target = server.topic("living")
+        server.subscribe("living", "only", receiver.url())
+        before = [_rate(lab, "before", target, receiver, server) for _ in range(REPEATS)]
+        with _peak_memory(server) as peak:
+            _pile_up(lab, server, receiver, dead)
+            after = [_rate(lab, "beside", target, receiver, server) for _ in range(REPEATS)]
+        samples = [ratio("backlog", beside, alone, "before") for beside, alone in zip(after, before, strict=True)]
+        samples.append(Sample("memory", max(peak), f"{len(peak)} looks, resident, shared pages counted in each"))
+        return samples + [sample for _ in range(REPEATS) for sample in _recoveries(lab, server, target, receiver)]
+
+
+def _rate(lab: Lab, name: str, target: Target, receiver: Receiver, server: Recapito) -> Measure:
+    made = lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid})
+    lab.say(f"{name}: {describe(made)}")
+    return made
+
+
+def _pile_up(lab: Lab, server: Recapito, receiver: Receiver, dead: int) -> None:
+    target = server.topic("dying")
+    server.subscribe("dying", "only", f"http://127.0.0.1:{dead}/")
+    events = QUICK_EVENTS if lab.quick else EVENTS
+    order = Order(*target, tally=str(receiver.path), seconds=300, connections=16, batch=100, fan_out=0, events=events)
+    result = lab.load(order)
+    if result.events != events:
+        raise RuntimeError(f"only {result.events} events of {events} were accepted: {result.first_failure}")
+    took_s = (result.ended_ns - result.started_ns) / 1e9
+    lab.say(f"{events:,} events piled up in {took_s:.0f} s, {server.resident_mb():.0f} MB resident")
+
+
+def _recoveries(lab: Lab, server: Recapito, target: Target, receiver: Receiver) -> Iterator[Sample]:
+    for role in ("intake", "dispatch", "all"):
+        receiver.tally.reset()
+        killed_at = time.monotonic()
+        if role == "all":
+            server.kill_all()
+            killed_at = time.monotonic()
+            server.start_again()
+        else:
+            kill(server.role(role))
+        took_s = _delivered_after(killed_at, target._replace(port=server.port), receiver)
+        lab.say(f"SIGKILL of {role}: a new event is delivered {took_s:.2f} s later")
+        fault = "" if took_s < LONGEST_S else f"nothing was delivered within {LONGEST_S:.0f} s"
+        yield Sample(f"kill {role}", took_s, "from the kill to the delivery of an event published after it", fault)
+        time.sleep(1.0)  # let the roles settle before the next one
+
+
+def _delivered_after(start: float, target: Target, receiver: Receiver) -> float:
+    """Publish an event, again and again until it is accepted, and wait for its delivery; the seconds since `start`."""
+    accepted = False
+    while not receiver.tally.events and time.monotonic() < start + LONGEST_S:
+        accepted = accepted or _publish(target)
+        time.sleep(0.005)
+    return time.monotonic() - start
+
+
+def _publish(target: Target) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=5)
+    try:
+        body = stamped(template(1), time.monotonic_ns())
+        connection.request("POST", target.path, body, {"aeg-sas-key": target.key, "Content-Type": "application/json"})
+        return connection.getresponse().status == 200
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+@contextmanager
+def _dead_port() -> Iterator[int]:
+    """A port that is taken and refuses every connection."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+@contextmanager
+def _peak_memory(server: Recapito) -> Iterator[list[float]]:
+    """Look at the server's memory twice a second."""
+    looks: list[float] = [server.resident_mb()]
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(0.5):
+            looks.append(server.resident_mb())
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield looks
+    finally:
+        over.set()
+        thread.join()

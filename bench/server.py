@@ -1,0 +1,113 @@
+"""The server under test: `recapito serve` on a free port with a data directory of its own, and what is asked of it."""
+
+import http.client
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.process import Child, command_of, descendants, module, resident_mb
+
+READY = "Recapito is ready at http://127.0.0.1:"
+_GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/bench/providers/Microsoft.EventGrid"
+_VERSION = "?api-version=2022-06-15"
+
+
+class Target(NamedTuple):
+    """Where events are published, and with which key."""
+
+    port: int
+    path: str
+    key: str
+
+
+class Recapito:
+    """A running server, both roles. A context: it is stopped at the end."""
+
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None, command: str = "serve") -> None:
+        self._data = directory / "data"
+        self._errors = directory / "server.log"
+        self._environment = environment
+        directory.mkdir(parents=True, exist_ok=True)
+        self._child = self._start()
+
+    def __enter__(self) -> "Recapito":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._child.end()
+
+    def _start(self) -> Child:
+        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet")
+        child = Child(serve, self._errors, self._environment)
+        line = child.line()
+        if not line.startswith(READY):
+            child.end()
+            raise RuntimeError(f"the server said {line!r}")
+        self.port = int(line.removeprefix(READY))
+        return child
+
+    def role(self, name: str) -> int:
+        """The process id of a role."""
+        for pid in descendants(self._child.pid):
+            if command_of(pid).endswith(f"role {name}"):
+                return pid
+        raise LookupError(f"there is no {name} process")
+
+    def kill_all(self) -> None:
+        """SIGKILL to the parent and both roles."""
+        self._child.kill()
+
+    def start_again(self) -> None:
+        """Start on the same data after `kill_all`."""
+        self._child = self._start()
+
+    def resident_mb(self) -> float:
+        """The memory of all its processes."""
+        return resident_mb(self._child.pid)
+
+    def pids(self) -> dict[str, int]:
+        """Its processes by what they are."""
+        return {"parent": self._child.pid, "intake": self.role("intake"), "dispatch": self.role("dispatch")}
+
+    def topic(self, name: str) -> Target:
+        """Make a topic."""
+        return make_topic(self.port, name)
+
+    def subscribe(self, topic: str, name: str, url: str, batch: tuple[int, int] = (1, 64)) -> None:
+        """Subscribe a webhook; `batch` is the most events and the preferred kilobytes."""
+        destination = {
+            "endpointUrl": url,
+            "maxEventsPerBatch": batch[0],
+            "preferredBatchSizeInKilobytes": batch[1],
+        }
+        body = {"properties": {"destination": {"endpointType": "WebHook", "properties": destination}}}
+        call(self.port, "PUT", f"{_GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
+
+    def metric(self, name: str, topic: str) -> float:
+        """The sum of a metric over the subscriptions of a topic."""
+        text = call(self.port, "GET", "/metrics")
+        lines = [line for line in text.splitlines() if line.startswith(name) and f'topic="{topic}"' in line]
+        return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def make_topic(port: int, name: str) -> Target:
+    """Make a topic on the server at this port."""
+    call(port, "PUT", f"{_GROUP}/topics/{name}{_VERSION}", {"location": "local"})
+    keys = call(port, "POST", f"{_GROUP}/topics/{name}/listKeys{_VERSION}")
+    return Target(port, f"/topics/{name}/api/events", keys["key1"])
+
+
+def call(port: int, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
+    """One request of management; the answer's JSON, or its text if it is none."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        content = None if body is None else json.dumps(body)
+        connection.request(method, path, content, {"Content-Type": "application/json", **(headers or {})})
+        answer = connection.getresponse()
+        text = answer.read().decode()
+    finally:
+        connection.close()
+    if answer.status >= 300:
+        raise RuntimeError(f"{method} {path} was answered {answer.status}: {text[:500]}")
+    return json.loads(text) if answer.headers.get_content_type() == "application/json" and text else text
