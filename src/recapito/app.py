@@ -20,7 +20,7 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
-from recapito.errors import SettingsError
+from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
 from recapito.intake.janitor import Janitor
@@ -179,7 +179,11 @@ def make_intake(
     )
 
     async def readiness() -> Mapping[str, str | None]:
-        return {"disk": disk.reason() if disk else None, "dispatch": dispatch_problem()}
+        return {
+            "store": await _store_problem(stores.log),
+            "disk": disk.reason() if disk else None,
+            "dispatch": dispatch_problem(),
+        }
 
     services = Services(
         publisher=publisher,
@@ -196,6 +200,14 @@ def make_intake(
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor)
+
+
+async def _store_problem(log: Log) -> str | None:
+    try:
+        await log.end(0)
+    except StoreFailed as error:
+        return str(error)
+    return None
 
 
 def make_dispatch(settings: Settings, stores: Stores, clock: Clock, journal: Journal) -> Dispatch:
