@@ -10,7 +10,8 @@ from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent
 
 if TYPE_CHECKING:
-    from tests.sim.oracle import Oracle, Watched
+    from tests.sim.facts import Watched
+    from tests.sim.oracle import Oracle
 
 NEWS_S = 30.0  # within this time after its answer a change must have reached the lane
 PROMPT_S = 5.0

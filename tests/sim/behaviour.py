@@ -1,6 +1,6 @@
 """How endpoints behave: each behaviour says what a request is answered, and after how long.
 
-A reply of None never comes. Delays are seconds; the first number of a name's pair is the least, the second the most.
+A reply of None never comes. Every endpoint takes what arrives, whatever it answers: one that fails is one that lies.
 """
 
 import random

@@ -13,7 +13,8 @@ from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
 from recapito.domain.instant import HOUR, SECOND
 from tests.sim.books import State
-from tests.sim.oracle import Oracle, Watched
+from tests.sim.facts import Watched
+from tests.sim.oracle import Oracle
 from tests.sim.settlements import Buried
 
 WORTH_WAITING_NS = 20 * HOUR  # the longest delay with its jitter, the longest hold, dead letters, and some more
@@ -28,6 +29,7 @@ def quiet(oracle: Oracle) -> bool:
 
 
 def settled(lane: Watched) -> bool:
+    """Whether nothing is left to do for one subscription."""
     states = lane.books.states
     waiting = states[State.PARKED] + states[State.BURIED] + states[State.NAMED]
     if lane.deleted_at is not None:

@@ -44,7 +44,11 @@ class _Timeline:
 
 
 class SimLoop(base_events.BaseEventLoop):
-    """A deterministic loop. `now_ns` is the virtual time since its start."""
+    """A deterministic loop. `now_ns` is the virtual time since its start.
+
+    `rounds` counts how often it went round: between two rounds every task is at an await. What is in `interruptions`
+    is called before that round.
+    """
 
     def __init__(self, seed: int | str) -> None:
         super().__init__()
@@ -52,8 +56,10 @@ class SimLoop(base_events.BaseEventLoop):
         self._selector = self._timeline  # what BaseEventLoop waits on
         self._clock_resolution = 1e-9
         self._rng = random.Random(f"{seed}/order")
-        self._rounds = 0
         self._since_ns = 0
+        self._since_round = 0
+        self.rounds = 0
+        self.interruptions: dict[int, Callable[[], None]] = {}
         self.unhandled: list[str] = []
         self.set_exception_handler(self._note_unhandled)
 
@@ -72,6 +78,8 @@ class SimLoop(base_events.BaseEventLoop):
         raise RuntimeError("threads are forbidden in the simulation")
 
     def _run_once(self) -> None:
+        if self.rounds in self.interruptions:
+            self.interruptions.pop(self.rounds)()
         ready = self._ready  # type: ignore[attr-defined]
         if len(ready) > 1:
             shuffled = list(ready)
@@ -82,10 +90,10 @@ class SimLoop(base_events.BaseEventLoop):
         self._watch_time()
 
     def _watch_time(self) -> None:
-        self._rounds += 1
+        self.rounds += 1
         if self._timeline.now_ns - self._since_ns > BUSY_NS:
-            self._since_ns, self._rounds = self._timeline.now_ns, 0
-        elif self._rounds > BUSY_ROUNDS:
+            self._since_ns, self._since_round = self._timeline.now_ns, self.rounds
+        elif self.rounds - self._since_round > BUSY_ROUNDS:
             raise Livelock(f"{BUSY_ROUNDS} rounds up to {self.time():.3f} s of virtual time")
 
     def _note_unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -32,6 +32,7 @@ from tests.sim.endpoints import Network, SimSender
 from tests.sim.faults import LEDGER_COMMITS, LOG_COMMITS, Faults, FaultyStore, FaultyVault, Life, Role
 from tests.sim.oracle import Oracle
 from tests.sim.storage import MemoryStorage, Storage
+from tests.sim.witness import Witness
 
 T = TypeVar("T")
 DRAIN_NS = 40 * SECOND
@@ -74,12 +75,13 @@ class Machine:
         self.provisioner: Provisioner | None = None
         self.janitor: Janitor | None = None
         self.crashes = 0
-        self.janitor_every_s = 600.0
+        self.janitor_every_s = 1200.0
         self._parts = parts
         self._clock = clock
         self._network = network
         self._faults = faults
         self._oracle = oracle
+        self._witness = Witness(oracle)
         self._rng = rng
         self._lives = 0
         self._roots: dict[Role, tuple[Life, asyncio.Task[None]]] = {}
@@ -107,18 +109,23 @@ class Machine:
         life.die()
         root.cancel()
 
-    async def stop(self, role: Role, drain: bool) -> None:
-        """Ask a role to end: it is cancelled where it waits, at once or when it has finished what is under way."""
-        if not self.alive(role):
-            return
-        self._oracle.note("stop", role, drain)
-        life, root = self._roots[role]
-        if drain and role is Role.DISPATCH and self.dispatcher is not None:
+    def cancel(self, role: Role) -> None:
+        """Stop a role where it waits."""
+        if self.alive(role):
+            self._oracle.note("stop", role)
+            self._oracle.disturb()
+            self._roots[role][1].cancel()
+
+    async def drain(self, role: Role) -> None:
+        """Stop a role when it has finished what is under way."""
+        life = self._roots[role][0] if role in self._roots else None
+        self._oracle.note("drain", role)
+        if role is Role.DISPATCH and self.dispatcher is not None:
             await self.dispatcher.drain(self._clock.now() + DRAIN_NS)
-        elif drain and self.publisher is not None:
+        elif role is Role.INTAKE and self.publisher is not None:
             await self.publisher.close()
-        if life.alive:
-            root.cancel()
+        if life is not None and life.alive:
+            self.cancel(role)
 
     async def request(self, handle: Callable[[], Awaitable[T]]) -> T:
         """Do something in the intake process, for a client who loses the connection when it dies."""
@@ -166,8 +173,8 @@ class Machine:
     async def _intake(self, life: Life) -> None:
         storage = self._parts.storage
         raw_log, raw_ledger = storage.open_log(write=True), storage.open_ledger(write=False)
-        log: Any = FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._oracle)
-        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._oracle)
+        log: Any = FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._witness)
+        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._witness)
         publisher = self._parts.publisher(log, self._clock, self.ring)
         self.provisioner = Provisioner(
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
@@ -198,8 +205,8 @@ class Machine:
     async def _dispatch(self, life: Life) -> None:
         parts = self._parts
         raw_log, raw_ledger = parts.storage.open_log(write=False), parts.storage.open_ledger(write=True)
-        log: Any = parts.log(FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._oracle))
-        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._oracle)
+        log: Any = parts.log(FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._witness))
+        ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._witness)
         sender = SimSender(self._network, life.number)
         clock = parts.dispatch_clock(self._clock)
         equipment = Equipment(

@@ -11,10 +11,11 @@ from tests.sim.behaviour import HEALTHY, Behaviour
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Arrival, Network
+from tests.sim.facts import Watched
 from tests.sim.faults import Faults
 from tests.sim.loop import SimLoop, run
 from tests.sim.machine import ConnectionLost, Machine, Parts
-from tests.sim.oracle import Oracle, Watched
+from tests.sim.oracle import Oracle
 from tests.sim.workload import Workload
 
 LOOK_EVERY_S = 300.0

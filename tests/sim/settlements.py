@@ -16,7 +16,8 @@ from tests.sim.books import Owed, State, Touched
 from tests.sim.endpoints import ArrivedEvent
 
 if TYPE_CHECKING:
-    from tests.sim.oracle import Oracle, Watched
+    from tests.sim.facts import Watched
+    from tests.sim.oracle import Oracle
 
 SLACK_NS = 10 * SECOND
 PROMPT_S = 30.0  # so soon after its time a dead letter is written to a vault that works
@@ -51,14 +52,17 @@ def check(oracle: Oracle, lane: Watched, touched: list[Touched]) -> None:
 
 def check_due(oracle: Oracle, lane: Watched, due: Due, now: int, limit: int) -> None:
     """The store returns the rows that were parked, all that are due and no others, earliest first."""
-    waiting = sorted((row.due_at, identity) for identity, row in lane.books.parked.items())
-    expected = [lane.books.parked[identity] for due_at, identity in waiting if due_at <= now][:limit]
+    parked = lane.books.parked
+    for row in due.parked:
+        identity = row.delivery.identity
+        if row.due_at > now or parked.get(identity) != row:
+            oracle.fail("I9", f"the store returns {identity}, which is not due so", lane=lane.id)
+    waiting = sorted((row.due_at, identity) for identity, row in parked.items())
+    expected = [identity for due_at, identity in waiting if due_at <= now][:limit]
     count = len(due.parked)
-    if due.parked != expected[:count]:
-        oracle.fail("I9", f"the store returns {due.parked}, due are {expected}", lane=lane.id)
-        return
-    size = sum(len(row.delivery.body) for row in expected[: count + 1])
-    if count < len(expected) and size <= limits.PARKED_SLICE_BYTES:
+    size = sum(len(parked[identity].delivery.body) for identity in expected[: count + 1])
+    left_out = count < len(expected) and size <= limits.PARKED_SLICE_BYTES
+    if left_out or [row.delivery.identity for row in due.parked] != expected[:count]:
         oracle.fail("I2", f"the store returns {count} rows of {len(expected)} that are due", lane=lane.id)
     next_at = waiting[count][0] if count < len(waiting) else None
     if due.next_at != next_at:
@@ -191,7 +195,7 @@ def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) 
     policies = [version.retry_policy for version in lane.versions]
     last = owed.arrivals[-1].outcome if owed.arrivals else None
     match reason:
-        case "SubscriptionDeleted":
+        case "Canceled":
             true = lane.deleted_at is not None
         case "TimeToLiveExceeded":
             due = touched.state is State.UNREAD or (touched.parked is not None and touched.parked.due_at <= now)

@@ -5,44 +5,51 @@ from functools import partial
 
 import pytest
 
-from tests.sim import planted
+from tests.sim import planted, planted_stores
 from tests.sim.machine import Parts
-from tests.sim.planted import MeddlingRegistry, MeddlingSender, PlantedStorage
+from tests.sim.planted import MeddlingRegistry, MeddlingSender
+from tests.sim.planted_stores import PlantedStorage
 from tests.sim.world import tell
 
 SEEDS = 40
 
 BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
     "a log that acknowledges without storing": (
-        lambda: Parts(storage=PlantedStorage(log=planted.ForgetfulLog)),
+        lambda: Parts(storage=PlantedStorage(log=planted_stores.ForgetfulLog)),
         {"I3"},
     ),
-    "a log that changes a byte": (lambda: Parts(storage=PlantedStorage(log=planted.CarelessLog)), {"I3"}),
+    "a log that changes a byte": (lambda: Parts(storage=PlantedStorage(log=planted_stores.CarelessLog)), {"I3"}),
     "a publisher that answers before the commit": (lambda: Parts(publisher=planted.HastyPublisher), {"I3"}),
     "a ledger that loses a parked row": (
-        lambda: Parts(storage=PlantedStorage(ledger=planted.LossyLedger)),
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.LossyLedger)),
         {"I1", "I2"},
     ),
     "a ledger that counts a delivery twice": (
-        lambda: Parts(storage=PlantedStorage(ledger=planted.GenerousLedger)),
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.GenerousLedger)),
         {"I1"},
     ),
     "a ledger that moves the cursor before the outcome": (
-        lambda: Parts(storage=PlantedStorage(ledger=planted.RashLedger)),
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.RashLedger)),
         {"I2"},
     ),
-    "a ledger that returns rows early": (lambda: Parts(storage=PlantedStorage(ledger=planted.EarlyLedger)), {"I9"}),
-    "a ledger that forgets attempts": (lambda: Parts(storage=PlantedStorage(ledger=planted.ForgetfulLedger)), {"I9"}),
+    "a ledger that returns rows early": (
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.EarlyLedger)),
+        {"I9"},
+    ),
+    "a ledger that forgets attempts": (
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.ForgetfulLedger)),
+        {"I9"},
+    ),
     "a ledger that counts a late answer twice": (
-        lambda: Parts(storage=PlantedStorage(ledger=planted.DoubtfulLedger)),
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.DoubtfulLedger)),
         {"I1"},
     ),
     "a ledger that renames a group of dead letters": (
-        lambda: Parts(storage=PlantedStorage(ledger=planted.RenamingLedger)),
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.RenamingLedger)),
         {"I5", "I11", "I1"},
     ),
     "a janitor that trims above a cursor": (
-        lambda: Parts(storage=PlantedStorage(seen_by_intake=planted.OptimisticLedger)),
+        lambda: Parts(storage=PlantedStorage(seen_by_intake=planted_stores.OptimisticLedger)),
         {"I2", "I24"},
     ),
     "a vault that claims to have written": (lambda: Parts(vault=planted.BoastfulVault), {"I11"}),

@@ -10,7 +10,7 @@ from tests.sim.plan import draw_plan
 from tests.sim.storage import SqliteStorage
 from tests.sim.world import tell
 
-SEEDS = 450
+SEEDS = 400
 CHUNK = 25
 DAY_S = 86_400.0
 

@@ -4,11 +4,11 @@ from recapito.domain.filter import Filter
 from recapito.domain.subscription import RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering, hanging
 from tests.sim.books import State
+from tests.sim.facts import Watched
 from tests.sim.faults import Role
-from tests.sim.oracle import Watched
 from tests.sim.scene import Scene, act, requests
 
-DELETED = "SubscriptionDeleted"
+DELETED = "Canceled"
 
 
 def test_a_deleted_subscription_is_cancelled() -> None:

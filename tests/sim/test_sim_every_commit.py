@@ -1,6 +1,7 @@
-"""Exhaustive: one short history, crashed and failed at every commit and every read that it makes."""
+"""One short history, crashed and failed at every commit and every read that it makes, and at many of its awaits."""
 
 from collections import Counter
+from functools import partial
 
 import pytest
 
@@ -8,9 +9,10 @@ from recapito.domain.filter import Filter
 from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, after, answering, in_turn
 from tests.sim.faults import Role, Trap
-from tests.sim.scene import Scene, act
+from tests.sim.scene import Scene, Script, act
 
 BOX = DeadLetterDirectory(name="box")
+STRIDE = 7  # every await takes a minute
 
 
 async def history(scene: Scene) -> None:
@@ -41,6 +43,19 @@ async def history(scene: Scene) -> None:
     await scene.close_the_books()
 
 
+async def lonely_history(scene: Scene) -> None:
+    """One event dies, and nothing that happens later would wake anybody."""
+    await scene.wait(90)
+    await scene.topic()
+    once = RetryPolicy(max_attempts=1)
+    await scene.subscribe("dead", answering(500), retry_policy=once, dead_letter=BOX)
+    await scene.publish()
+    await scene.wait(120)
+    scene.faults.disarm()
+    await scene.quiet()
+    await scene.close_the_books()
+
+
 def calls() -> tuple[Counter[Role], Counter[Role]]:
     """How many commits and reads the undisturbed history makes."""
     scene = act(history)
@@ -56,6 +71,15 @@ def test_every_commit(role: Role, trap: Trap) -> None:
         _play(role, trap, number)
 
 
+@pytest.mark.parametrize("trap", list(Trap))
+def test_every_call_when_nobody_rings_again(trap: Trap) -> None:
+    """Dispatch finds what is left to do by itself, whichever of its calls failed."""
+    scene = act(lonely_history)
+    calls = scene.faults.reads if trap is Trap.FAIL_READ else scene.faults.commits
+    for number in range(calls[Role.DISPATCH]):
+        _play(Role.DISPATCH, trap, number, lonely_history)
+
+
 @pytest.mark.parametrize("role", list(Role))
 def test_every_read(role: Role) -> None:
     """Whichever read fails, the work goes on."""
@@ -64,10 +88,29 @@ def test_every_read(role: Role) -> None:
         _play(role, Trap.FAIL_READ, number)
 
 
-def _play(role: Role, trap: Trap, number: int) -> None:
+@pytest.mark.parametrize("role", list(Role))
+@pytest.mark.parametrize("how", ["crash", "stop"])
+def test_many_awaits(role: Role, how: str) -> None:
+    """Wherever a role is killed or cancelled between two steps, nothing is lost and everything comes to its end."""
+    rounds = act(history).loop.rounds
+    for number in range(STRIDE // 2, rounds * 2 // 3, STRIDE):
+
+        async def script(scene: Scene, number: int = number) -> None:
+            crash = partial(scene.machine.crash, role)
+            cancel = partial(scene.machine.cancel, role)
+            scene.loop.interruptions[number] = crash if how == "crash" else cancel
+            await history(scene)
+
+        try:
+            act(script)
+        except AssertionError as error:
+            raise AssertionError(f"{how} of {role} before round {number}: {error}") from error
+
+
+def _play(role: Role, trap: Trap, number: int, play: Script = history) -> None:
     async def script(scene: Scene) -> None:
         scene.faults.arm(role, trap, number)
-        await history(scene)
+        await play(scene)
 
     try:
         act(script)

@@ -14,7 +14,7 @@ from recapito.domain.subscription import Batching
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.endpoints import Arrival
-from tests.sim.oracle import Watched
+from tests.sim.facts import Watched
 from tests.sim.scene import Scene, act, requests
 
 

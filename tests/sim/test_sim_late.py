@@ -6,8 +6,8 @@ from recapito.domain.instant import SECOND
 from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, Behaviour, after, hanging, in_turn
 from tests.sim.books import Owed, State
+from tests.sim.facts import Watched
 from tests.sim.machine import Parts
-from tests.sim.oracle import Watched
 from tests.sim.scene import Scene, act, sent_at
 
 

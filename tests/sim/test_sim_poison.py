@@ -6,9 +6,9 @@ from collections.abc import Callable
 from recapito.domain.subscription import Batching
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
+from tests.sim.facts import Watched
 from tests.sim.faults import Role
 from tests.sim.machine import Parts
-from tests.sim.oracle import Watched
 from tests.sim.scene import Scene, act
 
 

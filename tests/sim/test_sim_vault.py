@@ -5,8 +5,8 @@ from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import answering
 from tests.sim.books import State
+from tests.sim.facts import Watched
 from tests.sim.machine import Parts
-from tests.sim.oracle import Watched
 from tests.sim.scene import Scene, act
 from tests.sim.settlements import decode_record
 

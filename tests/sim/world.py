@@ -16,10 +16,10 @@ from recapito.dispatch.window import Slots
 from recapito.domain.instant import SECOND
 from tests.sim import checkers
 from tests.sim.behaviour import HEALTHY, draw_sickness
+from tests.sim.facts import Violation
 from tests.sim.faults import Role
 from tests.sim.loop import Deadlock, Livelock, SimLoop, run
 from tests.sim.machine import Parts
-from tests.sim.oracle import Violation
 from tests.sim.plan import Episode, Plan, draw_plan
 from tests.sim.scene import Scene
 
@@ -145,7 +145,10 @@ class World:
                 for victim in (Role.INTAKE, Role.DISPATCH) if rng.random() < 0.1 else (role,):
                     scene.machine.crash(victim)
             case "stop":
-                await scene.machine.stop(role, drain=rng.random() < 0.5)
+                if rng.random() < 0.5:
+                    scene.machine.cancel(role)
+                else:
+                    await scene.machine.drain(role)
             case "trap":
                 scene.faults.arm(role, rng.choice(self.plan.traps), rng.choice((0, 0, 1, 2, 5, 20)))
             case "suspend":

@@ -24,7 +24,7 @@ from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import Subscription
 
-SUBSCRIPTION_DELETED = "SubscriptionDeleted"
+CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
 SENDS_PER_STEP = 16
 ALL_AT_ONCE = Terms(limits.PARKED_SLICE, limits.WINDOW_BYTES, expired_at=-1)
 NO_ANSWER = Outcome(Result.TIMED_OUT, detail="no answer within 30 seconds")
@@ -149,7 +149,7 @@ class Lane:
         """Parked deliveries of a deleted subscription came from the ledger, as of a version: they are dropped."""
         if self.account.settled and self.account.row.version == version:  # else they may be settled already
             for row in rows:
-                self.account.stage.drop(row.delivery.identity, SUBSCRIPTION_DELETED)
+                self.account.stage.drop(row.delivery.identity, CANCELED)
             self.wants_review = not rows
         self.wake()
 
@@ -341,7 +341,7 @@ class Lane:
             self._pass(load)
         for delivery in load.deliveries():
             if delivery.identity not in settled:
-                self.account.stage.drop(delivery.identity, SUBSCRIPTION_DELETED)
+                self.account.stage.drop(delivery.identity, CANCELED)
 
     def _pass(self, load: Load) -> None:
         assert load.span is not None

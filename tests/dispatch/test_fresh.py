@@ -1,0 +1,109 @@
+"""Cutting loads from the log: limits, gaps, and events that are larger than a batch should be."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.segments import CachedEntry, Segments
+from recapito.domain.cursor import Cursor
+from recapito.domain.filter import Filter
+from recapito.domain.segment import Publish, StampedEvent, pack
+from recapito.domain.subscription import FilterSince, Subscription, WebHook
+from recapito.store import Entry, EntryKind
+from recapito.stores.memory import MemoryLog
+
+TOPIC = 1
+
+
+def entry(position: int, sizes: list[int], types: list[str] | None = None) -> Entry:
+    """A segment with events of these sizes."""
+    kinds = types or ["A"] * len(sizes)
+    events = [StampedEvent(b"x" * size, kind, "", "") for size, kind in zip(sizes, kinds, strict=True)]
+    columns, body = pack([Publish(0, events)])
+    return Entry(position, EntryKind.SEGMENT, columns, body)
+
+
+class Shelf(Segments):
+    """A cache that holds these entries and asks nobody."""
+
+    def __init__(self, entries: list[Entry]) -> None:
+        super().__init__(MemoryLog())
+        self._shelf = {entry.position: CachedEntry(entry) for entry in entries}
+
+    def get(self, topic: int, position: int) -> CachedEntry | None:
+        return self._shelf.get(position)
+
+
+def subscription(filter: Filter) -> Subscription:
+    """A subscription with this filter."""
+    return Subscription(
+        topic=TOPIC,
+        name="sub",
+        destination=WebHook(url="http://sub/"),
+        filters=(FilterSince(0, filter),),
+        created_at=0,
+        modified_at=0,
+    )
+
+
+def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, cursor: Cursor | None = None) -> list[int]:
+    """How many events each load takes, with the bytes of its request checked on the way."""
+    reader = FreshReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
+    counts = []
+    while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
+        if taken.load.events:
+            body = taken.load.batch("sub", "origin").body
+            assert taken.load.events <= terms.event_limit
+            assert len(body) <= terms.byte_limit or taken.load.events == 1
+            counts.append(taken.load.events)
+    return counts
+
+
+def test_an_event_that_is_too_large_goes_alone() -> None:
+    """Neither its neighbours nor those of the next segment go with it."""
+    entries = [entry(1, [3000]), entry(2, [10, 10]), entry(3, [5000, 10])]
+    assert loads(entries, Terms(100, 1024, -1)) == [1, 2, 1, 1]
+
+
+def test_batches_reach_over_segments() -> None:
+    """What is there is sent together, wherever it lies."""
+    assert loads([entry(n, [10]) for n in range(1, 8)], Terms(5, 1024, -1)) == [5, 2]
+
+
+def test_finished_ranges_are_jumped_over() -> None:
+    """What an earlier life has finished is not taken again."""
+    cursor = Cursor((1, 1), (((1, 2), (2, 1)), ((3, 0), (4, 0))))
+    entries = [entry(1, [1, 2, 3]), entry(2, [4, 5]), entry(3, [6]), entry(4, [7])]
+    assert sum(loads(entries, Terms(100, 1024, -1), cursor=cursor)) == 3
+
+
+@given(
+    sizes=st.lists(st.lists(st.integers(1, 400), min_size=1, max_size=6), min_size=1, max_size=6),
+    event_limit=st.integers(1, 8),
+    byte_limit=st.integers(20, 800),
+    every=st.integers(1, 3),
+)
+def test_limits_hold_and_nothing_is_left_out(
+    sizes: list[list[int]], event_limit: int, byte_limit: int, every: int
+) -> None:
+    """Whatever the sizes and the filter, loads keep their limits and take every event that matches, once."""
+    types = [["A" if n % every == 0 else "B" for n in range(len(row))] for row in sizes]
+    entries = [entry(n + 1, row, kinds) for n, (row, kinds) in enumerate(zip(sizes, types, strict=True))]
+    matching = sum(kind == "A" for kinds in types for kind in kinds)
+    assert sum(loads(entries, Terms(event_limit, byte_limit, -1), Filter(event_types=("A",)))) == matching
+
+
+@pytest.mark.parametrize("event_limit", [1, 2, 7])
+def test_spans_touch(event_limit: int) -> None:
+    """Each load begins where the one before it ended, so that a cursor has no holes."""
+    entries = [entry(1, [5, 5, 5]), entry(2, [5]), entry(3, [5, 5])]
+    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(entries))
+    spans = []
+    while (taken := reader.take(subscription(Filter()), 3, Terms(event_limit, 1024, -1))) is not None:
+        assert taken.load.span is not None
+        spans.append(taken.load.span)
+    assert (spans[0][0], spans[-1][1]) == ((1, 0), (4, 0))
+    assert all(a[1] == b[0] for a, b in pairwise(spans))

@@ -1,0 +1,89 @@
+"""The cache in front of the log: one read for all who ask, and what is wanted is evicted last."""
+
+import asyncio
+
+from recapito.dispatch.segments import Segments
+from recapito.domain.segment import Publish, StampedEvent, pack
+from recapito.domain.topic import Topic
+from recapito.errors import StoreFailed
+from recapito.store import Entry, NewSegment
+from recapito.stores.memory import MemoryLog
+
+
+class SlowLog(MemoryLog):
+    """Counts its reads, which take a moment; fails as often as told."""
+
+    reads = 0
+    failures = 0
+
+    async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        self.reads += 1
+        await asyncio.sleep(0)
+        if self.failures:
+            self.failures -= 1
+            raise StoreFailed("the file is being opened again")
+        return await super().read(topic, position, limit_bytes)
+
+
+async def filled(count: int) -> tuple[SlowLog, int]:
+    """A log with so many segments, and the position of the first."""
+    log = SlowLog()
+    topic = await log.put_topic(
+        Topic(
+            name="orders",
+            azure_subscription="s",
+            resource_group="g",
+            location="l",
+            key1="1",
+            key2="2",
+            created_at=0,
+            modified_at=0,
+        )
+    )
+    columns, body = pack([Publish(0, [StampedEvent(b"{}", "A", "", "")])])
+    positions = await log.append([NewSegment(topic.id, 1, columns, body)] * count)
+    return log, positions[0]
+
+
+def test_one_read_serves_all_who_ask_meanwhile() -> None:
+    """Ten lanes that want the same segment cost one read."""
+
+    async def main() -> int:
+        log, first = await filled(3)
+        segments = Segments(log)
+        told: list[Exception | None] = []
+        await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(10)))
+        assert told == [None] * 10
+        assert segments.get(1, first) is not None
+        return log.reads
+
+    assert asyncio.run(main()) == 1
+
+
+def test_what_is_wanted_is_evicted_last() -> None:
+    """However small the cache is, what was asked for is there when its lane is told so."""
+
+    async def main() -> None:
+        log, first = await filled(20)
+        segments = Segments(log, capacity=1)
+        here: list[bool] = []
+        await segments.load(1, first + 2, lambda failure: here.append(segments.get(1, first + 2) is not None))
+        assert here == [True]
+
+    asyncio.run(main())
+
+
+def test_a_failed_read_is_told_to_all() -> None:
+    """Everybody who asked learns why nothing came, and may ask again."""
+
+    async def main() -> None:
+        log, first = await filled(1)
+        log.failures = 1
+        segments = Segments(log)
+        told: list[Exception | None] = []
+        await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(2)))
+        assert [type(failure) for failure in told] == [StoreFailed] * 2
+        await segments.load(1, first, told.append)
+        assert told[-1] is None
+
+    asyncio.run(main())

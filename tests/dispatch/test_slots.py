@@ -1,0 +1,91 @@
+"""Slots and windows: how much may be under way, and who is told when there is room."""
+
+from recapito.dispatch.window import Slots, Window
+from recapito.domain import limits
+
+
+class Waiting:
+    """Somebody who waits, and counts how often they are woken."""
+
+    def __init__(self) -> None:
+        self.woken = 0
+
+    def wake(self) -> None:
+        self.woken += 1
+
+
+def taken(slots: Slots, count: int) -> Slots:
+    """Slots of which so many are taken."""
+    for _ in range(count):
+        slots.take(1)
+    return slots
+
+
+def test_a_quarter_is_kept_for_the_responsive() -> None:
+    """Lanes whose endpoint did not answer a moment ago may take three quarters."""
+    slots = taken(Slots(8), 6)
+    assert slots.free(responsive=True)
+    assert not slots.free(responsive=False)
+    assert not taken(slots, 2).free(responsive=True)
+
+
+def test_bytes_are_limited_too() -> None:
+    """Few requests may be too many bytes."""
+    slots = Slots(100, size=1000)
+    slots.take(800)
+    assert slots.free(responsive=True)
+    assert not slots.free(responsive=False)
+
+
+def test_a_slot_goes_to_who_may_take_it() -> None:
+    """A responsive lane does not wait behind one for which there is no room."""
+    slots = taken(Slots(8), 8)
+    slow, quick = Waiting(), Waiting()
+    slots.wait(slow, responsive=False)
+    slots.wait(quick, responsive=True)
+    slots.give_back(1)
+    assert (slow.woken, quick.woken) == (0, 1)
+
+
+def test_as_many_are_woken_as_there_is_room_for() -> None:
+    """Those that waited longest first, each once."""
+    slots = taken(Slots(8), 8)
+    waiting = [Waiting() for _ in range(3)]
+    for each in waiting:
+        slots.wait(each, responsive=True)
+        slots.wait(each, responsive=True)
+    slots.give_back(1)
+    assert [each.woken for each in waiting] == [1, 0, 0]
+    slots.give_back(1)
+    assert [each.woken for each in waiting] == [1, 1, 1]
+
+
+def test_all_are_woken_when_there_is_plenty_of_room() -> None:
+    """Who was woken may not want the slot any more, and nobody else would ever hear of it."""
+    slots = taken(Slots(8), 4)
+    waiting = [Waiting() for _ in range(20)]
+    for each in waiting:
+        slots.wait(each, responsive=False)
+    slots.give_back(1)
+    assert all(each.woken == 1 for each in waiting)
+
+
+def test_closed_slots_are_not_free() -> None:
+    """A process that stops starts nothing new."""
+    slots = Slots()
+    slots.closed = True
+    assert not slots.free(responsive=True)
+
+
+def test_a_window_grows_by_one_and_halves() -> None:
+    """Success gives one more, failure takes half, and never nothing is left."""
+    window = Window()
+    for _ in range(200):
+        window.succeeded()
+    assert window.size == limits.WINDOW_REQUESTS
+    for _ in range(10):
+        window.failed()
+    assert window.size == 1
+    window.succeeded()
+    window.restart()
+    assert window.size == 1

@@ -1,0 +1,64 @@
+"""The stage: what a lane has done since its last settlement, and what a late answer takes back."""
+
+from recapito.dispatch.stage import Stage
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Delivery, Identity, Parked
+from recapito.domain.hold import CLEAR
+from recapito.store import Burial, Counts, Drop, Lane, Settlement
+
+FIRST = Identity(2, 0)
+ROW = Lane(1, 1, "log", 7, Cursor((2, 0)), CLEAR, Counts())
+
+
+def parked(identity: Identity = FIRST) -> Parked:
+    """A delivery that waits."""
+    return Parked(100, Delivery(identity, 0, b"{}", attempts=1))
+
+
+def settled(stage: Stage) -> Settlement:
+    """What the stage would commit."""
+    return stage.settlement(ROW, CLEAR)
+
+
+def test_an_empty_stage_has_nothing_to_commit() -> None:
+    """A cursor that passed nothing that matched is not pressing."""
+    stage = Stage()
+    assert stage.empty
+    stage.passed(((2, 0), (3, 0)), 0, 5)
+    assert not stage.empty and not stage.pressing
+
+
+def test_a_late_success_takes_back_a_first_park() -> None:
+    """A fresh delivery that was about to be parked is counted as delivered, and leaves no row."""
+    stage = Stage()
+    stage.passed(((2, 0), (3, 0)), 1, 0)
+    stage.park(parked(), fresh=True)
+    stage.finish(FIRST)
+    result = settled(stage)
+    assert (result.delivered, result.park, result.finish) == (1, (), ())
+
+
+def test_a_late_success_takes_back_a_burial() -> None:
+    """A delivery that has a row is finished in the ledger instead of being buried."""
+    stage = Stage()
+    stage.bury(Burial(FIRST, 0, "box", b"{}"), fresh=False)
+    stage.finish(FIRST)
+    result = settled(stage)
+    assert (result.bury, result.finish, result.delivered) == ((), (FIRST,), 0)
+
+
+def test_a_drop_is_terminal() -> None:
+    """A success that comes after it changes nothing."""
+    stage = Stage()
+    stage.drop(FIRST, "TimeToLiveExceeded")
+    stage.finish(FIRST)
+    result = settled(stage)
+    assert (result.drop, result.finish, result.delivered) == ((Drop(FIRST, "TimeToLiveExceeded"),), (), 0)
+
+
+def test_giving_up_replaces_a_park() -> None:
+    """One delivery is in one place."""
+    stage = Stage()
+    stage.park(parked(), fresh=False)
+    stage.drop(FIRST, "Canceled")
+    assert (settled(stage).park, stage.rows) == ((), 1)

@@ -1,0 +1,46 @@
+"""What the oracle knows about one subscription, and what it says when something is wrong."""
+
+from dataclasses import dataclass, field
+
+from recapito.domain.delivery import Identity
+from recapito.domain.subscription import Subscription
+from tests.sim.books import Books
+from tests.sim.endpoints import Arrival
+from tests.sim.held import HoldWatch
+
+
+@dataclass
+class Violation:
+    """An invariant that does not hold, and about what."""
+
+    invariant: str
+    message: str
+    at: int
+    lane: int | None = None
+    event: str | None = None
+
+    def __str__(self) -> str:
+        about = "".join((f" lane {self.lane}" if self.lane else "", f" event {self.event}" if self.event else ""))
+        return f"{self.invariant}{about}: {self.message}"
+
+
+@dataclass(eq=False)
+class Watched:
+    """One subscription and its lane, as the oracle knows them. `epoch` changes whenever its lane loses its memory."""
+
+    id: int
+    topic: int
+    books: Books
+    versions: list[Subscription] = field(default_factory=list)
+    acknowledged: dict[int, int] = field(default_factory=dict)  # version -> when its put was answered
+    hold: HoldWatch = field(default_factory=HoldWatch)
+    deleted_at: int | None = None
+    epoch: int = 0
+    unsure: bool = False  # a commit of it failed, and it has not begun again yet
+    settling_since: int = 0
+    attempts: dict[tuple[Identity, int], Arrival] = field(default_factory=dict)
+
+    @property
+    def now(self) -> Subscription:
+        """The subscription as it was last put."""
+        return self.versions[-1]

@@ -1,0 +1,137 @@
+"""Stores that are wrong, silently: what the checkers must find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from recapito.domain.cursor import Cursor
+from recapito.domain.instant import SECOND
+from recapito.store import Due, Group, Lane, NewSegment, Settlement
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+
+
+@dataclass
+class PlantedStorage:
+    """A disk in memory whose stores are wrong. `seen_by_intake` is the ledger that the janitor reads."""
+
+    log: type[MemoryLog] = MemoryLog
+    ledger: type[MemoryLedger] = MemoryLedger
+    seen_by_intake: type[MemoryLedger] = MemoryLedger
+    disk: MemoryDisk = field(default_factory=lambda: MemoryDisk(log_id="sim"))
+
+    def open_log(self, write: bool) -> Any:
+        return self.log(self.disk)
+
+    def open_ledger(self, write: bool) -> Any:
+        return self.ledger(self.disk) if write else self.seen_by_intake(self.disk)
+
+    def close(self, store: Any) -> None:
+        """Nothing is open."""
+
+
+class ForgetfulLog(MemoryLog):
+    """Says that it stored, now and then without doing so."""
+
+    async def append(self, segments: Sequence[NewSegment]) -> list[int]:
+        if self._disk.mark % 7 == 6:
+            return [await self.end(segment.topic) + 1 for segment in segments]
+        return await super().append(segments)
+
+
+class CarelessLog(MemoryLog):
+    """Stores the last byte of every body as a space."""
+
+    async def append(self, segments: Sequence[NewSegment]) -> list[int]:
+        return await super().append([segment._replace(body=segment.body[:-1] + b" ") for segment in segments])
+
+
+class LossyLedger(MemoryLedger):
+    """Loses a parked row; its counts say otherwise."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        await super().settle(settlements)
+        for settlement in settlements:
+            stored = self._lanes[settlement.lane]
+            if len(stored.order) > 2:
+                del stored.parked[stored.order.pop()[1]]
+
+
+class GenerousLedger(MemoryLedger):
+    """Counts a delivery twice."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        await super().settle(settlements)
+        for settlement in settlements:
+            counts = self._lanes[settlement.lane].lane.counts
+            if settlement.finish:
+                more = replace(counts, matched=counts.matched + 1, delivered=counts.delivered + 1)
+                self._count(settlement.lane, more)
+
+
+class RashLedger(MemoryLedger):
+    """Moves the cursor to the end of what is finished, over what is still under way."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        await super().settle([s._replace(cursor=_closed(s.cursor)) for s in settlements])
+
+
+def _closed(cursor: Cursor) -> Cursor:
+    return Cursor(cursor.finished[-1][1]) if cursor.finished else cursor
+
+
+class EarlyLedger(MemoryLedger):
+    """Returns rows a little before they are due."""
+
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        return await super().due(lane, now + 5 * SECOND, limit, at_least)
+
+
+class ForgetfulLedger(MemoryLedger):
+    """Forgets the attempts of what it parked."""
+
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        due = await super().due(lane, now, limit, at_least)
+        rows = [replace(row, delivery=replace(row.delivery, attempts=0)) for row in due.parked]
+        return due._replace(parked=rows)
+
+
+class DoubtfulLedger(MemoryLedger):
+    """Counts what is finished and was not there."""
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        missing = [sum(identity not in self._lanes[s.lane].parked for identity in s.finish) for s in settlements]
+        await super().settle(settlements)
+        for settlement, count in zip(settlements, missing, strict=True):
+            counts = self._lanes[settlement.lane].lane.counts
+            self._count(settlement.lane, replace(counts, delivered=counts.delivered + count))
+
+
+class RenamingLedger(MemoryLedger):
+    """Gives a group a new name whenever it is tried."""
+
+    def __init__(self, disk: MemoryDisk | None = None) -> None:
+        super().__init__(disk)
+        self._tries = 0
+
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
+        group = await super().burials_due(now, limit, limit_bytes, skip)
+        if group is None or group.path is None:
+            return group
+        self._tries += 1
+        if self._tries % 2:
+            return group
+        stored = self._lanes[group.lane]
+        path, at = f"{group.path}-{self._tries}", stored.first_tried_at.pop(group.path)
+        stored.path_of = {i: path if of == group.path else of for i, of in stored.path_of.items()}
+        stored.first_tried_at[path] = at
+        return group._replace(path=path)
+
+
+class OptimisticLedger(MemoryLedger):
+    """Shows the janitor cursors that are ahead of the truth."""
+
+    async def lanes(self) -> list[Lane]:
+        rows = await super().lanes()
+        return [replace(row, cursor=Cursor((row.cursor.low[0] + 2, 0))) for row in rows]

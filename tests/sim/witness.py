@@ -1,0 +1,174 @@
+"""The witness of the stores: sees every call at the instant at which it takes effect, and tells the oracle.
+
+After each commit the oracle's books and the store's must agree, and what was appended must be there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from recapito.domain.delivery import Identity
+from recapito.domain.filter import matches
+from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
+from recapito.store import Due, Group, Lane, NewSegment, Settlement
+from tests.sim import settlements
+from tests.sim.books import Books, State
+from tests.sim.endpoints import ArrivedEvent
+from tests.sim.facts import Watched
+from tests.sim.oracle import Oracle
+
+_decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
+
+
+class Witness:
+    """An Observer of stores. What happened is handed to the method `_<verb>`, if there is one."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle = oracle
+
+    def called(self, verb: str, args: tuple[Any, ...]) -> None:
+        for settlement in args[0] if verb == "settle" else ():
+            lane, now = self._oracle.lanes[settlement.lane], self._oracle.clock.now()
+            lane.settling_since = now
+            wrong = lane.hold.settled(self._oracle.profile_of(lane.topic), settlement.hold, now)
+            if wrong and lane.deleted_at is None:
+                self._oracle.fail("hold", wrong, lane=lane.id)
+
+    async def done(self, store: Any, verb: str, args: tuple[Any, ...], result: Any) -> None:
+        witness = getattr(self, f"_{verb}", None)
+        if witness is not None:
+            await witness(store, result, *args)
+
+    def returned(self, verb: str, args: tuple[Any, ...], error: bool) -> None:
+        if error:
+            self._oracle.disturb()
+            if verb == "settle":
+                for settlement in args[0]:
+                    self._oracle.lanes[settlement.lane].unsure = True
+        elif verb == "lane" and self._oracle.lanes[args[0]].unsure:
+            self._begin_again(self._oracle.lanes[args[0]])
+
+    def _begin_again(self, lane: Watched) -> None:
+        lane.unsure = False
+        lane.epoch += 1
+        self._oracle.note("reloaded", lane.id)
+        if lane.books.last_row is not None:
+            lane.hold.start(lane.books.last_row.hold)
+
+    # The log and the registry.
+
+    async def _append(self, log: Any, positions: list[int], segments: Sequence[NewSegment]) -> None:
+        for segment, position in zip(segments, positions, strict=True):
+            events = _decode(b"[" + segment.body + b"]")
+            self._oracle.note("appended", segment.topic, position, len(events))
+            self._check_whole(events)
+            stored = await log.read(segment.topic, position, 1)
+            if not stored or (stored[0].position, stored[0].body) != (position, segment.body):
+                self._oracle.fail("I3", f"position {position} of topic {segment.topic} is not what was appended")
+            for offset, event in enumerate(events):
+                self._append_event(segment.topic, Identity(position, offset), event.id)
+
+    def _check_whole(self, events: list[ArrivedEvent]) -> None:
+        """A publish is stored whole, in one segment (I4), and once."""
+        ids = {event.id for event in events}
+        if len(ids) < len(events) or any(id in self._oracle.appended for id in ids):
+            self._oracle.fail("I4", "an event was appended twice", event=events[0].id)
+        for publish in {self._oracle.published[id].publish for id in ids if id in self._oracle.published}:
+            if not all(event.id in ids for event in self._oracle.publishes[publish]):
+                self._oracle.fail("I4", f"publish {publish} was stored in part", event=events[0].id)
+
+    def _append_event(self, topic: int, identity: Identity, id: str) -> None:
+        event = self._oracle.published.get(id)
+        if event is None:
+            self._oracle.fail("I6", "was appended and never published", event=id)
+            return
+        event.appended_s = self._oracle.time_s()
+        self._oracle.appended[id] = identity
+        for lane in self._oracle.lanes.values():
+            if lane.topic == topic and lane.deleted_at is None:
+                taken = matches(lane.now.filter, event.type, event.subject)
+                lane.books.add(identity, event, taken)
+
+    async def _put_topic(self, log: Any, stored: Topic, topic: Topic) -> None:
+        self._oracle.topics[stored.id] = stored
+        self._oracle.note("topic", stored.id, stored.name, stored.profile)
+
+    async def _delete_topic(self, log: Any, result: None, id: int) -> None:
+        self._oracle.note("topic deleted", id)
+        for lane in self._oracle.lanes.values():
+            if lane.topic == id and lane.deleted_at is None:
+                lane.deleted_at = self._oracle.clock.now()
+
+    async def _put_subscription(self, log: Any, stored: Subscription, subscription: Subscription) -> None:
+        lane = self._oracle.lanes.get(stored.id)
+        if lane is None:
+            lane = self._oracle.lanes[stored.id] = Watched(
+                stored.id, stored.topic, Books(stored.id, stored.created_position, self._oracle.fail)
+            )
+        lane.versions.append(stored)
+        self._oracle.lane_of_url[stored.destination.url] = lane
+        self._oracle.note("subscription", stored.id, stored.topic, stored.name, stored.version)
+
+    async def _delete_subscription(self, log: Any, result: None, id: int) -> None:
+        self._oracle.note("subscription deleted", id)
+        self._oracle.lanes[id].deleted_at = self._oracle.clock.now()
+
+    async def _forget(self, log: Any, result: None, id: int) -> None:
+        self._oracle.note("subscription forgotten", id)
+        lane = self._oracle.lanes[id]
+        if not lane.books.ended:
+            self._oracle.fail("I2", "was forgotten before its lane had ended", lane=id)
+
+    async def _trim(self, log: Any, count: int, topic: int, below: int) -> None:
+        if not count:
+            return
+        self._oracle.note("trimmed", topic, below, count)
+        for lane in self._oracle.lanes.values():
+            if lane.topic == topic and not lane.books.ended and below > lane.books.cursor.low[0]:
+                self._oracle.fail("I2", f"topic {topic} was trimmed below {below}", lane=lane.id)
+
+    # The ledger.
+
+    async def _open_lane(self, ledger: Any, row: Lane, id: int, topic: int, log_id: str, position: int) -> None:
+        lane = self._oracle.lanes[id]
+        lane.books.compare(row)
+        lane.hold.start(row.hold)
+
+    async def _close_lane(self, ledger: Any, result: None, id: int) -> None:
+        if id in self._oracle.lanes and not self._oracle.lanes[id].books.ended and await ledger.lane(id) is None:
+            self._oracle.fail("I2", "its lane was closed before it had ended", lane=id)
+
+    async def _lane(self, ledger: Any, row: Lane | None, id: int) -> None:
+        if row is not None:
+            self._oracle.lanes[id].books.compare(row)
+
+    async def _settle(self, ledger: Any, result: None, batch: Sequence[Settlement]) -> None:
+        for settlement in batch:
+            lane = self._oracle.lanes[settlement.lane]
+            touched = lane.books.settle(settlement)
+            lane.books.compare(await ledger.lane(lane.id))
+            settlements.check(self._oracle, lane, touched)
+            self._oracle.note("settled", lane.id, settlement.version, settlement.cursor.low, len(touched))
+
+    async def _due(self, ledger: Any, due: Due, id: int, now: int, limit: int, at_least: int = 1) -> None:
+        settlements.check_due(self._oracle, self._oracle.lanes[id], due, now, limit)
+
+    async def _name_group(self, ledger: Any, result: None, group: Group, path: str, tried_at: int) -> None:
+        lane = self._oracle.lanes[group.lane]
+        settlements.check_named(self._oracle, lane, lane.books.name(group, path, tried_at))
+
+    async def _written(self, ledger: Any, result: None, id: int, path: str) -> None:
+        lane = self._oracle.lanes[id]
+        members = lane.books.close_group(path, State.DEAD_LETTERED)
+        self._oracle.note("written", id, path, len(members))
+        settlements.check_written(self._oracle, lane, path, members)
+        lane.books.compare(await ledger.lane(id))
+
+    async def _abandon(self, ledger: Any, result: None, id: int, path: str, reason: str) -> None:
+        lane = self._oracle.lanes[id]
+        members = lane.books.close_group(path, State.DROPPED, reason)
+        self._oracle.note("abandoned", id, path, reason, len(members))
+        settlements.check_abandoned(self._oracle, lane, members, reason)
+        lane.books.compare(await ledger.lane(id))
