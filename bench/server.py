@@ -24,7 +24,7 @@ class Target(NamedTuple):
 class Recapito:
     """A running server, both roles. A context: it is stopped at the end."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None, command: str = "serve") -> None:
+    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
         self._data = directory / "data"
         self._errors = directory / "server.log"
         self._environment = environment
@@ -84,12 +84,6 @@ class Recapito:
         body = {"properties": {"destination": {"endpointType": "WebHook", "properties": destination}}}
         call(self.port, "PUT", f"{_GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
 
-    def metric(self, name: str, topic: str) -> float:
-        """The sum of a metric over the subscriptions of a topic."""
-        text = call(self.port, "GET", "/metrics")
-        lines = [line for line in text.splitlines() if line.startswith(name) and f'topic="{topic}"' in line]
-        return sum(float(line.rpartition(" ")[2]) for line in lines)
-
 
 def make_topic(port: int, name: str) -> Target:
     """Make a topic on the server at this port."""
@@ -98,12 +92,12 @@ def make_topic(port: int, name: str) -> Target:
     return Target(port, f"/topics/{name}/api/events", keys["key1"])
 
 
-def call(port: int, method: str, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> Any:
+def call(port: int, method: str, path: str, body: object = None) -> Any:
     """One request of management; the answer's JSON, or its text if it is none."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         content = None if body is None else json.dumps(body)
-        connection.request(method, path, content, {"Content-Type": "application/json", **(headers or {})})
+        connection.request(method, path, content, {"Content-Type": "application/json"})
         answer = connection.getresponse()
         text = answer.read().decode()
     finally:

@@ -26,12 +26,16 @@ class Round:
 class Scenario(Protocol):
     """What a module of this package offers. `ROUNDS` is 1 for one that repeats within itself."""
 
-    NAME: str
-    GOALS: Sequence[Goal]
-    ROUNDS: int
+    @property
+    def NAME(self) -> str: ...
 
-    @staticmethod
-    def measure(round: Round) -> list[Sample]:
+    @property
+    def GOALS(self) -> Sequence[Goal]: ...
+
+    @property
+    def ROUNDS(self) -> int: ...
+
+    def measure(self, round: Round) -> list[Sample]:
         """One round of it."""
 
 

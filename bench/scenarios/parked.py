@@ -59,15 +59,14 @@ async def _sample(lab: Lab, turn: int, many: int, small: SqliteLedger, large: Sq
 async def _fill(ledger: SqliteLedger, count: int) -> None:
     """Park so many deliveries of one lane; they fall due about in their order, as retries do, with some jitter."""
     await ledger.open_lane(_LANE, 1, "bench", 1)
-    rows = [
-        Parked(
-            _START + int(n * random.uniform(0.9, 1.0)), Delivery(Identity(1 + n // 1000, n % 1000), _START, _BODY, 1)
-        )
-        for n in range(count)
-    ]
     for first in range(0, count, limits.PARKED_SLICE):
-        part = rows[first : first + limits.PARKED_SLICE]
+        part = [_parked(n) for n in range(first, min(first + limits.PARKED_SLICE, count))]
         await _settle(ledger, part, matched=len(part))
+
+
+def _parked(number: int) -> Parked:
+    due_at = _START + int(number * random.uniform(0.9, 1.0))
+    return Parked(due_at, Delivery(Identity(1 + number // 1000, number % 1000), _START, _BODY, 1))
 
 
 async def _retry_us(ledger: SqliteLedger, now: int) -> float:
