@@ -4,7 +4,7 @@ import random
 import secrets
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -86,13 +86,13 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
         log = MemoryLog(disk)
         yield Stores(log, log, MemoryLedger(disk), _vault(settings))
         return
-    data, ballast = settings.data, _ballast(settings)
+    data = settings.data
     with lock_role(data, "intake"), lock_role(data, "dispatch"):
         async with (
-            _closing(SqliteLog.open(data, ballast=ballast, journal=journal)) as writer,
-            _closing(SqliteLedger.open(data, ballast=ballast, journal=journal)) as ledger,
+            _writing(SqliteLog, settings, journal) as writer,
+            _writing(SqliteLedger, settings, journal) as ledger,
         ):
-            yield Stores(writer, writer, ledger, _vault(settings), _space_of(writer), _trimming(settings))
+            yield Stores(writer, writer, ledger, _vault(settings), _space_of(writer), partial(trimming_allowed, data))
 
 
 @asynccontextmanager
@@ -101,20 +101,19 @@ async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Sto
     data = settings.data
     with lock_role(data, "intake"):
         async with (
-            _closing(SqliteLog.open(data, ballast=_ballast(settings), journal=journal)) as log,
+            _writing(SqliteLog, settings, journal) as log,
             _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
         ):
-            yield Stores(log, log, ledger, _vault(settings), _space_of(log), _trimming(settings))
+            yield Stores(log, log, ledger, _vault(settings), _space_of(log), partial(trimming_allowed, data))
 
 
 @asynccontextmanager
 async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
     """The stores as the dispatch process sees them: it writes the ledger, and reads the log."""
-    data = settings.data
-    with lock_role(data, "dispatch"):
+    with lock_role(settings.data, "dispatch"):
         async with (
-            _closing(SqliteLedger.open(data, ballast=_ballast(settings), journal=journal)) as ledger,
-            _closing(SqliteLog.open_reader(data, journal=journal)) as log,
+            _writing(SqliteLedger, settings, journal) as ledger,
+            _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
         ):
             yield Stores(log, log, ledger, _vault(settings))
 
@@ -134,9 +133,15 @@ async def prepare_store(settings: Settings, journal: Journal) -> int:
         return newest
 
 
+def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
+    """A store of this server that is open to be written."""
+    ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
+    network = settings.disk.allow_network_filesystem
+    return _closing(kind.open(settings.data, ballast=ballast, allow_network=network, journal=journal))
+
+
 @asynccontextmanager
 async def _closing(store: S) -> AsyncIterator[S]:
-    """Close a store at the end, whatever happens."""
     try:
         yield store
     finally:
@@ -147,16 +152,8 @@ def _vault(settings: Settings) -> Vault:
     return DirectoryVault(settings.data / "deadletters")
 
 
-def _ballast(settings: Settings) -> Ballast:
-    return Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
-
-
 def _space_of(log: SqliteLog) -> Callable[[], Space]:
     return lambda: Space(log.free_bytes(), log.total_bytes())
-
-
-def _trimming(settings: Settings) -> Callable[[], AbstractContextManager[bool]]:
-    return partial(trimming_allowed, settings.data)
 
 
 def make_intake(

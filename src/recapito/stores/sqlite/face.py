@@ -2,25 +2,59 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from pathlib import Path
+from typing import ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 import apsw
 
+from recapito.stores.sqlite import volume
+from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.connection import DISK, FileKind, Medium
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.pump import InlinePump, Pump, ThreadPump
+from recapito.telemetry import Journal, silent
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Face:
-    """The asynchronous face of a Database, which only the pump may call."""
+    """The asynchronous face of a Database of one kind, which only the pump may call."""
 
-    def __init__(self, database: Database, threaded: bool) -> None:
+    KIND: ClassVar[FileKind]
+
+    def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self.database = database
+        self._journal = journal
         self._pump: Pump = (
             ThreadPump(f"store-{database.path.stem}", self._clean_up) if threaded else InlinePump(self._clean_up)
         )
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        threaded: bool = True,
+        medium: Medium = DISK,
+        ballast: Ballast | None = None,
+        allow_network: bool = False,
+        journal: Journal = silent,
+    ) -> Self:
+        """Open the file to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
+        if medium.vfs is None:
+            volume.check_directory(directory, allow_network)
+        path = directory / cls.KIND.file
+        return cls(Database(path, cls.KIND, medium=medium, ballast=ballast, journal=journal), threaded, journal)
+
+    @classmethod
+    def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> Self:
+        """Open the file to read it, inline unless told otherwise: such reads are short.
+
+        Verbs that write raise io.UnsupportedOperation.
+        """
+        path = directory / cls.KIND.file
+        return cls(Database(path, cls.KIND, read_only=True, journal=journal), threaded, journal)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.database!r}>"

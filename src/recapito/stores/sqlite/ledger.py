@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
@@ -10,13 +9,10 @@ import apsw
 from recapito.domain.delivery import Parked
 from recapito.errors import StoreFailed
 from recapito.store import Due, Group, Lane, Settlement
-from recapito.stores.sqlite import burial_file, ledger_file, volume
-from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.connection import DISK, DISPATCH, Medium
+from recapito.stores.sqlite import burial_file, ledger_file
+from recapito.stores.sqlite.connection import DISPATCH
 from recapito.stores.sqlite.damage import Damaged, set_aside
-from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.face import Face
-from recapito.telemetry import Journal, silent
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,35 +21,7 @@ T = TypeVar("T")
 class SqliteLedger(Face):
     """The Ledger in dispatch.db."""
 
-    def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
-        super().__init__(database, threaded)
-        self._journal = journal
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        *,
-        threaded: bool = True,
-        medium: Medium = DISK,
-        ballast: Ballast | None = None,
-        allow_network: bool = False,
-        journal: Journal = silent,
-    ) -> "SqliteLedger":
-        """Open dispatch.db to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
-        if medium.vfs is None:
-            volume.check_directory(directory, allow_network)
-        database = Database(directory / DISPATCH.file, DISPATCH, medium=medium, ballast=ballast, journal=journal)
-        return cls(database, threaded, journal)
-
-    @classmethod
-    def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> "SqliteLedger":
-        """Open dispatch.db to read it, inline unless told otherwise: such reads are short.
-
-        Verbs that write raise io.UnsupportedOperation.
-        """
-        database = Database(directory / DISPATCH.file, DISPATCH, read_only=True, journal=journal)
-        return cls(database, threaded, journal)
+    KIND = DISPATCH
 
     async def lanes(self) -> list[Lane]:
         return await self._read(ledger_file.lanes)

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from recapito.domain.subscription import Subscription
@@ -11,8 +10,7 @@ from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.store import Entry, News, NewSegment
 from recapito.stores.sqlite import log_file, registry_file, volume
-from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.connection import DISK, LOG, Medium
+from recapito.stores.sqlite.connection import LOG
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.face import Face
 from recapito.telemetry import Journal, silent
@@ -24,35 +22,13 @@ T = TypeVar("T")
 class SqliteLog(Face):
     """Log and Registry in log.db."""
 
-    def __init__(self, database: Database, threaded: bool) -> None:
+    KIND = LOG
+
+    def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._untidy = True  # a topic that is gone may have left entries
         self._free_in_file = 0
         self._id = _id_of(database)
-        super().__init__(database, threaded)
-
-    @classmethod
-    def open(
-        cls,
-        directory: Path,
-        *,
-        threaded: bool = True,
-        medium: Medium = DISK,
-        ballast: Ballast | None = None,
-        allow_network: bool = False,
-        journal: Journal = silent,
-    ) -> "SqliteLog":
-        """Open log.db to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
-        if medium.vfs is None:
-            volume.check_directory(directory, allow_network)
-        return cls(Database(directory / LOG.file, LOG, medium=medium, ballast=ballast, journal=journal), threaded)
-
-    @classmethod
-    def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> "SqliteLog":
-        """Open log.db to read it, inline unless told otherwise: such reads are short.
-
-        Verbs that write raise io.UnsupportedOperation.
-        """
-        return cls(Database(directory / LOG.file, LOG, read_only=True, journal=journal), threaded)
+        super().__init__(database, threaded, journal)
 
     @property
     def id(self) -> str:
