@@ -23,6 +23,7 @@ REPEATS = 9
 GOALS = (Goal("parked", "cost of a retry among 1,000,000 parked, against 10,000", 1.5, at_least=False),)
 FEW, MANY, QUICK_MANY = 10_000, 1_000_000, 200_000
 RETRIES = 10_000
+FAILURES_S = 5_000
 TOGETHER = 250  # retries that one commit settles
 _LANE = 1
 _START = 1_800_000_000 * SECOND
@@ -49,7 +50,7 @@ async def _measure(lab: Lab) -> list[Sample]:
 
 
 async def _sample(lab: Lab, turn: int, many: int, small: SqliteLedger, large: SqliteLedger) -> Sample:
-    now = _START + (turn + 1) * 2 * HOUR
+    now = _START + (turn + 1) * HOUR
     few_us, many_us = await _retry_us(small, now), await _retry_us(large, now)
     detail = f"{many_us:.0f} µs among {many:,} against {few_us:.0f} µs among {FEW:,}"
     lab.say(detail)
@@ -57,7 +58,7 @@ async def _sample(lab: Lab, turn: int, many: int, small: SqliteLedger, large: Sq
 
 
 async def _fill(ledger: SqliteLedger, count: int) -> None:
-    """Park so many deliveries of one lane; they fall due about in their order, as retries do, with some jitter."""
+    """Park so many deliveries of one lane, as their first attempts would fail at 5,000 a second."""
     await ledger.open_lane(_LANE, 1, "bench", 1)
     for first in range(0, count, limits.PARKED_SLICE):
         part = [_parked(n) for n in range(first, min(first + limits.PARKED_SLICE, count))]
@@ -65,8 +66,10 @@ async def _fill(ledger: SqliteLedger, count: int) -> None:
 
 
 def _parked(number: int) -> Parked:
-    due_at = _START + int(number * random.uniform(0.9, 1.0))
-    return Parked(due_at, Delivery(Identity(1 + number // 1000, number % 1000), _START, _BODY, 1))
+    return Parked(
+        _due(_START + number * SECOND // FAILURES_S, 10),
+        Delivery(Identity(1 + number // 1000, number % 1000), _START, _BODY, 1),
+    )
 
 
 async def _retry_us(ledger: SqliteLedger, now: int) -> float:
@@ -83,7 +86,12 @@ async def _retry_us(ledger: SqliteLedger, now: int) -> float:
 
 def _again(row: Parked, now: int) -> Parked:
     delivery = msgspec.structs.replace(row.delivery, attempts=row.delivery.attempts + 1, last_attempt_at=now)
-    return Parked(now + HOUR + row.delivery.identity.offset, delivery)
+    return Parked(_due(now, 30), delivery)
+
+
+def _due(failed_at: int, delay_s: int) -> int:
+    """When a retry is due: after the schedule's delay and up to a tenth of it more, by chance."""
+    return failed_at + int(delay_s * SECOND * random.uniform(1.0, 1.1))
 
 
 async def _settle(ledger: SqliteLedger, rows: list[Parked], matched: int = 0) -> None:

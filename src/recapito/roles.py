@@ -128,7 +128,8 @@ async def run_alone(
         )
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         try:
-            await _serve(intake, stores, listener, _any(stopping, dispatching), on_ready)
+            ring = dispatch.dispatcher.notify
+            await _serve(intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
         finally:
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
 
@@ -155,7 +156,8 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
     async with app.open_intake(settings, journal) as stores:
         intake = app.make_intake(settings, stores, clock, journal, on_append=wake.ring, dispatch_problem=wake.missing)
         wake.listen()
-        await _serve(intake, stores, listener, _order_to_stop(), lambda: _say_ready(order, b"intake"))
+        ready = partial(_say_ready, order, b"intake")
+        await _serve(intake, stores, listener, wake.ring, _order_to_stop(), ready)
 
 
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
@@ -165,7 +167,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
         dispatch = app.make_dispatch(settings, stores, clock, journal)
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
-        beating = asyncio.create_task(_beat(wake))
+        beating = asyncio.create_task(_beat(wake.ring))
         stop = asyncio.create_task(_order_to_stop())
         _say_ready(order, b"dispatch")
         try:
@@ -180,14 +182,19 @@ async def _serve(
     intake: app.Intake,
     stores: app.Stores,
     listener: socket.socket,
+    ring: Callable[[], None],
     stopping: Awaitable[object],
     on_ready: Callable[[], None],
 ) -> None:
-    """Serve HTTP until told to stop; what was accepted until then is stored and answered."""
+    """Serve HTTP until told to stop; what was accepted until then is stored and answered.
+
+    Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
+    """
     await app.make_first_topic(intake, stores)
     server = HttpServer(intake.surface)
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
+    beating = asyncio.create_task(_beat(ring))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
@@ -195,7 +202,7 @@ async def _serve(
     server.stop()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping):
+    for task in (stop, sweeping, beating):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 
@@ -253,8 +260,8 @@ def _say_ready(order: RoleOrder, role: bytes) -> None:
         os.write(order.ready, role + b"\n")
 
 
-async def _beat(wake: Wake) -> None:
+async def _beat(ring: Callable[[], None]) -> None:
     wall = SystemClock()
     while True:
-        wake.ring()
+        ring()
         await wall.sleep_until(wall.now() + HEARTBEAT_NS)

@@ -122,6 +122,7 @@ class Publisher:
             await self._log.append(list(_segments(group)))
         except StoreFailed as error:
             self._finish(group, partial(StoreFailed, str(error)))
+            self._on_append()  # it may be stored all the same
         except KeyError:
             await self._commit_apart(group)
         except BaseException:
