@@ -1,8 +1,13 @@
-"""What a retry costs the ledger when ten thousand deliveries are parked, and when a million are."""
+"""What a retry costs the ledger when ten thousand deliveries are parked, and when a million are.
+
+Both sets are arranged alike, and only rows that lie as they were parked are taken. Twice: as first retries lie, nearly
+in the order of their due times, and as retries of the last steps do, whose jitter is hours: in no order at all.
+"""
 
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -13,85 +18,84 @@ from bench.report import Goal, Sample
 from bench.scenarios import Round
 from recapito.domain import limits
 from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.instant import HOUR, SECOND
+from recapito.domain.instant import DAY, SECOND
 from recapito.store import Settlement
 from recapito.stores.sqlite import SqliteLedger
 
 NAME = "parked"
 ROUNDS = 1
-REPEATS = 9
-GOALS = (Goal("parked", "cost of a retry among 1,000,000 parked, against 10,000", 1.5, at_least=False),)
+GOALS = (
+    Goal("parked", "cost of a first retry among 1,000,000 parked, against 10,000", 1.5, at_least=False),
+    Goal("parked late", "cost of a late retry among 1,000,000 parked, against 10,000", 1.5, at_least=False),
+)
 FEW, MANY, QUICK_MANY = 10_000, 1_000_000, 200_000
-RETRIES = 10_000
-FAILURES_S = 5_000
+REPEATS = 9  # each takes a slice; together they must leave some of the smaller set
 TOGETHER = 250  # retries that one commit settles
+FAILURES_S = 5_000
 _LANE = 1
 _START = 1_800_000_000 * SECOND
+_NOW = _START + DAY  # when everything that was parked at first is due
 _BODY = stamped(template(1), 0)[1:-1]
 
 
 def measure(round: Round) -> list[Sample]:
-    """Both sets side by side, in turns."""
-    return asyncio.run(_measure(round.lab))
+    """Both arrangements, one after the other."""
+    many = QUICK_MANY if round.lab.quick else MANY
+    first = asyncio.run(_measure(round.lab, "parked", many, _first_retry))
+    return first + asyncio.run(_measure(round.lab, "parked late", many, _late_retry))
 
 
-async def _measure(lab: Lab) -> list[Sample]:
-    many = QUICK_MANY if lab.quick else MANY
+def _first_retry(number: int) -> int:
+    """Due 10 s after its failure and up to a tenth of that more, at so many failures a second."""
+    return _START + number * SECOND // FAILURES_S + int(random.uniform(10.0, 11.0) * SECOND)
+
+
+def _late_retry(number: int) -> int:
+    """Due at any time of an hour, whenever it failed."""
+    return _START + int(random.uniform(0.0, 3600.0) * SECOND)
+
+
+async def _measure(lab: Lab, row: str, many: int, due: Callable[[int], int]) -> list[Sample]:
     with lab.directory("few") as here, lab.directory("many") as there:
-        ledgers = SqliteLedger.open(here), SqliteLedger.open(there)
+        small, large = SqliteLedger.open(here), SqliteLedger.open(there)
         try:
-            await _fill(ledgers[0], FEW)
-            await _fill(ledgers[1], many)
+            await _fill(small, FEW, due)
+            await _fill(large, many, due)
             lab.say(f"{many:,} deliveries parked, {_size_mb(there):,.0f} MB")
-            return [await _sample(lab, turn, many, *ledgers) for turn in range(REPEATS)]
+            samples = [_sample(row, many, await _retry_us(small), await _retry_us(large)) for _ in range(REPEATS)]
         finally:
-            for ledger in ledgers:
-                await ledger.close()
+            await small.close()
+            await large.close()
+    for sample in samples:
+        lab.say(f"{row}: {sample.detail}")
+    return samples
 
 
-async def _sample(lab: Lab, turn: int, many: int, small: SqliteLedger, large: SqliteLedger) -> Sample:
-    now = _START + (turn + 1) * HOUR
-    few_us, many_us = await _retry_us(small, now), await _retry_us(large, now)
-    detail = f"{many_us:.0f} µs among {many:,} against {few_us:.0f} µs among {FEW:,}"
-    lab.say(detail)
-    return Sample("parked", many_us / few_us, detail)
+def _sample(row: str, many: int, few_us: float, many_us: float) -> Sample:
+    return Sample(row, many_us / few_us, f"{many_us:.0f} µs among {many:,} against {few_us:.0f} µs among {FEW:,}")
 
 
-async def _fill(ledger: SqliteLedger, count: int) -> None:
-    """Park so many deliveries of one lane, as their first attempts would fail at 5,000 a second."""
+async def _fill(ledger: SqliteLedger, count: int, due: Callable[[int], int]) -> None:
+    """Park so many deliveries of one lane."""
     await ledger.open_lane(_LANE, 1, "bench", 1)
     for first in range(0, count, limits.PARKED_SLICE):
-        part = [_parked(n) for n in range(first, min(first + limits.PARKED_SLICE, count))]
-        await _settle(ledger, part, matched=len(part))
+        numbers = range(first, min(first + limits.PARKED_SLICE, count))
+        rows = [Parked(due(n), Delivery(Identity(1 + n // 1000, n % 1000), _START, _BODY, 1)) for n in numbers]
+        await _settle(ledger, rows, matched=len(rows))
 
 
-def _parked(number: int) -> Parked:
-    return Parked(
-        _due(_START + number * SECOND // FAILURES_S, 10),
-        Delivery(Identity(1 + number // 1000, number % 1000), _START, _BODY, 1),
-    )
-
-
-async def _retry_us(ledger: SqliteLedger, now: int) -> float:
-    """Fetch what is due and park it again, as when every retry fails; microseconds for each."""
+async def _retry_us(ledger: SqliteLedger) -> float:
+    """Fetch a slice that is due and park it for another day, as when every retry fails; microseconds for each."""
     began = time.perf_counter()
-    done = 0
-    while done < RETRIES:
-        due = (await ledger.due(_LANE, now, limits.PARKED_SLICE)).parked
-        for first in range(0, len(due), TOGETHER):
-            await _settle(ledger, [_again(row, now) for row in due[first : first + TOGETHER]])
-        done += len(due)
-    return (time.perf_counter() - began) / done * 1e6
+    due = (await ledger.due(_LANE, _NOW, limits.PARKED_SLICE)).parked
+    for first in range(0, len(due), TOGETHER):
+        await _settle(ledger, [_again(row) for row in due[first : first + TOGETHER]])
+    return (time.perf_counter() - began) / len(due) * 1e6
 
 
-def _again(row: Parked, now: int) -> Parked:
-    delivery = msgspec.structs.replace(row.delivery, attempts=row.delivery.attempts + 1, last_attempt_at=now)
-    return Parked(_due(now, 30), delivery)
-
-
-def _due(failed_at: int, delay_s: int) -> int:
-    """When a retry is due: after the schedule's delay and up to a tenth of it more, by chance."""
-    return failed_at + int(delay_s * SECOND * random.uniform(1.0, 1.1))
+def _again(row: Parked) -> Parked:
+    delivery = msgspec.structs.replace(row.delivery, attempts=row.delivery.attempts + 1, last_attempt_at=_NOW)
+    return Parked(_NOW + int(random.uniform(1.0, 1.1) * DAY), delivery)
 
 
 async def _settle(ledger: SqliteLedger, rows: list[Parked], matched: int = 0) -> None:
