@@ -33,7 +33,7 @@ def main() -> int:
     rows = [
         Row(goal, [sample for sample in samples if sample.row == goal.row]) for one in scenarios for goal in one.GOALS
     ]
-    others = median(lab.others or [0.0])
+    others = median(lab.others) if lab.others else None
     print_table(rows, others, console)
     if chosen.json:
         write_json(rows, others, chosen.json)

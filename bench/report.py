@@ -76,11 +76,11 @@ class Row(NamedTuple):
         return f"{_short(min(values))}–{_short(max(values))}" if len(values) > 1 else ""
 
 
-def print_table(rows: Sequence[Row], others: float, console: Console) -> None:
-    """The table for people. `others` is the share of the machine that was not ours."""
-    caption = f"Other work used {others:.0%} of the machine" + (
-        "; an idle one gives other numbers." if others > BUSY else "."
-    )
+def print_table(rows: Sequence[Row], others: float | None, console: Console) -> None:
+    """The table for people. `others` is the share of the machine that was not ours, None if nobody looked."""
+    caption = None if others is None else f"Other work used {others:.0%} of the machine"
+    if others is not None and others > BUSY:
+        caption = f"{caption}: an idle one gives other numbers"
     table = Table(caption=caption, title=f"Recapito on {os.cpu_count()} cores, Python {platform.python_version()}")
     for title in ("scenario", "measured", "value", "spread", "goal", ""):
         table.add_column(title, justify="left" if title in ("scenario", "measured") else "right")
@@ -91,7 +91,7 @@ def print_table(rows: Sequence[Row], others: float, console: Console) -> None:
     console.print(table)
 
 
-def write_json(rows: Sequence[Row], others: float, path: Path) -> None:
+def write_json(rows: Sequence[Row], others: float | None, path: Path) -> None:
     """The same for programs, with every sample."""
     content = [
         {
