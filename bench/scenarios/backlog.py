@@ -46,7 +46,7 @@ def measure(round: Round) -> list[Sample]:
 
 def _rate(lab: Lab, name: str, target: Target, receiver: Receiver, server: Recapito) -> Measure:
     made = lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid})
-    lab.say(f"{name}: {describe(made)}")
+    lab.say(f"{name}: {describe(made)}; others used {lab.others[-1]:.0%} of the machine")
     return made
 
 
