@@ -16,7 +16,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import Hold
 from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 
 
 class EntryKind(IntEnum):
@@ -79,17 +79,27 @@ class Log(Protocol):
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
 
 
-class Registry(Protocol):
-    """Topics and subscriptions. Each put, delete and forget leaves a change mark in the topic's log, in one commit."""
+class Document(NamedTuple):
+    """A resource that no lane needs to know of, as its owner wrote it."""
 
-    async def topic(self, name: str) -> Topic | None:
-        """The topic of that name, without regard to case."""
+    key: str
+    content: bytes
+
+
+class Registry(Protocol):
+    """Topics and subscriptions. Each put, delete and forget leaves a change mark in the topic's log, in one commit.
+
+    Documents are all other resources; they leave no mark.
+    """
+
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, without regard to case."""
 
     async def topic_by_id(self, id: int) -> Topic | None:
         """The topic of that id; a deleted one is gone."""
 
     async def topics(self, after: str, limit: int) -> list[Topic]:
-        """Topics in the order of their lower-cased names, from the first name after `after` on."""
+        """Topics of all kinds in the order of their keys, from the first key after `after` on."""
 
     async def put_topic(self, topic: Topic) -> Topic:
         """Create (id 0: a new id is given; Conflict if the name is taken) or replace; `version` grows by one.
@@ -100,7 +110,7 @@ class Registry(Protocol):
     async def delete_topic(self, id: int) -> None:
         """Delete a topic and mark its subscriptions deleted. Its log stays readable until they are forgotten."""
 
-    async def subscription(self, topic: int, name: str) -> Subscription | None:
+    async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
         """The living subscription of that name, without regard to case."""
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
@@ -108,6 +118,11 @@ class Registry(Protocol):
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         """Subscriptions in the order of their ids, from the first id after `after` on, deleted ones included."""
+
+    async def domain_topic_subscriptions(
+        self, topic: int, domain_topic: str, after: str, limit: int
+    ) -> list[Subscription]:
+        """The living subscriptions of one domain topic in the order of their lower-cased names, after a name."""
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
         """Create (id 0) or replace a subscription; its position in the log is that of the change mark.
@@ -122,6 +137,18 @@ class Registry(Protocol):
 
     async def forget(self, id: int) -> None:
         """Remove a deleted subscription for good; a deleted topic goes, with its log, after its last one."""
+
+    async def document(self, kind: str, key: str) -> bytes | None:
+        """The content of a document."""
+
+    async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
+        """Documents of a kind in the order of their keys, from the first key after `after` on."""
+
+    async def put_document(self, kind: str, key: str, content: bytes) -> None:
+        """Create or replace a document."""
+
+    async def delete_document(self, kind: str, key: str) -> bool:
+        """Remove a document; whether it was there."""
 
 
 class Counts(msgspec.Struct, frozen=True):

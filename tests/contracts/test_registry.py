@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from recapito.domain.filter import Filter
 from recapito.domain.subscription import FilterSince, WebHook
+from recapito.domain.topic import TopicKind
 from recapito.errors import Conflict
 from recapito.store import EntryKind
 from tests.stores.values import new_subscription, new_topic, segment
@@ -63,16 +64,55 @@ def test_an_old_version_of_a_topic_is_a_conflict(log: Any, run: Any, off: int) -
 
 
 def test_topics_are_listed_by_name(log: Any, run: Any) -> None:
-    """A page starts behind a name and follows the lower-cased names; deleted topics are not in it."""
+    """A page starts behind a key and follows the lower-cased names; deleted topics are not in it."""
     for name in ("delta", "Alpha", "charlie", "Bravo"):
         run(log.put_topic(new_topic(name)))
     run(log.delete_topic(run(log.topic("charlie")).id))
     names = lambda after, limit: [topic.name for topic in run(log.topics(after, limit))]  # noqa: E731
     assert names("", 10) == ["Alpha", "Bravo", "delta"]
     assert names("", 2) == ["Alpha", "Bravo"]
-    assert names("ALPHA", 1) == ["Bravo"]
-    assert names("bz", 10) == ["delta"]
-    assert names("delta", 10) == []
+    assert names("topics/ALPHA", 1) == ["Bravo"]
+    assert names("topics/bz", 10) == ["delta"]
+    assert names("topics/delta", 10) == []
+
+
+def test_topics_of_two_kinds_may_share_a_name(log: Any, run: Any) -> None:
+    """A name is unique in its kind; the kinds are listed one after the other."""
+    for kind in (TopicKind.CUSTOM, TopicKind.DOMAIN, TopicKind.SYSTEM):
+        run(log.put_topic(new_topic("orders", kind=kind)))
+    assert run(log.topic("Orders", TopicKind.DOMAIN)).kind is TopicKind.DOMAIN
+    assert [topic.kind for topic in run(log.topics("", 9))] == ["domains", "systemTopics", "topics"]
+    assert [topic.kind for topic in run(log.topics("domains/orders", 1))] == ["systemTopics"]
+
+
+def test_domain_topics_have_subscription_names_of_their_own(log: Any, run: Any) -> None:
+    """A name is unique in its domain topic, and each domain topic lists its own."""
+    domain = run(log.put_topic(new_topic("orders", kind=TopicKind.DOMAIN))).id
+    for domain_topic, name in [(None, "one"), ("Alpha", "one"), ("alpha", "Two"), ("alpha0", "one"), ("alp", "one")]:
+        run(log.put_subscription(new_subscription(domain, name, domain_topic=domain_topic)))
+    with pytest.raises(Conflict):
+        run(log.put_subscription(new_subscription(domain, "ONE", domain_topic="ALPHA")))
+    assert run(log.subscription(domain, "one")).domain_topic is None
+    assert run(log.subscription(domain, "one", "alpha")).domain_topic == "Alpha"
+    under = lambda after, limit: [s.name for s in run(log.domain_topic_subscriptions(domain, "ALPHA", after, limit))]  # noqa: E731
+    assert under("", 9) == ["one", "Two"]
+    assert (under("", 1), under("One", 9), under("two", 9)) == (["one"], ["Two"], [])
+    run(log.delete_subscription(run(log.subscription(domain, "two", "alpha")).id))
+    assert under("", 9) == ["one"]
+
+
+def test_documents_are_kept_by_kind_and_key(stores: Any, run: Any) -> None:
+    """A document is what was last put, is listed in the order of keys, leaves no mark, and outlives a restart."""
+    mark = run(stores.log.news(0)).mark
+    for kind, key, content in [("a", "2", b"x"), ("a", "1", b"y"), ("b", "1", b"z"), ("a", "2", b"w"), ("a", "3", b"")]:
+        run(stores.log.put_document(kind, key, content))
+    assert [run(stores.log.delete_document("a", key)) for key in ("3", "3")] == [True, False]
+    run(stores.reopen())
+    assert run(stores.log.document("a", "2")) == b"w"
+    assert run(stores.log.document("a", "3")) is None
+    assert run(stores.log.documents("a", "", 9)) == [("1", b"y"), ("2", b"w")]
+    assert run(stores.log.documents("a", "1", 1)) == [("2", b"w")]
+    assert run(stores.log.news(0)).mark == mark
 
 
 def test_ids_are_never_used_again(stores: Any, run: Any) -> None:

@@ -122,6 +122,16 @@ class StoresAgree(RuleBasedStateMachine):
         self.both(lambda side: side.log.topic(name))
         self.both(lambda side: side.log.subscription(topic or 1, name))
 
+    @rule(kind=NAMES, key=NAMES, content=BODIES, limit=st.integers(0, 3))
+    def put_document(self, kind: str, key: str, content: bytes, limit: int) -> None:
+        self.both(lambda side: side.log.put_document(kind, key, content))
+        self.both(lambda side: side.log.documents(kind, "", limit))
+
+    @rule(kind=NAMES, key=NAMES)
+    def delete_document(self, kind: str, key: str) -> None:
+        self.both(lambda side: side.log.delete_document(kind, key))
+        self.both(lambda side: side.log.document(kind, key))
+
     # The log.
 
     @rule(segments=st.lists(st.builds(segment, IDS, BODIES, BODIES), max_size=4))

@@ -23,4 +23,4 @@ def test_resource_id() -> None:
 
 def test_keys_are_not_shown() -> None:
     """A topic in a log line is its id and name."""
-    assert repr(TOPIC) == "<Topic 3 orders>"
+    assert repr(TOPIC) == "<Topic 3 topics/orders>"

@@ -67,7 +67,7 @@ def page_size(request: Request) -> int:
 
 def page_start(request: Request) -> str:
     """After which member the page starts; empty for the first page."""
-    return check_length(_query(request, _SKIP), limits.TOPIC_NAME_CHARS[1], _SKIP)
+    return check_length(_query(request, _SKIP), limits.SKIP_TOKEN_CHARS, _SKIP)
 
 
 def page(request: Request, members: list[Shown], next_start: object | None) -> Response:

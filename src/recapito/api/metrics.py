@@ -114,7 +114,7 @@ async def _topics(registry: Registry) -> dict[int, str]:
     after = ""
     while page := await registry.topics(after, PAGE):
         names.update((topic.id, topic.name) for topic in page)
-        after = page[-1].name.lower()
+        after = page[-1].key
     return names
 
 

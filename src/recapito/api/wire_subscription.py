@@ -21,7 +21,15 @@ from recapito.api.wire import (
 from recapito.domain import limits
 from recapito.domain.filter import TAKE_ALL, Filter
 from recapito.domain.instant import stamp
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, Subscription, WebHook
+from recapito.domain.subscription import (
+    Batching,
+    DeadLetterBlobs,
+    DeadLetterDestination,
+    DeadLetterDirectory,
+    RetryPolicy,
+    Subscription,
+    WebHook,
+)
 from recapito.domain.topic import Topic
 from recapito.intake.draft import SubscriptionDraft
 
@@ -259,7 +267,12 @@ def _show_filter(filter: Filter) -> Shown:
     }
 
 
-def _show_dead_letter(dead_letter: DeadLetterDirectory | None) -> Shown | None:
-    if dead_letter is None:
-        return None
-    return {"endpointType": "Directory", "properties": {"name": dead_letter.name}}
+def _show_dead_letter(dead_letter: DeadLetterDestination | None) -> Shown | None:
+    match dead_letter:
+        case None:
+            return None
+        case DeadLetterDirectory(name):
+            return {"endpointType": "Directory", "properties": {"name": name}}
+        case DeadLetterBlobs(account, container):
+            properties = {"resourceId": account, "blobContainerName": container}
+            return {"endpointType": "StorageBlob", "properties": properties}

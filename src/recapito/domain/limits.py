@@ -34,6 +34,7 @@ SCOPE_CHARS = (1, 90)
 LOCATION_CHARS = (1, 64)
 LIST_PAGE = (1, 100)
 LIST_PAGE_DEFAULT = 20
+SKIP_TOKEN_CHARS = 256
 TOPIC_CACHE = 10_000
 
 # Retry policy and batching (Event Grid's ranges and defaults).

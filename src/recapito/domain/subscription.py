@@ -8,12 +8,18 @@ from recapito.domain import limits
 from recapito.domain.filter import Filter
 from recapito.domain.instant import MINUTE
 from recapito.domain.profile import EndpointKind
+from recapito.domain.schema import DeliverySchema
 
 
 class WebHook(msgspec.Struct, frozen=True, kw_only=True, tag="WebHook", tag_field="endpoint_type"):
-    """A webhook. The URL's query may be a secret: show `base_url`, never `url`."""
+    """A webhook. The URL's query may be a secret: show `base_url`, never `url`.
+
+    With a tenant and an application its requests carry a bearer token that was issued for that application.
+    """
 
     url: str
+    tenant: str | None = None
+    application: str | None = None
 
     @property
     def base_url(self) -> str:
@@ -87,7 +93,56 @@ class DeadLetterDirectory(msgspec.Struct, frozen=True, tag="Directory", tag_fiel
         return self.name
 
 
-DeadLetterDestination = DeadLetterDirectory
+class DeadLetterBlobs(msgspec.Struct, frozen=True, tag="StorageBlob", tag_field="endpoint_type"):
+    """Dead letters go to a blob container of a storage account, which is named by its ARM id."""
+
+    account: str
+    container_name: str
+
+    @property
+    def container(self) -> str:
+        """The name by which a vault knows the place."""
+        return f"{self.account.rpartition('/')[2].lower()}/{self.container_name}"
+
+
+DeadLetterDestination = DeadLetterDirectory | DeadLetterBlobs
+
+
+class StaticAttribute(msgspec.Struct, frozen=True, tag="Static", tag_field="type"):
+    """A header of every delivery, with a value of the subscriber's; a secret one is shown on demand only."""
+
+    name: str
+    value: str
+    secret: bool = False
+
+    def __repr__(self) -> str:
+        return f"<StaticAttribute {self.name}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name)]
+
+
+class DynamicAttribute(msgspec.Struct, frozen=True, tag="Dynamic", tag_field="type"):
+    """A header of every delivery, with a value from the event: a path into it as it was published."""
+
+    name: str
+    source: str
+
+
+DeliveryAttribute = StaticAttribute | DynamicAttribute
+
+
+class Handshake(msgspec.Struct, frozen=True):
+    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it."""
+
+    code: str
+    until: int
+
+    def __repr__(self) -> str:
+        return f"<Handshake until {self.until}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("until", self.until)]
 
 
 class FilterSince(msgspec.Struct, frozen=True, array_like=True):
@@ -102,22 +157,37 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     A segment is matched by the filter in force at its position (`filters`, ascending); destination, batching
     and policy are those of now. A deleted subscription stays until its lane has ended, with `deleted_position`.
+    In a domain `domain_topic` says of which topic it is; None is of all of them.
+
+    While an endpoint has not consented, `handshake` says what is awaited and `proposed` is the subscription as it
+    will be then. Lanes know nothing of that: until then what is in force is what was before, or takes no events.
     """
 
     id: int = 0
     version: int = 0
     topic: int
     name: str
+    domain_topic: str | None = None
     destination: Destination
+    delivery_schema: DeliverySchema = DeliverySchema.EVENT_GRID
+    attributes: tuple[DeliveryAttribute, ...] = ()
     batching: Batching = Batching()
     retry_policy: RetryPolicy = RetryPolicy()
     dead_letter: DeadLetterDestination | None = None
     filters: tuple[FilterSince, ...]
     labels: tuple[str, ...] = ()
+    expires_at: int | None = None
+    handshake: Handshake | None = None
+    proposed: "Subscription | None" = None
     created_position: int = 0
     deleted_position: int | None = None
     created_at: int
     modified_at: int
+
+    @property
+    def key(self) -> str:
+        """By which it is found on its topic, in lower case; domain topics have names of their own."""
+        return subscription_key(self.name, self.domain_topic)
 
     @property
     def filter(self) -> Filter:
@@ -135,3 +205,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"<Subscription {self.id} {self.name} of topic {self.topic}>"
+
+
+def subscription_key(name: str, domain_topic: str | None) -> str:
+    """By which a subscription is found on its topic."""
+    return (name if domain_topic is None else f"{domain_topic}/{name}").lower()

@@ -76,10 +76,10 @@ class Provisioner:
         found: list[Topic] = []
         while page := await self._registry.topics(after, PAGE):
             for topic in page:
-                after = topic.name.lower()
+                after = topic.key
                 if _is_at(topic, azure_subscription, resource_group):
                     if len(found) == limit:
-                        return found, found[-1].name.lower()
+                        return found, found[-1].key
                     found.append(topic)
         return found, None
 
@@ -226,7 +226,7 @@ class Provisioner:
         count, after = 0, ""
         while page := await self._registry.topics(after, PAGE):
             count += len(page)
-            after = page[-1].name.lower()
+            after = page[-1].key
         return count
 
     async def _check_room(self, topic: Topic) -> None:

@@ -53,8 +53,9 @@ class MemoryDisk:
     topic_ids: int = 0
     subscription_ids: int = 0
     topics: dict[int, StoredTopic] = field(default_factory=dict)
-    topic_keys: dict[str, int] = field(default_factory=dict)  # lower-cased names of the living
+    topic_keys: dict[str, int] = field(default_factory=dict)  # of the living
     subscriptions: dict[int, Subscription] = field(default_factory=dict)
     subscription_keys: dict[tuple[int, str], int] = field(default_factory=dict)
+    documents: dict[tuple[str, str], bytes] = field(default_factory=dict)  # by kind and key
     changes: list[tuple[int, int, int]] = field(default_factory=list)  # mark, topic, subscription
     lanes: dict[int, StoredLane] = field(default_factory=dict)

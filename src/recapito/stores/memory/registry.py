@@ -5,21 +5,21 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
-from recapito.store import Entry, EntryKind
+from recapito.domain.subscription import Subscription, subscription_key
+from recapito.domain.topic import Topic, TopicKind, topic_key
+from recapito.store import Document, Entry, EntryKind
 from recapito.stores import revision
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 
 
 class MemoryRegistry:
-    """Topics and subscriptions on a MemoryDisk. Everything is checked before anything changes."""
+    """Topics, subscriptions and documents on a MemoryDisk. Everything is checked before anything changes."""
 
     def __init__(self, disk: MemoryDisk) -> None:
         self._disk = disk
 
-    async def topic(self, name: str) -> Topic | None:
-        id = self._disk.topic_keys.get(name.lower())
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        id = self._disk.topic_keys.get(topic_key(kind, name))
         return None if id is None else self._disk.topics[id].topic
 
     async def topic_by_id(self, id: int) -> Topic | None:
@@ -32,7 +32,7 @@ class MemoryRegistry:
 
     async def put_topic(self, topic: Topic) -> Topic:
         stored = self._living(topic.id) if topic.id else None
-        if self._disk.topic_keys.get(topic.name.lower(), topic.id) != topic.id:
+        if self._disk.topic_keys.get(topic.key, topic.id) != topic.id:
             raise revision.name_taken("topic", topic.name)
         if stored is None:
             stored = StoredTopic(revision.create_topic(topic, self._disk.topic_ids + 1))
@@ -40,24 +40,24 @@ class MemoryRegistry:
             self._disk.topics[stored.topic.id] = stored
         else:
             changed = revision.replace_topic(stored.topic, topic)
-            del self._disk.topic_keys[stored.topic.name.lower()]
+            del self._disk.topic_keys[stored.topic.key]
             stored.topic = changed
-        self._disk.topic_keys[topic.name.lower()] = stored.topic.id
+        self._disk.topic_keys[topic.key] = stored.topic.id
         self._mark(stored, [TOPIC_ITSELF])
         return stored.topic
 
     async def delete_topic(self, id: int) -> None:
         stored = self._living(id)
         living = [s for s in self._disk.subscriptions.values() if s.topic == id and s.deleted_position is None]
-        del self._disk.topic_keys[stored.topic.name.lower()]
+        del self._disk.topic_keys[stored.topic.key]
         stored.deleted = True
         position = self._mark(stored, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
         for subscription in living:
             self._mark_deleted(subscription, position)
         self._remove_if_empty(stored)
 
-    async def subscription(self, topic: int, name: str) -> Subscription | None:
-        id = self._disk.subscription_keys.get((topic, name.lower()))
+    async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
+        id = self._disk.subscription_keys.get((topic, subscription_key(name, domain_topic)))
         return None if id is None else self._disk.subscriptions[id]
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
@@ -67,9 +67,17 @@ class MemoryRegistry:
         in_order = (s for s in self._disk.subscriptions.values() if s.id > after and topic in (None, s.topic))
         return list(islice(in_order, limit))  # ids only grow, so a dict has them in order
 
+    async def domain_topic_subscriptions(
+        self, topic: int, domain_topic: str, after: str, limit: int
+    ) -> list[Subscription]:
+        prefix, start = subscription_key("", domain_topic), subscription_key(after, domain_topic)
+        keys = self._disk.subscription_keys
+        found = nsmallest(limit, (key for of, key in keys if of == topic and key.startswith(prefix) and key > start))
+        return [self._disk.subscriptions[keys[topic, key]] for key in found]
+
     async def put_subscription(self, subscription: Subscription) -> Subscription:
         topic = self._living(subscription.topic)
-        key = (subscription.topic, subscription.name.lower())
+        key = (subscription.topic, subscription.key)
         stored = self._living_subscription(subscription.id, subscription.topic) if subscription.id else None
         if self._disk.subscription_keys.get(key, subscription.id) != subscription.id:
             raise revision.name_taken("event subscription", subscription.name)
@@ -79,7 +87,7 @@ class MemoryRegistry:
             self._disk.subscription_ids += 1
         else:
             put = revision.replace_subscription(stored, subscription, position, topic.first)
-            del self._disk.subscription_keys[stored.topic, stored.name.lower()]
+            del self._disk.subscription_keys[stored.topic, stored.key]
         self._disk.subscriptions[put.id] = put
         self._disk.subscription_keys[key] = put.id
         self._mark(topic, [put.id])
@@ -99,6 +107,19 @@ class MemoryRegistry:
         self._mark(topic, [id])
         self._remove_if_empty(topic)
 
+    async def document(self, kind: str, key: str) -> bytes | None:
+        return self._disk.documents.get((kind, key))
+
+    async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
+        keys = nsmallest(limit, (key for of, key in self._disk.documents if of == kind and key > after))
+        return [Document(key, self._disk.documents[kind, key]) for key in keys]
+
+    async def put_document(self, kind: str, key: str, content: bytes) -> None:
+        self._disk.documents[kind, key] = content
+
+    async def delete_document(self, kind: str, key: str) -> bool:
+        return self._disk.documents.pop((kind, key), None) is not None
+
     def _living(self, id: int) -> StoredTopic:
         stored = self._disk.topics[id]
         if stored.deleted:
@@ -113,7 +134,7 @@ class MemoryRegistry:
 
     def _mark_deleted(self, subscription: Subscription, position: int) -> None:
         self._disk.subscriptions[subscription.id] = replace(subscription, deleted_position=position)
-        del self._disk.subscription_keys[subscription.topic, subscription.name.lower()]
+        del self._disk.subscription_keys[subscription.topic, subscription.key]
 
     def _remove_if_empty(self, stored: StoredTopic) -> None:
         id = stored.topic.id

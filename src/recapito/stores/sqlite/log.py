@@ -6,9 +6,9 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import StoreFailed
-from recapito.store import Entry, News, NewSegment
+from recapito.store import Document, Entry, News, NewSegment
 from recapito.stores.sqlite import log_file, registry_file, volume
 from recapito.stores.sqlite.connection import LOG
 from recapito.stores.sqlite.database import Database
@@ -49,8 +49,8 @@ class SqliteLog(Face):
     async def trim(self, topic: int, below: int) -> int:
         return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))
 
-    async def topic(self, name: str) -> Topic | None:
-        return await self._read(registry_file.topic, name)
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        return await self._read(registry_file.topic, name, kind)
 
     async def topic_by_id(self, id: int) -> Topic | None:
         return await self._read(registry_file.topic_by_id, id)
@@ -64,14 +64,19 @@ class SqliteLog(Face):
     async def delete_topic(self, id: int) -> None:
         await self._pump(partial(self._leaving_room, self.database.write, registry_file.delete_topic, id))
 
-    async def subscription(self, topic: int, name: str) -> Subscription | None:
-        return await self._read(registry_file.subscription, topic, name)
+    async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
+        return await self._read(registry_file.subscription, topic, name, domain_topic)
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
         return await self._read(registry_file.subscription_by_id, id)
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         return await self._read(registry_file.subscriptions, topic, after, limit)
+
+    async def domain_topic_subscriptions(
+        self, topic: int, domain_topic: str, after: str, limit: int
+    ) -> list[Subscription]:
+        return await self._read(registry_file.domain_topic_subscriptions, topic, domain_topic, after, limit)
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
         return await self._write(registry_file.put_subscription, subscription)
@@ -81,6 +86,18 @@ class SqliteLog(Face):
 
     async def forget(self, id: int) -> None:
         await self._pump(partial(self._leaving_room, self.database.drain, registry_file.forget, id))
+
+    async def document(self, kind: str, key: str) -> bytes | None:
+        return await self._read(registry_file.document, kind, key)
+
+    async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
+        return await self._read(registry_file.documents, kind, after, limit)
+
+    async def put_document(self, kind: str, key: str, content: bytes) -> None:
+        await self._write(registry_file.put_document, kind, key, content)
+
+    async def delete_document(self, kind: str, key: str) -> bool:
+        return await self._write(registry_file.delete_document, kind, key)
 
     def free_bytes(self) -> int:
         """What is left for the log: on its volume, and in pages of the file that hold nothing any more."""

@@ -4,23 +4,25 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.subscription import Subscription, subscription_key
+from recapito.domain.topic import Topic, TopicKind, topic_key
+from recapito.store import Document
 from recapito.stores import revision
 from recapito.stores.sqlite import log_file
 from recapito.stores.sqlite.log_file import TOPIC_ITSELF
 from recapito.stores.sqlite.query import load
 
 SQL = load("registry")
+AFTER_SLASH = "0"  # the character that follows the slash between a domain topic and a name
 
 _encode = msgspec.json.Encoder().encode
 _topic = msgspec.json.Decoder(Topic).decode
 _subscription = msgspec.json.Decoder(Subscription).decode
 
 
-def topic(connection: apsw.Connection, name: str) -> Topic | None:
-    """The living topic of that name."""
-    doc = connection.execute(SQL["topic"], (name.lower(),)).get
+def topic(connection: apsw.Connection, name: str, kind: TopicKind) -> Topic | None:
+    """The living topic of that kind and name."""
+    doc = connection.execute(SQL["topic"], (topic_key(kind, name),)).get
     return None if doc is None else _topic(doc)
 
 
@@ -31,7 +33,7 @@ def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
 
 
 def topics(connection: apsw.Connection, after: str, limit: int) -> list[Topic]:
-    """Living topics after a name."""
+    """Living topics after a key."""
     return [_topic(doc) for (doc,) in connection.execute(SQL["topics"], (after.lower(), limit))]
 
 
@@ -40,14 +42,14 @@ def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
     stored = topic_by_id(connection, topic.id)
     if topic.id and stored is None:
         raise KeyError(topic.id)
-    if connection.execute(SQL["topic_named"], (topic.name.lower(),)).get not in (None, topic.id):
+    if connection.execute(SQL["topic_named"], (topic.key,)).get not in (None, topic.id):
         raise revision.name_taken("topic", topic.name)
     if stored is None:
         put = revision.create_topic(topic, connection.execute(SQL["next_topic_id"]).get)
-        connection.execute(SQL["insert_topic"], (put.id, put.name.lower(), _text(put)))
+        connection.execute(SQL["insert_topic"], (put.id, put.key, _text(put)))
     else:
         put = revision.replace_topic(stored, topic)
-        connection.execute(SQL["update_topic"], (put.id, put.name.lower(), _text(put)))
+        connection.execute(SQL["update_topic"], (put.id, put.key, _text(put)))
     log_file.mark_change(connection, put.id, [TOPIC_ITSELF])
     return put
 
@@ -64,9 +66,9 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
     _remove_if_empty(connection, id)
 
 
-def subscription(connection: apsw.Connection, topic: int, name: str) -> Subscription | None:
+def subscription(connection: apsw.Connection, topic: int, name: str, domain_topic: str | None) -> Subscription | None:
     """The living subscription of that name."""
-    doc = connection.execute(SQL["subscription"], (topic, name.lower())).get
+    doc = connection.execute(SQL["subscription"], (topic, subscription_key(name, domain_topic))).get
     return None if doc is None else _subscription(doc)
 
 
@@ -85,13 +87,23 @@ def subscriptions(connection: apsw.Connection, topic: int | None, after: int, li
     return [_subscription(doc) for (doc,) in rows]
 
 
+def domain_topic_subscriptions(
+    connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
+) -> list[Subscription]:
+    """Living subscriptions of one domain topic after a name."""
+    prefix = subscription_key("", domain_topic)
+    start = subscription_key(after, domain_topic)
+    rows = connection.execute(SQL["subscriptions_between"], (topic, start, prefix[:-1] + AFTER_SLASH, limit))
+    return [_subscription(doc) for (doc,) in rows]
+
+
 def put_subscription(connection: apsw.Connection, subscription: Subscription) -> Subscription:
     """Create or replace a subscription."""
     topic = subscription.topic
     if topic_by_id(connection, topic) is None:
         raise KeyError(topic)
     stored = _living(connection, subscription.id, topic) if subscription.id else None
-    named = connection.execute(SQL["subscription_named"], (topic, subscription.name.lower())).get
+    named = connection.execute(SQL["subscription_named"], (topic, subscription.key)).get
     if named not in (None, subscription.id):
         raise revision.name_taken("event subscription", subscription.name)
     position = log_file.end(connection, topic) + 1
@@ -123,6 +135,28 @@ def forget(connection: apsw.Connection, id: int) -> None:
     _remove_if_empty(connection, stored.topic)
 
 
+def document(connection: apsw.Connection, kind: str, key: str) -> bytes | None:
+    """The content of a document."""
+    content: bytes | None = connection.execute(SQL["document"], (kind, key)).get
+    return content
+
+
+def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> list[Document]:
+    """Documents after a key."""
+    return [Document(*row) for row in connection.execute(SQL["documents"], (kind, after, limit))]
+
+
+def put_document(connection: apsw.Connection, kind: str, key: str, content: bytes) -> None:
+    """Create or replace a document."""
+    connection.execute(SQL["put_document"], (kind, key, content))
+
+
+def delete_document(connection: apsw.Connection, kind: str, key: str) -> bool:
+    """Remove a document; whether it was there."""
+    connection.execute(SQL["delete_document"], (kind, key))
+    return bool(connection.changes())
+
+
 def _living(connection: apsw.Connection, id: int, topic: int | None = None) -> Subscription:
     stored = subscription_by_id(connection, id)
     if stored is None or stored.deleted_position is not None or topic not in (None, stored.topic):
@@ -135,7 +169,7 @@ def _mark_deleted(connection: apsw.Connection, subscription: Subscription, posit
 
 
 def _put(connection: apsw.Connection, subscription: Subscription) -> None:
-    key = None if subscription.deleted_position is not None else subscription.name.lower()
+    key = None if subscription.deleted_position is not None else subscription.key
     connection.execute(SQL["put_subscription"], (subscription.id, subscription.topic, key, _text(subscription)))
 
 

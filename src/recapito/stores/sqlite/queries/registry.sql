@@ -1,4 +1,4 @@
--- Topics and subscriptions. Those that are deleted have no key.
+-- Topics and subscriptions, of which those that are deleted have no key; and documents.
 
 -- name: next_topic_id
 UPDATE log SET topic_ids = topic_ids + 1 RETURNING topic_ids
@@ -58,3 +58,19 @@ ON CONFLICT (id) DO UPDATE SET key = excluded.key, doc = excluded.doc
 
 -- name: remove_subscription
 DELETE FROM subscription WHERE id = ?
+
+-- name: subscriptions_between
+SELECT doc FROM subscription WHERE topic = ? AND key > ? AND key < ? ORDER BY key LIMIT ?
+
+-- name: document
+SELECT content FROM document WHERE kind = ? AND key = ?
+
+-- name: documents
+SELECT key, content FROM document WHERE kind = ? AND key > ? ORDER BY key LIMIT ?
+
+-- name: put_document
+INSERT INTO document (kind, key, content) VALUES (?, ?, ?)
+ON CONFLICT (kind, key) DO UPDATE SET content = excluded.content
+
+-- name: delete_document
+DELETE FROM document WHERE kind = ? AND key = ?
