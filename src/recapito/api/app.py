@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.manage import Management
+from recapito.api.openapi import openapi_route
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, published_topic
 from recapito.api.services import Services
@@ -49,8 +50,9 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         return _show(services, error)
 
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
+    routes = [*Management(services, bodies).routes(), *Operation(services, bodies).routes()]
     starlette = Starlette(
-        routes=[*Management(services, bodies).routes(), *Operation(services, bodies).routes()],
+        routes=[*routes, openapi_route(routes)],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
