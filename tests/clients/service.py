@@ -37,7 +37,8 @@ class Service:
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
         self.url = self._find(r"ready at (https://\S+)")
-        self.principal = Principal(*(self._find(rf"{word}\s+(\S+)") for word in ("tenant", "client", "secret")))
+        names = ("AZURE_TENANT_ID", "AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET")
+        self.principal = Principal(*(self._find(rf"{name}=(\S+)") for name in names))
         self.trust = dict(re.findall(r"export (\w+)=(\S+)", run("tls", "--data", str(data))))
 
     def _read(self) -> None:
