@@ -262,7 +262,7 @@ def test_refusals_name_the_field(management: EventGridManagementClient, hook: We
         (EventSubscription(destination=webhook, retry_policy=RetryPolicy(max_delivery_attempts=31)), "maxDelivery"),
         (EventSubscription(destination=webhook, expiration_time_utc=past), "expiration"),
         (EventSubscription(destination=webhook, event_delivery_schema="CustomInputSchema"), "eventDeliverySchema"),
-        (EventSubscription(), "destination"),
+        (EventSubscription(destination=WebHookEventSubscriptionDestination()), "endpointUrl"),
     ):
         with pytest.raises(HttpResponseError) as refused:
             management.event_subscriptions.begin_create_or_update(topic.id, "mg-bad", wrong).result()
