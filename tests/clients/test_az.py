@@ -277,5 +277,12 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
         *[" ".join(str(n) for n in range(26))],
     )
     assert "advancedFilters" in said
+    said = az.fails(
+        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
+        TOPIC,
+        hook.url("closed-az"),
+    )
+    assert "The attempt to validate the provided endpoint" in said
+    assert "403" in said
     az("group delete -n az-group -y")
     assert az("group exists -n az-group") is False

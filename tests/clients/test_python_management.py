@@ -1,6 +1,7 @@
 """azure-mgmt-eventgrid, signed in by azure-identity: what it returns is what was asked."""
 
 import datetime
+import urllib.request
 
 import pytest
 from azure.core.exceptions import HttpResponseError, ResourceNotFoundError
@@ -269,3 +270,16 @@ def test_refusals_name_the_field(management: EventGridManagementClient, hook: We
         assert refused.value.status_code == 400
         assert refused.value.error is not None
         assert word in f"{refused.value.error.message} {refused.value.error.target}", refused.value.message
+
+
+def test_validation_by_hand(management: EventGridManagementClient, hook: Webhook) -> None:
+    """A subscription whose endpoint does not echo the code waits until somebody opens the validation URL."""
+    topic = management.topics.begin_create_or_update(GROUP, "mg-hand", Topic(location="local")).result()
+    assert topic.id
+    asked = EventSubscription(destination=WebHookEventSubscriptionDestination(endpoint_url=hook.url("mute-mg")))
+    management.event_subscriptions.begin_create_or_update(topic.id, "mg-hand", asked, polling=False)
+    assert management.event_subscriptions.get(topic.id, "mg-hand").provisioning_state == "AwaitingManualAction"
+    [handshake] = hook.handshakes("mute-mg")
+    with urllib.request.urlopen(handshake.events[0]["data"]["validationUrl"]) as page:
+        assert page.status == 200
+    assert management.event_subscriptions.get(topic.id, "mg-hand").provisioning_state == "Succeeded"

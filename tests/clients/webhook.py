@@ -26,7 +26,11 @@ class Request(NamedTuple):
 
 
 class Webhook:
-    """Keeps deliveries and handshakes apart. Each test takes a path of its own."""
+    """Keeps deliveries and handshakes apart. Each test takes a path of its own.
+
+    It consents to every handshake, except at paths that begin with `closed`, which refuse, and `mute`, which leave
+    the validation to somebody who opens the validation URL.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -41,7 +45,10 @@ class Webhook:
                 request = self._request()
                 if request.headers.get("aeg-event-type") == "SubscriptionValidation":
                     webhook._keep(webhook._handshakes, self.path, request)
-                    code = request.events[0]["data"]["validationCode"]
+                    if self.path.startswith("/closed"):
+                        self._answer(b"Not here.", {}, 403)
+                        return
+                    code = "" if self.path.startswith("/mute") else request.events[0]["data"]["validationCode"]
                     self._answer(json.dumps({"validationResponse": code}).encode(), {})
                     return
                 webhook._keep(webhook._deliveries, self.path, request)
@@ -57,8 +64,8 @@ class Webhook:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 return Request(self.command, {name.lower(): value for name, value in self.headers.items()}, body)
 
-            def _answer(self, body: bytes, headers: dict[str, str]) -> None:
-                self.send_response(200)
+            def _answer(self, body: bytes, headers: dict[str, str], status: int = 200) -> None:
+                self.send_response(status)
                 for name, value in {**headers, "Content-Length": str(len(body))}.items():
                     self.send_header(name, value)
                 self.end_headers()
