@@ -111,7 +111,7 @@ def test_never_tried() -> None:
 )
 def test_last_http_status(outcome: Outcome, extra_fields: bool, status: int | None) -> None:
     """The last HTTP status is in the record only when asked for, and only if there was one."""
-    text = record(attempted(fresh(), outcome, SENT_AT), ATTEMPTS_EXCEEDED, extra_fields)
+    text = record(attempted(fresh(), outcome, SENT_AT), ATTEMPTS_EXCEEDED, extra_fields=extra_fields)
     assert json.loads(text).get("lastHttpStatusCode") == status
 
 
