@@ -1,5 +1,6 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
+import asyncio
 import random
 import secrets
 import uuid
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
@@ -32,6 +33,7 @@ from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
@@ -118,10 +120,17 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             yield Stores(log, log, ledger, _vault(settings))
 
 
-async def prepare_store(settings: Settings, journal: Journal) -> int:
-    """Make or migrate the files, or refuse them; the newest instant at which anything was stored there."""
+class Found(NamedTuple):
+    """What was in the data directory: when something was stored last, and whether it may be damaged."""
+
+    newest: int
+    doubtful: bool
+
+
+async def prepare_store(settings: Settings, journal: Journal) -> Found:
+    """Make or migrate the files, or refuse them."""
     if settings.server.store == "memory":
-        return 0
+        return Found(0, doubtful=False)
     data = settings.data
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -129,8 +138,21 @@ async def prepare_store(settings: Settings, journal: Journal) -> int:
         raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
     check_directory(data, settings.disk.allow_network_filesystem)
     newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
+    doubtful = stopped_uncleanly(data)
     async with open_both(settings, journal):
-        return newest
+        return Found(newest, doubtful)
+
+
+@asynccontextmanager
+async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
+    """While this lasts, files that a crash may have damaged are looked through."""
+    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
+    try:
+        yield
+    finally:
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
 
 
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:

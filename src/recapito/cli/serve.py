@@ -50,7 +50,12 @@ def serve(
 
 async def _serve(settings: Settings, quiet: bool) -> None:
     journal = LineJournal(role="parent")
-    newest = await app.prepare_store(settings, journal)
+    found = await app.prepare_store(settings, journal)
+    async with app.inspecting(settings, found, journal):
+        await _listen(settings, found.newest, journal, quiet)
+
+
+async def _listen(settings: Settings, newest: int, journal: LineJournal, quiet: bool) -> None:
     with listen(settings.server.host, settings.server.port) as listener:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         origin = origin_now(newest)

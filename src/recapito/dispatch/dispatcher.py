@@ -19,7 +19,7 @@ from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
-from recapito.errors import StoreFailed
+from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
 DRAIN_LOOK_NS = SECOND // 100
@@ -256,17 +256,29 @@ class Dispatcher:
         self._dirty.clear()
         if not lanes:
             return
-        settlements = [lane.account.begin_commit() for lane in lanes]
+        work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
-            await self._ledger.settle(settlements)
+            await self._settle(work)
         except StoreFailed:
             for lane in lanes:
                 self._ask(partial(self._reload, lane))
             self._burial_bell.ring()  # what was to be buried may be
             raise
-        for lane, settlement in zip(lanes, settlements, strict=True):
+
+    async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
+        """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
+        try:
+            await self._ledger.settle([settlement for _, settlement in work])
+        except (StoreStale, ValueError) as error:
+            if len(work) == 1:
+                work[0][0].stop(f"it can not be settled: {error or type(error).__name__}")
+                return
+            for one in work:
+                await self._settle([one])
+            return
+        for lane, settlement in work:
             lane.end_commit(settlement)
-        if any(settlement.bury for settlement in settlements):
+        if any(settlement.bury for _, settlement in work):
             self._burial_bell.ring()
 
     def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:

@@ -200,7 +200,7 @@ class Lane:
         else:
             crowded = self.flights.full or self.account.unsettled_bytes >= limits.WINDOW_BYTES
             room = not crowded and self._window.has_room(len(self.flights), self.account.unsettled_flights)
-        if room and not self._equipment.slots.free(self._responsive):
+        if room and not self._equipment.slots.free(self._responsive, len(self.flights)):
             self._equipment.slots.wait(self, self._responsive)
             return False
         return room
