@@ -165,6 +165,7 @@ def _wrong_shape(expected: str, received: str) -> str:
     )
 
 
+_LONE_SURROGATE = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 _NOT_A_NUMBER = re.compile(rb"-?(NaN|Infinity)")
 
 
@@ -176,7 +177,7 @@ def _malformed(error: str, body: bytes) -> str:
     place = re.search(r"\(byte (\d+)\)$", error)
     if place and _NOT_A_NUMBER.match(body, int(place[1])):
         return f"{said} JSON knows no NaN and no Infinity: send null or a string."
-    if "surrogate" in error or "escape" in error:
+    if "surrogate" in error or _LONE_SURROGATE.search(body):
         return f"{said} An escape from \\ud800 to \\udfff must be half of a pair."
     return said
 
