@@ -12,7 +12,7 @@ from recapito.domain import limits, profile
 from recapito.domain.egress import Egress
 from recapito.domain.filter import Filter
 from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import CallerError, Conflict, InvalidInput, NotFound, StoreFailed
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
 from recapito.intake.provisioner import Provisioner
@@ -452,8 +452,8 @@ class SlowRegistry(MemoryLog):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def topic(self, name: str) -> Topic | None:
-        found = await super().topic(name)
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        found = await super().topic(name, kind)
         await self.gate.wait()
         return found
 

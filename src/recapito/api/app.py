@@ -13,7 +13,7 @@ from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_r
 from recapito.api.manage import Management
 from recapito.api.openapi import openapi_route
 from recapito.api.operate import Operation
-from recapito.api.publish import PublishRoute, published_topic
+from recapito.api.publish import PublishRoute, target_of
 from recapito.api.services import Services
 from recapito.api.wire import full_target
 from recapito.errors import Busy, CallerError, NotFound, StoreFailed
@@ -34,9 +34,9 @@ def make_surface(services: Services) -> Surface:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            name = published_topic(scope["path"])
-            if name is not None:
-                await publish(name, scope, receive, send)
+            target = target_of(scope["path"], scope["headers"])
+            if target is not None:
+                await publish(target, scope, receive, send)
                 return
             if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}

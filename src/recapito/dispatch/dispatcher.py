@@ -17,6 +17,7 @@ from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.lane import Lane
 from recapito.domain import limits
 from recapito.domain.profile import Profile, load
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 from recapito.errors import StoreFailed, StoreStale
 
@@ -151,15 +152,17 @@ class Dispatcher:
         elif lane is None:
             await self._open_lane(subscription)
         else:
-            lane.subscription = subscription
+            lane.change(subscription)
             lane.wake()
 
     async def _open_lane(self, subscription: Subscription) -> None:
         row = self._stored.get(subscription.id) or await self._ledger.open_lane(
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
-        profile = await self._profile_of(subscription.topic)
-        lane = Lane(row, subscription, profile, self._equipment, self._make_ready)
+        topic = await self._registry.topic_by_id(subscription.topic)
+        published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
+        profile = load((topic and topic.profile) or self._default_profile)
+        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready)
         self._lanes[lane.id] = lane
         self._by_topic.setdefault(lane.topic, {})[lane.id] = lane
         end = await self._log.end(subscription.topic)

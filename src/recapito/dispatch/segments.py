@@ -5,6 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 from recapito.domain import limits
+from recapito.domain.conversion import Convert
 from recapito.domain.filter import Filter, select
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
@@ -15,12 +16,13 @@ READ_BYTES = 1 * limits.MB
 class CachedEntry:
     """One entry of a log: a decoded segment, or the mark of a change, which has none."""
 
-    __slots__ = ("_selections", "segment", "size")
+    __slots__ = ("_selections", "converted", "segment", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
         self._selections: dict[Filter, Sequence[int]] = {}
+        self.converted: dict[Convert, Segment] = {}
 
     def selection(self, filter: Filter) -> Sequence[int]:
         """The offsets of the events that pass the filter."""
@@ -55,6 +57,19 @@ class Segments:
         if entry is not None:
             self._entries.move_to_end((topic, position))
         return entry
+
+    def converted(self, entry: CachedEntry, convert: Convert) -> Segment:
+        """The segment of an entry, which is here, in another schema: converted once for all lanes that want it."""
+        converted = entry.converted.get(convert)
+        if converted is None:
+            assert entry.segment is not None
+            converted = entry.converted[convert] = entry.segment.converted(convert)
+            self._grow(entry, len(converted.body) + 8 * len(converted))
+        return converted
+
+    def _grow(self, entry: CachedEntry, size: int) -> None:
+        entry.size += size
+        self.size += size
 
     async def load(self, topic: int, position: int, done: Callable[[Exception | None], None]) -> None:
         """Read from a position on; `done` is told when it is here or why not. One read serves all who ask meanwhile."""

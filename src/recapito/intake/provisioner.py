@@ -16,7 +16,7 @@ from recapito.domain import limits, profile
 from recapito.domain.egress import Egress
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import FilterSince, Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Conflict, InvalidInput, NotFound
 from recapito.intake import rules
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
@@ -54,13 +54,13 @@ class Provisioner:
         """The behaviour profile of a topic: its own, or the server's."""
         return profile.load(topic.profile) if topic.profile else self._default
 
-    def known_topic(self, name: str) -> Topic | None:
-        """The topic of that name, if it was looked up before and has not changed since."""
-        return self._cache.known(name)
+    def known_topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, if it was looked up before and has not changed since."""
+        return self._cache.known(name, kind)
 
-    async def find_topic(self, name: str) -> Topic | None:
-        """The topic of that name, without regard to case."""
-        return await self._cache.find(name)
+    async def find_topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, without regard to case."""
+        return await self._cache.find(name, kind)
 
     async def topic(self, azure_subscription: str, resource_group: str, name: str) -> Topic:
         """The topic at that place; anywhere else it is not found."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import pycurl
 
 from recapito.domain import limits
-from recapito.domain.batch import Batch
+from recapito.domain.attribute import Header, is_sendable
+from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge, parse_endpoint
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
@@ -48,13 +49,13 @@ _plain_answer = lru_cache(1000)(answered)
 class _Route:
     """What all batches of one subscription to one URL have in common."""
 
-    def __init__(self, egress: Egress, url: str, subscription: str) -> None:
+    def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
         self._egress = egress
         self._resolved: Resolved | None = None
         self.url = self.host = ""  # the host only if it is a name
         self.resolve: str | None = None
         self.failure: Outcome | None = None
-        self.headers = _common_headers(subscription)
+        self.headers = _common_headers(subscription, form)
         self.secrets = secrets_of(url)
         try:
             endpoint = parse_endpoint(url)
@@ -92,7 +93,7 @@ class _Route:
 class WebhookExchange:
     """One batch on its way: an Exchange for the lane, a Post for the pump. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "_route", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+    __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
 
     def __init__(self, sender: "WebhookSender", route: _Route, batch: Batch, answer: Answer) -> None:
         self._sender = sender
@@ -100,7 +101,12 @@ class WebhookExchange:
         self._answer = answer
         self.over = False
         self.transfer: Transfer | None = None
+        self._secrets = route.secrets
         self.headers = route.headers + _batch_headers(batch)
+        if batch.headers:
+            for header in batch.headers:
+                self.headers += _header(header.name, header.value)
+            self._secrets += _secret_words(batch.headers)
         self.body = batch.body
         self.url = route.url
         self.resolve: str | None = None
@@ -131,7 +137,7 @@ class WebhookExchange:
     def finish(self, reply: Reply) -> None:
         """The pump's word for the end."""
         if not self.over:
-            self._end(self._sender.outcome_of(reply, self._route.secrets))
+            self._end(self._sender.outcome_of(reply, self._secrets))
 
     def _end(self, outcome: Outcome) -> None:
         if not self.over and not self._sender.closed:
@@ -166,7 +172,7 @@ class WebhookSender:
         """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
-        route = self._route(destination.url, batch.subscription)
+        route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
         if not route.host:
             exchange.dial()
@@ -205,13 +211,22 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-def _common_headers(subscription: str) -> list[str]:
+_ORIGIN = "eventgrid.azure.net"
+_FORM_HEADERS = {
+    Form.EVENTS: ["Content-Type: application/json; charset=utf-8", "aeg-metadata-version: 1"],
+    Form.CLOUD_EVENT: ["Content-Type: application/cloudevents+json; charset=utf-8"],
+    Form.CLOUD_EVENTS: ["Content-Type: application/cloudevents-batch+json; charset=utf-8"],
+}
+_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
+
+
+def _common_headers(subscription: str, form: Form) -> list[str]:
     headers = [
-        "Content-Type: application/json; charset=utf-8",
+        *_FORM_HEADERS[form],
+        *(() if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
         "Accept:",  # libcurl's way to say: none
         "Expect:",
         "aeg-event-type: Notification",
-        "aeg-metadata-version: 1",
     ]
     return headers + _header("aeg-subscription-name", subscription.upper())
 
@@ -225,8 +240,14 @@ def _batch_headers(batch: Batch) -> list[str]:
     return headers
 
 
+def _secret_words(headers: tuple[Header, ...]) -> tuple[str, ...]:
+    """What an answer might repeat of secret headers: a value, or a token without its scheme."""
+    values = [header.value for header in headers if header.secret]
+    return tuple(text for value in values for text in (value, *value.split()) if text)
+
+
 def _header(name: str, value: str) -> list[str]:
     """One header, or none if the value could be mistaken for more than a value: some come from publishers."""
-    if len(value) > limits.HEADER_VALUE_CHARS or not (value.isascii() and value.isprintable()):
+    if not is_sendable(value):
         return []
     return [f"{name}: {value}" if value else f"{name};"]  # libcurl's way to say: empty
