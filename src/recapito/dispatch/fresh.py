@@ -71,7 +71,8 @@ class FreshReader:
                 cut.place = (position + 1, 0)
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
-            cut.add(entry.segment, entry.selection(subscription.filter_at(position)), offset, stop)
+            selection = self._segments.select(self._topic, entry, subscription.filter_at(position))
+            cut.add(entry.segment, selection, offset, stop)
         if cut.place == self._place:
             return None
         load = Load(cut.pieces, span=(self._place, cut.place), events=cut.events, unmatched=cut.unmatched)
@@ -86,7 +87,7 @@ class FreshReader:
         if entry is None or entry.segment is None:
             return None
         segment = entry.segment
-        taken_all = type(entry.selection(subscription.filter_at(position))) is range
+        taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)

@@ -11,12 +11,13 @@ import msgspec
 
 
 class StampedEvent(NamedTuple):
-    """One accepted event: its delivery bytes, and what filters look at."""
+    """One accepted event: the bytes that are stored, and what filters look at. Only in a domain it has a topic."""
 
     body: bytes
     type: str
     subject: str
     data_version: str
+    domain_topic: str = ""
 
 
 class Publish(NamedTuple):
@@ -36,6 +37,8 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     version_of: list[int]
     subjects: list[str]
     publishes: list[tuple[int, int]]  # (how many events, published at)
+    domain_topics: list[str] = []
+    domain_topic_of: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,6 +52,10 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
     type_of = [types.setdefault(event.type, len(types)) for event in events]
     versions: dict[str, int] = {}
     version_of = [versions.setdefault(event.data_version, len(versions)) for event in events]
+    domain_topics: dict[str, int] = {}
+    domain_topic_of: list[int] = []
+    if events and events[0].domain_topic:  # of one log all events are a domain's, or none
+        domain_topic_of = [domain_topics.setdefault(event.domain_topic, len(domain_topics)) for event in events]
     ends = []
     end = -1
     for event in events:
@@ -62,6 +69,8 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
         version_of=version_of,
         subjects=[event.subject for event in events],
         publishes=[(len(publish.events), publish.published_at) for publish in publishes],
+        domain_topics=list(domain_topics),
+        domain_topic_of=domain_topic_of,
     )
     return _encode(columns), b",".join([event.body for event in events])
 
@@ -69,7 +78,18 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
 class Segment:
     """A decoded segment, shared read-only by all lanes near it."""
 
-    __slots__ = ("body", "ends", "published_at", "subjects", "type_of", "types", "version_of", "versions")
+    __slots__ = (
+        "body",
+        "domain_topic_of",
+        "domain_topics",
+        "ends",
+        "published_at",
+        "subjects",
+        "type_of",
+        "types",
+        "version_of",
+        "versions",
+    )
 
     def __init__(self, packed: bytes, body: bytes) -> None:
         columns = _decode(packed)
@@ -81,6 +101,8 @@ class Segment:
         self.version_of = columns.version_of
         self.subjects = columns.subjects
         self.published_at = [at for count, at in columns.publishes for _ in range(count)]
+        self.domain_topics = columns.domain_topics
+        self.domain_topic_of = columns.domain_topic_of
 
     def __len__(self) -> int:
         return len(self.ends)
