@@ -7,6 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from recapito.dispatch.tail import Tail
 from recapito.domain import limits
 from recapito.domain.filter import Filter
 from recapito.domain.match import Sight, select
@@ -44,6 +45,7 @@ class Segments:
         self._keys: dict[int, frozenset[str]] = {}  # topic -> what its filters look at
         self.size = 0
         self.ends: dict[int, int] = {}
+        self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     @property
     def loading(self) -> bool:
@@ -95,14 +97,21 @@ class Segments:
         failure: Exception | None = None
         try:
             async with self._readers:
-                for entry in reversed(await self._log.read(topic, position, READ_BYTES)):
-                    self._keep((topic, entry.position), CachedEntry(entry))  # what is wanted last, to be evicted last
+                entries = await self._log.read(topic, position, READ_BYTES)
+                self._take_in(topic, [(entry.position, CachedEntry(entry)) for entry in entries])
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:
             waiters = self._loading.pop(key)
         for waiter in waiters:
             waiter(failure)
+
+    def _take_in(self, topic: int, entries: list[tuple[int, CachedEntry]]) -> None:
+        if topic in self.tails:
+            for position, entry in entries:
+                self.tails[topic].add(position, entry.segment)
+        for position, entry in reversed(entries):  # what is wanted last, to be evicted last
+            self._keep((topic, position), entry)
 
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
         if key in self._entries:

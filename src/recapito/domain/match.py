@@ -14,7 +14,10 @@ from recapito.domain.segment import Segment
 
 
 class Matcher:
-    """A filter, compiled. `keys` are those that its conditions name."""
+    """A filter, compiled. `keys` are those that its conditions name.
+
+    `words` is None, or a segment in which something passes holds one of them (`words_of`).
+    """
 
     def __init__(self, filter: Filter) -> None:
         fold = _same if filter.subject_case_sensitive else str.casefold
@@ -22,6 +25,7 @@ class Matcher:
         self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
         self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
+        self.words = _wanted_words(self._types, self._domain_topic)
         self.keys = frozenset(condition.key for condition in filter.conditions)
         self._tests = {
             cloud_events: [
@@ -112,6 +116,27 @@ def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_t
         return by_columns
     through = lens(matcher.keys, is_cloud_event(body))
     return matcher.takes(through, through.look(body))
+
+
+def words_of(segment: Segment) -> tuple[str, ...]:
+    """The words by which lanes know whether a segment may concern them: its event types and domain topics."""
+    words = [_type_word(name.casefold()) for name in segment.types]
+    words += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
+    return tuple(dict.fromkeys(words))
+
+
+def _wanted_words(types: frozenset[str] | None, domain_topic: str | None) -> frozenset[str] | None:
+    if domain_topic is not None:
+        return frozenset((_domain_topic_word(domain_topic),))
+    return None if types is None else frozenset(_type_word(name) for name in types)
+
+
+def _type_word(name: str) -> str:
+    return f"type {name}"
+
+
+def _domain_topic_word(name: str) -> str:
+    return f"topic {name}"
 
 
 def _pick(
