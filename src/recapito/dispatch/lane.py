@@ -99,11 +99,11 @@ class Lane:
 
     def at_tail(self, end: int) -> bool:
         """True when this lane will want what follows position `end` at once."""
-        return self.reader.place[0] == end + 1 and not self.account.hold.on
+        return self.reader.next_position(self.subscription, end) == end + 1 and not self.account.hold.on
 
     def has_work(self) -> bool:
         """True when something is unread, parked, under way or not yet settled."""
-        unread = not self.reader.caught_up(self.end)
+        unread = not self.reader.caught_up(self.subscription, self.end)
         unsettled = self.account.stage.pressing or self.account.committing is not None
         return self.stopped is None and bool(unread or unsettled or len(self.flights) or self.retries.has_work)
 
@@ -127,6 +127,12 @@ class Lane:
     def wake(self) -> None:
         """Be stepped soon."""
         self._wake(self)
+
+    def catch_up(self, since: int) -> None:
+        """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
+        if self.reader.place[0] <= self.end:
+            self.account.passing_since(since)
+            self.wake()
 
     def stop(self, reason: str) -> None:
         """Stop loudly: going on could deliver something wrong or lose something."""
@@ -344,7 +350,7 @@ class Lane:
             if taken is None:
                 break
             self._drop(taken.load, set())
-        if self.reader.caught_up(self.subscription.deleted_position or 0) and self.account.settled:
+        if self.reader.place[0] > (self.subscription.deleted_position or 0) and self.account.settled:
             self.wants_parked = not self.retries.fetching and not self.wants_review
 
     def _drop(self, load: Load, settled: set[Identity]) -> None:
