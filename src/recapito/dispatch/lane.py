@@ -44,6 +44,8 @@ class Lane:
         equipment: Equipment,
         wake: Callable[["Lane"], None],
     ) -> None:
+        self.id = row.id  # the subscription's
+        self.topic = row.topic
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
@@ -74,16 +76,6 @@ class Lane:
         return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.flights)} under way>"
 
     # What the dispatcher asks.
-
-    @property
-    def id(self) -> int:
-        """The id of its subscription."""
-        return self.account.row.id
-
-    @property
-    def topic(self) -> int:
-        """The id of its topic."""
-        return self.account.row.topic
 
     @property
     def end(self) -> int:
@@ -242,8 +234,6 @@ class Lane:
         return None
 
     def _take_parked(self, now: int) -> Load | None:
-        if not len(self.retries):
-            return None
         batching, policy = self.subscription.batching, self.subscription.retry_policy
         while len(self.retries):
             rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
