@@ -2,11 +2,13 @@
 
 import asyncio
 
-from recapito.dispatch.segments import Segments
+from recapito.dispatch.segments import CachedEntry, Segments
+from recapito.domain import limits
+from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.store import Entry, NewSegment
+from recapito.store import Entry, EntryKind, NewSegment
 from recapito.stores.memory import MemoryLog
 
 
@@ -87,3 +89,54 @@ def test_a_failed_read_is_told_to_all() -> None:
         assert told[-1] is None
 
     asyncio.run(main())
+
+
+def numbered(count: int) -> CachedEntry:
+    """A segment whose events hold the numbers from 0 on, in data.n."""
+    events = [StampedEvent(b'{"id":"1","data":{"n":%d}}' % n, "A", "", "") for n in range(count)]
+    return CachedEntry(Entry(1, EntryKind.SEGMENT, *pack([Publish(0, events)])))
+
+
+def under(key: str, number: int) -> Filter:
+    """What has a smaller number under a key."""
+    return Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, key, (number,)),))
+
+
+def test_one_look_serves_all_filters() -> None:
+    """From the second segment on, filters that look at different keys share one look at each event."""
+    segments = Segments(MemoryLog())
+    first, second = numbered(3), numbered(3)
+    for entry in (first, second):
+        assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
+        sight = entry.sight
+        assert not segments.select(1, entry, under("data.m", 2))
+        assert (entry.sight is sight) is (entry is second)
+        assert segments.select(1, entry, under("data.n", 9)) == range(3)
+
+
+def test_conditions_look_at_nothing_that_cannot_pass() -> None:
+    """Events whose type or subject is wrong are not looked at, nor are any if no condition asks."""
+    segments, entry = Segments(MemoryLog()), numbered(3)
+    assert segments.select(1, entry, TAKE_ALL) == range(3)
+    other_type = Filter(event_types=("B",), conditions=under("data.n", 2).conditions)
+    assert not segments.select(1, entry, other_type)
+    assert entry.sight is None
+
+
+def test_what_is_remembered_counts() -> None:
+    """Selections and looks make an entry larger, so that they are bounded as well."""
+    segments, entry = Segments(MemoryLog()), numbered(3)
+    size = entry.size
+    for n in range(100):
+        segments.select(1, entry, under(f"data.k{n}", n))
+    assert entry.size > size + 100 * 100
+    assert segments.size == entry.size - size
+
+
+def test_keys_are_forgotten_before_they_are_too_many() -> None:
+    """A topic whose filters name ever new keys is matched rightly, and remembers a bounded number of them."""
+    segments = Segments(MemoryLog())
+    for n in range(limits.LENS_KEYS + 10):
+        entry = numbered(1)
+        assert not segments.select(1, entry, under(f"data.k{n}", 1))
+        assert segments.select(1, entry, under("data.n", 1)) == range(1)

@@ -13,6 +13,7 @@ from recapito.domain import limits
 from recapito.domain.attribute import Attributes, Header
 from recapito.domain.conversion import Convert
 from recapito.domain.cursor import Cursor, Place
+from recapito.domain.match import compile_filter
 from recapito.domain.segment import Segment
 from recapito.domain.subscription import Subscription
 
@@ -54,9 +55,13 @@ class FreshReader:
         """The first place that has not been taken."""
         return self._place
 
-    def caught_up(self, end: int) -> bool:
+    def next_position(self, subscription: Subscription, end: int) -> int:
+        """The position up to which there is nothing to take, as far as is known without reading; `end` + 1 if all."""
+        return self._pass_over(subscription, self._place, end)[0][0]
+
+    def caught_up(self, subscription: Subscription, end: int) -> bool:
         """True when nothing up to position `end` is left to take."""
-        return self._place[0] > end
+        return self.next_position(subscription, end) > end
 
     def take(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
         """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first."""
@@ -67,9 +72,12 @@ class FreshReader:
         self._jump_over_finished()
         cut = _Cut(self._place, terms)
         for _ in range(ENTRIES_PER_TAKE):
-            position, offset = cut.place
-            if cut.full or position > end or self._at_gap(cut.place):
+            if cut.full or cut.place[0] > end or self._at_gap(cut.place):
                 break
+            (position, offset), passed = self._pass_over(subscription, cut.place, end)
+            if passed or position > cut.place[0]:
+                cut.pass_over((position, offset), passed)
+                continue
             entry = self._segments.get(self._topic, position)
             if entry is None:
                 self.wants = position
@@ -79,7 +87,7 @@ class FreshReader:
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
             segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
-            cut.add(segment, entry.selection(subscription.filter_at(position)), offset, stop)
+            cut.add(segment, self._segments.select(self._topic, entry, subscription.filter_at(position)), offset, stop)
         if cut.place == self._place:
             return None
         load = Load(
@@ -100,7 +108,7 @@ class FreshReader:
         if entry is None or entry.segment is None:
             return None
         segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
-        taken_all = type(entry.selection(subscription.filter_at(position))) is range
+        taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
@@ -109,6 +117,19 @@ class FreshReader:
         load = Load((piece,), span=(self._place, after), events=1, headers=headers)
         self._place = after
         return Taken(load, expired=False)
+
+    def _pass_over(self, subscription: Subscription, place: Place, end: int) -> tuple[Place, int]:
+        """The place after entries of which the tail knows that nothing in them matches, and how many events that is."""
+        position, offset = place
+        tail = self._segments.tails.get(self._topic)
+        since = subscription.filters[-1]
+        if tail is None or offset or self._gaps or since.position > position or position > end:
+            return place, 0
+        words = compile_filter(since.filter).words
+        if words is None:
+            return place, 0
+        position, passed = tail.search(position, words, end)
+        return (position, 0), passed
 
     def _jump_over_finished(self) -> None:
         while self._at_gap(self._place):
@@ -131,6 +152,11 @@ class _Cut:
         self._terms = terms
         self.events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
+
+    def pass_over(self, place: Place, unmatched: int) -> None:
+        """Go on from a place: so many events before it do not match."""
+        self.place = place
+        self.unmatched += unmatched
 
     def add(self, segment: Segment, selection: Sequence[int], offset: int, stop: int) -> None:
         """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""

@@ -44,6 +44,8 @@ class Lane:
         equipment: Equipment,
         wake: Callable[["Lane"], None],
     ) -> None:
+        self.id = row.id  # the subscription's
+        self.topic = row.topic
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
@@ -76,16 +78,6 @@ class Lane:
     # What the dispatcher asks.
 
     @property
-    def id(self) -> int:
-        """The id of its subscription."""
-        return self.account.row.id
-
-    @property
-    def topic(self) -> int:
-        """The id of its topic."""
-        return self.account.row.topic
-
-    @property
     def end(self) -> int:
         """The last position that this lane may read."""
         end = self._equipment.segments.ends.get(self.topic, 0)
@@ -99,11 +91,11 @@ class Lane:
 
     def at_tail(self, end: int) -> bool:
         """True when this lane will want what follows position `end` at once."""
-        return self.reader.place[0] == end + 1 and not self.account.hold.on
+        return self.reader.next_position(self.subscription, end) == end + 1 and not self.account.hold.on
 
     def has_work(self) -> bool:
         """True when something is unread, parked, under way or not yet settled."""
-        unread = not self.reader.caught_up(self.end)
+        unread = not self.reader.caught_up(self.subscription, self.end)
         unsettled = self.account.stage.pressing or self.account.committing is not None
         return self.stopped is None and bool(unread or unsettled or len(self.flights) or self.retries.has_work)
 
@@ -127,6 +119,12 @@ class Lane:
     def wake(self) -> None:
         """Be stepped soon."""
         self._wake(self)
+
+    def catch_up(self, since: int) -> None:
+        """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
+        if self.reader.place[0] <= self.end:
+            self.account.passing_since(since)
+            self.wake()
 
     def stop(self, reason: str) -> None:
         """Stop loudly: going on could deliver something wrong or lose something."""
@@ -236,8 +234,6 @@ class Lane:
         return None
 
     def _take_parked(self, now: int) -> Load | None:
-        if not len(self.retries):
-            return None
         batching, policy = self.subscription.batching, self.subscription.retry_policy
         while len(self.retries):
             rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
@@ -344,7 +340,7 @@ class Lane:
             if taken is None:
                 break
             self._drop(taken.load, set())
-        if self.reader.caught_up(self.subscription.deleted_position or 0) and self.account.settled:
+        if self.reader.place[0] > (self.subscription.deleted_position or 0) and self.account.settled:
             self.wants_parked = not self.retries.fetching and not self.wants_review
 
     def _drop(self, load: Load, settled: set[Identity]) -> None:

@@ -1,37 +1,36 @@
-"""Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes."""
+"""Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes.
+
+What conditions look at is decoded once for all filters of a topic: their keys are remembered from segment to segment.
+"""
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
+from recapito.dispatch.tail import Tail
 from recapito.domain import limits
 from recapito.domain.conversion import Convert
-from recapito.domain.filter import Filter, select
+from recapito.domain.filter import Filter
+from recapito.domain.match import Sight, select
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
 
 READ_BYTES = 1 * limits.MB
+SELECTION_BYTES = 150  # about what remembering one costs, besides its offsets
+NO_KEYS: frozenset[str] = frozenset()
 
 
 class CachedEntry:
     """One entry of a log: a decoded segment, or the mark of a change, which has none."""
 
-    __slots__ = ("_selections", "converted", "segment", "size")
+    __slots__ = ("converted", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
-        self._selections: dict[Filter, Sequence[int]] = {}
         self.converted: dict[Convert, Segment] = {}
-
-    def selection(self, filter: Filter) -> Sequence[int]:
-        """The offsets of the events that pass the filter."""
-        if self.segment is None:
-            return ()
-        selected = self._selections.get(filter)
-        if selected is None:
-            selected = self._selections[filter] = select(filter, self.segment)
-        return selected
+        self.selections: dict[Filter, Sequence[int]] = {}
+        self.sight: Sight | None = None
 
 
 class Segments:
@@ -43,8 +42,10 @@ class Segments:
         self._entries: OrderedDict[tuple[int, int], CachedEntry] = OrderedDict()
         self._readers = asyncio.Semaphore(limits.COLD_READERS)
         self._loading: dict[tuple[int, int], list[Callable[[Exception | None], None]]] = {}
+        self._keys: dict[int, frozenset[str]] = {}  # topic -> what its filters look at
         self.size = 0
         self.ends: dict[int, int] = {}
+        self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     @property
     def loading(self) -> bool:
@@ -67,6 +68,30 @@ class Segments:
             self._grow(entry, len(converted.body) + 8 * len(converted))
         return converted
 
+    def select(self, topic: int, entry: CachedEntry, filter: Filter) -> Sequence[int]:
+        """The offsets of the events of an entry, which is here, that pass the filter."""
+        selected = entry.selections.get(filter)
+        if selected is None:
+            segment = entry.segment
+            if segment is None:
+                return ()
+
+            def sight(keys: frozenset[str]) -> Sight:
+                if entry.sight is None or not entry.sight.shows(keys):
+                    entry.sight = Sight(segment, self._with_known_keys(topic, keys))
+                    self._grow(entry, len(segment.body))
+                return entry.sight
+
+            selected = entry.selections[filter] = select(filter, segment, sight)
+            self._grow(entry, SELECTION_BYTES + (0 if isinstance(selected, range) else 8 * len(selected)))
+        return selected
+
+    def _with_known_keys(self, topic: int, keys: frozenset[str]) -> frozenset[str]:
+        """These keys, and what other filters of the topic look at: one look then serves them all."""
+        known = self._keys.get(topic, NO_KEYS) | keys
+        self._keys[topic] = known if len(known) <= limits.LENS_KEYS else keys
+        return self._keys[topic]
+
     def _grow(self, entry: CachedEntry, size: int) -> None:
         entry.size += size
         self.size += size
@@ -81,14 +106,21 @@ class Segments:
         failure: Exception | None = None
         try:
             async with self._readers:
-                for entry in reversed(await self._log.read(topic, position, READ_BYTES)):
-                    self._keep((topic, entry.position), CachedEntry(entry))  # what is wanted last, to be evicted last
+                entries = await self._log.read(topic, position, READ_BYTES)
+                self._take_in(topic, [(entry.position, CachedEntry(entry)) for entry in entries])
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:
             waiters = self._loading.pop(key)
         for waiter in waiters:
             waiter(failure)
+
+    def _take_in(self, topic: int, entries: list[tuple[int, CachedEntry]]) -> None:
+        if topic in self.tails:
+            for position, entry in entries:
+                self.tails[topic].add(position, entry.segment)
+        for position, entry in reversed(entries):  # what is wanted last, to be evicted last
+            self._keep((topic, position), entry)
 
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
         if key in self._entries:

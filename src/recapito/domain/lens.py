@@ -1,0 +1,115 @@
+"""A lens sees of an event what some keys name, and nothing else: the rest is skipped, not decoded.
+
+Skipping makes a look two to three times as fast as decoding everything, and keeps what was seen small. An event is
+looked at in its stored form: the Event Grid envelope (first name of a key without regard to case) or CloudEvents.
+"""
+
+import json
+from functools import lru_cache
+from typing import Any, Union
+
+import msgspec
+from msgspec import UNSET
+
+from recapito.domain import limits
+
+_ENVELOPE = {
+    name.lower(): name
+    for name in ("id", "topic", "subject", "eventType", "eventTime", "dataVersion", "metadataVersion", "data")
+}
+_ATTRIBUTES = frozenset(
+    ("id", "source", "type", "specversion", "subject", "time", "datacontenttype", "dataschema", "data", "data_base64")
+)
+_INT_DIGITS = 4000  # Python refuses to read integers that are much longer
+
+View = Any  # what a lens saw of one event; only the lens can tell what is in it
+
+
+class _Object(msgspec.Struct):
+    """An object that no key looks into: it is there, and not null."""
+
+
+_Element = _Object | list[Any] | str | int | float | bool | None
+_Leaf = _Object | list[_Element] | str | int | float | bool | None
+
+
+class Lens:
+    """Made for some keys and one form of events. Views of many events are cheap to keep."""
+
+    def __init__(self, keys: frozenset[str], cloud_events: bool) -> None:
+        self.keys = keys
+        self.cloud_events = cloud_events
+        paths = {key: _path(key, cloud_events) for key in keys}
+        tree: dict[str, Any] = {}
+        for path in paths.values():
+            node = tree
+            for name in path:
+                node = node.setdefault(name, {})
+        self._form = _form(tree)
+        self._decode = msgspec.json.Decoder(self._form).decode
+        self._fields = {key: _fields(tree, path) for key, path in paths.items()}
+
+    def look(self, event: bytes) -> View:
+        """What there is to see of an event."""
+        try:
+            return self._decode(event)
+        except msgspec.DecodeError:  # numbers beyond a double or a machine's integer, which JSON allows
+            return msgspec.convert(json.loads(event, parse_int=_integer), self._form)
+
+    def value(self, view: View, key: str) -> Any:
+        """The value under a key: UNSET if there is none, None if it is null."""
+        for field in self._fields[key]:
+            view = getattr(view, field, UNSET)
+        return view
+
+
+@lru_cache(maxsize=limits.LENSES)
+def lens(keys: frozenset[str], cloud_events: bool) -> Lens:
+    """The lens for these keys."""
+    return Lens(keys, cloud_events)
+
+
+def is_cloud_event(event: bytes) -> bool:
+    """Whether an event is stored in the form of CloudEvents: the Event Grid schema knows no `specversion`."""
+    return _MARK.value(_MARK.look(event), "specversion") is not UNSET
+
+
+def is_extension(key: str) -> bool:
+    """Whether a key names an extension attribute, if the event is a CloudEvent."""
+    return "." not in key and key not in _ATTRIBUTES
+
+
+def _path(key: str, cloud_events: bool) -> tuple[str, ...]:
+    """The names on the way to a value. No name is escaped: one with a dot in it can not be reached."""
+    first, *rest = key.split(".")
+    return (first if cloud_events else _ENVELOPE.get(first.lower(), first), *rest)
+
+
+def _form(tree: dict[str, Any]) -> type[msgspec.Struct]:
+    """The struct that decodes the names in the tree and skips all others."""
+    names = list(tree)
+    return msgspec.defstruct(
+        "Seen",
+        [(f"_{n}", _kind(tree[name]), UNSET) for n, name in enumerate(names)],
+        rename={f"_{n}": name for n, name in enumerate(names)},
+    )
+
+
+def _kind(tree: dict[str, Any]) -> Any:
+    return Union[_form(tree), list[_Element], str, int, float, bool, None] if tree else _Leaf  # noqa: UP007
+
+
+def _fields(tree: dict[str, Any], path: tuple[str, ...]) -> list[str]:
+    """The fields on the way to the end of a path."""
+    fields = []
+    for name in path:
+        fields.append(f"_{list(tree).index(name)}")
+        tree = tree[name]
+    return fields
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < _INT_DIGITS else float(digits)
+
+
+_MARK = Lens(frozenset({"specversion"}), cloud_events=True)
