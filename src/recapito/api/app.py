@@ -10,8 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.identity import IdentityProvider
+from recapito.api.local import Admission
 from recapito.api.manage import Management
-from recapito.api.openapi import openapi_route
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, target_of
 from recapito.api.services import Services
@@ -49,13 +50,18 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     async def show(request: Request, error: Exception) -> Response:
         return _show(services, error)
 
+    access = services.access
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
-    routes = [*Management(services, bodies).routes(), *Operation(services, bodies).routes()]
     starlette = Starlette(
-        routes=[*routes, openapi_route(routes)],
+        routes=[
+            *Management(services, bodies).routes(),
+            *Operation(services, bodies).routes(),
+            *IdentityProvider(services, bodies).routes(),
+        ],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
+    starlette.state.admission = Admission(access.tokens, access.open_to_loopback, access.authority)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:
