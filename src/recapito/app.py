@@ -20,12 +20,14 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
+from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
@@ -194,6 +196,7 @@ def make_intake(
         clock_mode=settings.clock.mode,
         clock_control=clock_control,
         journal=journal,
+        throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor)

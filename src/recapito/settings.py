@@ -29,6 +29,13 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Literal["sqlite", "memory"]
 
 
+class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How fast a topic may be published to; 0 is no limit."""
+
+    events_per_second: int
+    bytes_per_second: int
+
+
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How events are delivered."""
 
@@ -74,6 +81,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
     server: Server
+    publish: Publish
     delivery: Delivery
     clock: ClockSettings
     dead_letter: DeadLetter
@@ -152,6 +160,9 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
+    for key, value in msgspec.structs.asdict(settings.publish).items():
+        if value < 0:
+            raise SettingsError(f"publish.{key}: {value} is negative; 0 is no limit")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
 

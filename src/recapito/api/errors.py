@@ -11,7 +11,17 @@ from uuid import uuid4
 import msgspec
 
 from recapito.domain.instant import utc
-from recapito.errors import Busy, CallerError, Conflict, InvalidInput, NotFound, StoreFailed, TooLarge, Unauthorized
+from recapito.errors import (
+    Busy,
+    CallerError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    StoreFailed,
+    TooLarge,
+    TooManyRequests,
+    Unauthorized,
+)
 from recapito.telemetry import Journal
 
 Headers = list[tuple[bytes, bytes]]
@@ -53,6 +63,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     TooLarge: (413, "RequestEntityTooLarge"),
     TooMuch: (413, "RequestEntityTooLarge"),
     UnsupportedMedia: (415, "UnsupportedMediaType"),
+    TooManyRequests: (429, "TooManyRequests"),
     Busy: (503, "ServiceUnavailable"),
     StoreFailed: (503, "ServiceUnavailable"),
 }
@@ -81,6 +92,8 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(status, name, error.code, error.message, error.target, ((b"connection", b"close"),))
         case CallerError():
             return Refusal(status, name, error.code, error.message, error.target)
+        case TooManyRequests():
+            return Refusal(status, name, "TooManyRequests", error.message, None, _retry_after(error.retry_after_s))
         case Busy():
             return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
         case StoreFailed():

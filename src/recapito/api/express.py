@@ -10,7 +10,6 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from recapito.api.authenticate import authenticate
 from recapito.api.body import check_headers
 from recapito.api.publish import PublishRoute, check_content_type, published_topic
 from recapito.domain import limits
@@ -59,13 +58,14 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def _topic(self) -> Topic | None:
         """The topic of a request that may be published to directly."""
-        name = published_topic(self.url.decode("latin-1").partition("?")[0])
+        path, _, query = self.url.partition(b"?")
+        name = published_topic(path.decode("latin-1"))
         topic = None if name is None else self._route.known_topic(name)
         if topic is None or self.parser.get_method() != b"POST":
             return None
         headers = dict(self.headers)
         try:
-            authenticate(headers, topic)
+            self._route.gate.check(headers, query, self.client[0] if self.client else None, topic)
             check_content_type(headers.get(b"content-type"))
             check_headers(headers, limits.PUBLISH_BYTES)
             self._route.publisher.check_open()

@@ -4,18 +4,23 @@ The peer must be a loopback address, and the Host header and any Origin must nam
 can make a browser here send requests, but it can choose neither of these (DNS rebinding, cross-site requests).
 """
 
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
 from starlette.types import Scope
 
 from recapito.api.errors import Forbidden
+from recapito.domain.access import is_loopback
+
+
+def peer_of(scope: Scope) -> str | None:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return None if client is None else client[0]
 
 
 def check_local(scope: Scope) -> None:
     """Raise Forbidden unless peer, Host and Origin are all this machine's own."""
-    client = scope.get("client")
-    if client is None or not _is_loopback_address(client[0]):
+    if not is_loopback(peer_of(scope) or ""):
         raise Forbidden("Forbidden", "Management answers only callers on this machine.")
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     if len(hosts) != 1 or not _is_loopback_url(f"http://{hosts[0].decode('latin-1')}"):
@@ -30,14 +35,4 @@ def _is_loopback_url(url: str) -> bool:
         host = urlsplit(url).hostname or ""
     except ValueError:
         return False
-    return host == "localhost" or host.endswith(".localhost") or _is_loopback_address(host)
-
-
-def _is_loopback_address(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost") or is_loopback(host)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from starlette.types import Receive, Scope, Send
 
-from recapito.api.authenticate import authenticate
+from recapito.api.authenticate import PublishGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import (
     MethodNotAllowed,
@@ -19,6 +19,7 @@ from recapito.api.errors import (
     publish_body,
     refusal,
 )
+from recapito.api.local import peer_of
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.event import accept
@@ -65,6 +66,8 @@ class PublishRoute:
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
+        self.gate = PublishGate(services.clock.now, services.tokens)
+        self._throttle = services.throttle
 
     async def __call__(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -86,7 +89,7 @@ class PublishRoute:
         if topic is None:
             raise NotFound("NotFound", "There is no topic of this name.")
         headers = dict(scope["headers"])
-        authenticate(headers, topic)
+        await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
         check_content_type(headers.get(b"content-type"))
         self.publisher.check_open()
         await self.submit(topic, await self._bodies.read(headers, receive, limits.PUBLISH_BYTES))
@@ -98,7 +101,10 @@ class PublishRoute:
     def submit(self, topic: Topic, body: bytes) -> Future[None]:
         """Accept the events of a body; the future is done when they are durable."""
         events = accept(body, topic.resource_id)
-        return self.publisher.submit(topic, events, sum([len(event.body) for event in events]))
+        size = sum([len(event.body) for event in events])
+        if self._throttle is not None:
+            self._throttle.admit(topic.id, len(events), size)
+        return self.publisher.submit(topic, events, size)
 
     def refused(self, error: Exception) -> Answer:
         """What the publisher is told about an error; our own faults are journalled."""

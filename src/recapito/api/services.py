@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
 from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
 from recapito.store import Log, Registry
 from recapito.telemetry import Journal, silent
 
@@ -40,3 +42,5 @@ class Services:
     clock_mode: str = "system"
     clock_control: ClockControl | None = None
     journal: Journal = silent
+    tokens: TokenVerifier = NO_TOKENS
+    throttle: Throttle | None = None
