@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
 from recapito.intake.janitor import LaneReader
@@ -29,6 +30,8 @@ class Services:
     """`readiness` names what must work, each with the reason why it does not, or None.
 
     `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
+    `issuer` is our own, if there is one; `authority` is where tokens are got; `open_to_loopback` lets callers on this
+    machine manage without one.
     """
 
     publisher: Publisher
@@ -43,4 +46,7 @@ class Services:
     clock_control: ClockControl | None = None
     journal: Journal = silent
     tokens: TokenVerifier = NO_TOKENS
+    issuer: TokenIssuer | None = None
+    authority: str = ""
+    open_to_loopback: bool = True
     throttle: Throttle | None = None

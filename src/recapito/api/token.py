@@ -8,7 +8,7 @@ import jwt
 from jwt.types import Options
 
 from recapito.domain import limits
-from recapito.domain.access import Plane, Principal, Role
+from recapito.domain.access import Plane, Principal
 from recapito.domain.instant import SECOND
 
 Claims = Mapping[str, Any]
@@ -101,10 +101,3 @@ def _instant(seconds: object) -> int | None:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
         return None
     return int(seconds) * SECOND
-
-
-def roles_named(names: object) -> frozenset[Role]:
-    """The roles of a claim that lists them by name; what is no role of ours counts for nothing."""
-    known = {role.lower(): role for role in Role}
-    listed = names if isinstance(names, list) else [names]
-    return frozenset(known[name.lower()] for name in listed if isinstance(name, str) and name.lower() in known)

@@ -28,6 +28,11 @@ def serve(
     egress: Annotated[
         str | None, typer.Option(help="Which addresses may be dialled: local or public. [default: local]")
     ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Serve HTTPS with a certificate made here; see `recapito tls`.")
+    ] = False,
+    tls_cert: Annotated[str | None, typer.Option(help="Serve HTTPS with this certificate, a PEM file.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="The certificate's private key, a PEM file.")] = None,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
 ) -> None:
@@ -43,6 +48,9 @@ def serve(
             "delivery.profile": profile,
             "delivery.egress": egress,
             "clock.mode": clock,
+            "tls.enabled": tls or None,
+            "tls.cert": tls_cert,
+            "tls.key": tls_key,
         },
     )
     asyncio.run(_serve(chosen, quiet))
@@ -51,6 +59,8 @@ def serve(
 async def _serve(settings: Settings, quiet: bool) -> None:
     journal = LineJournal(role="parent")
     newest = await app.prepare_store(settings, journal)
+    app.prepare_tls(settings)
+    identity = app.prepare_identity(settings)
     with listen(settings.server.host, settings.server.port) as listener:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         origin = origin_now(newest)
@@ -60,10 +70,10 @@ async def _serve(settings: Settings, quiet: bool) -> None:
             loop.add_signal_handler(number, stopping.set)
 
         def on_ready() -> None:
-            print_welcome(settings, Console(stderr=True), sys.stdout, quiet)
+            print_welcome(settings, identity, Console(stderr=True), sys.stdout, quiet)
 
         if settings.one_process:
-            await roles.run_alone(settings, origin, listener, stopping, on_ready)
+            await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
             return
         supervisor = Supervisor(settings, origin, listener, journal)
         running = asyncio.create_task(supervisor.run(on_ready))

@@ -76,6 +76,13 @@ def operation_of(method: str, path: str) -> Operation:
     return Operation.FIND if "/eventsubscriptions" not in lower and lower.startswith(_FOUND) else Operation.READ
 
 
+def roles_named(names: object) -> frozenset[Role]:
+    """The roles of a claim that lists them by name; what is no role of ours counts for nothing."""
+    known = {role.lower(): role for role in Role}
+    listed = names if isinstance(names, list) else [names]
+    return frozenset(known[name.lower()] for name in listed if isinstance(name, str) and name.lower() in known)
+
+
 def key_matches(given: str, key1: str, key2: str) -> bool:
     """Whether a key is one of the topic's two. Both are always compared, in a time that tells nothing about them."""
     offered = given.encode("utf-8", "surrogatepass")
