@@ -7,13 +7,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from ssl import SSLContext
 from typing import TypeVar
 
+from recapito.access import make_access
 from recapito.api.app import Surface, make_surface
-from recapito.api.issuer import TokenIssuer
 from recapito.api.services import ClockControl, Services
-from recapito.api.token import TokenVerifier, Trust
+from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
@@ -23,9 +22,6 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
-from recapito.domain.access import Plane, Role, roles_named
-from recapito.domain.directory import Directory, Registered, hash_secret
-from recapito.domain.instant import utc
 from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
@@ -34,9 +30,8 @@ from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.throttle import Throttle
-from recapito.keys import certificate
-from recapito.keys import identity as identities
 from recapito.keys.identity import Identity
+from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
@@ -50,8 +45,6 @@ from recapito.vault import Vault
 from recapito.vaults.directory import DirectoryVault
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
-AZURE_MANAGEMENT = ("https://management.azure.com/", "https://management.core.windows.net/")
-AZURE_DATA = "https://eventgrid.azure.net"
 FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
 
 
@@ -74,12 +67,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor."""
+    """The intake role: the HTTP surface, group commit, the janitor, the caller of an issuer."""
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    caller: Caller
 
 
 @dataclass(frozen=True)
@@ -169,10 +163,6 @@ def _space_of(log: SqliteLog) -> Callable[[], Space]:
     return lambda: Space(log.free_bytes(), log.total_bytes())
 
 
-def _trust(settings: Settings, issuer: TokenIssuer | None, journal: Journal) -> Trust | None:
-    return None if issuer is None else issuer.trust()
-
-
 def make_intake(
     settings: Settings,
     stores: Stores,
@@ -200,7 +190,7 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
-    issuer = None if identity is None else _make_issuer(settings, identity, clock)
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -213,42 +203,11 @@ def make_intake(
         clock_mode=settings.clock.mode,
         clock_control=clock_control,
         journal=journal,
-        tokens=TokenVerifier(_trust(settings, issuer, journal), clock.now),
-        issuer=issuer,
-        authority=settings.identity.issuer or (f"{issuer.url}/{issuer.tenant}" if issuer else ""),
-        open_to_loopback=settings.on_loopback,
+        access=make_access(settings, identity, caller, clock, journal),
         throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor)
-
-
-def prepare_identity(settings: Settings) -> Identity | None:
-    """What our own token issuer is made of; None if the settings name another issuer."""
-    if settings.identity.issuer:
-        return None
-    directory = None if settings.server.store == "memory" else settings.data / "identity"
-    return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
-
-
-def _make_issuer(settings: Settings, identity: Identity, clock: Clock) -> TokenIssuer:
-    principals = [
-        Registered(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
-        for one in settings.identity.principals
-    ]
-    if identity.development is not None:
-        made = identity.development
-        principals.append(Registered(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
-    # Clients count the hour of a token by their own clocks: where ours is not real time, it must not end before.
-    real = settings.clock.mode == "system"
-    lifetime = limits.BEARER_LIFE_NS if real else limits.BEARER_LIFE_UNREAL_NS
-    audiences = {
-        Plane.MANAGEMENT: frozenset({*AZURE_MANAGEMENT, *settings.own_urls}),
-        Plane.DATA: frozenset({AZURE_DATA}),
-    }
-    return TokenIssuer(
-        identity.key, settings.public_url, identity.tenant, Directory(principals), audiences, clock.now, lifetime
-    )
+    return Intake(make_surface(services), publisher, provisioner, janitor, caller)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -257,21 +216,6 @@ async def _store_problem(log: Log) -> str | None:
     except StoreFailed as error:
         return str(error)
     return None
-
-
-def prepare_tls(settings: Settings) -> None:
-    """Make the server's certificate if it needs one of ours, and refuse files that are no good."""
-    if settings.tls.on and not settings.tls.cert:
-        now = utc(SystemClock().now())
-        certificate.prepare(settings.data / "tls", settings.certificate_names, now)
-    make_tls(settings)
-
-
-def make_tls(settings: Settings) -> SSLContext | None:
-    """What the server needs to speak TLS, if it does."""
-    if not settings.tls.on:
-        return None
-    return certificate.load_context(*settings.certificate_files)
 
 
 def make_dispatch(settings: Settings, stores: Stores, clock: Clock, journal: Journal) -> Dispatch:

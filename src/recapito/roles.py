@@ -17,7 +17,7 @@ import msgspec
 import uvicorn
 import uvloop
 
-from recapito import app
+from recapito import access, app
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
@@ -170,7 +170,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             journal,
             on_append=wake.ring,
             dispatch_problem=wake.missing,
-            identity=app.prepare_identity(settings),
+            identity=access.prepare_identity(settings),
         )
         wake.listen()
         ready = partial(_say_ready, order, b"intake")
@@ -209,7 +209,7 @@ async def _serve(
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
     await app.make_first_topic(intake, stores)
-    server = HttpServer(intake.surface, app.make_tls(settings))
+    server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
     beating = asyncio.create_task(_beat(ring))
@@ -218,6 +218,7 @@ async def _serve(
     on_ready()
     await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
+    await intake.caller.close()
     await serving
     await intake.publisher.close()
     for task in (stop, sweeping, beating):

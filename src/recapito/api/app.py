@@ -50,6 +50,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     async def show(request: Request, error: Exception) -> Response:
         return _show(services, error)
 
+    access = services.access
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
@@ -60,7 +61,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
-    starlette.state.admission = Admission(services.tokens, services.open_to_loopback, services.authority)
+    starlette.state.admission = Admission(access.tokens, access.open_to_loopback, access.authority)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:

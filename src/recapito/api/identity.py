@@ -40,7 +40,7 @@ class IdentityProvider:
     def routes(self) -> list[Route]:
         """Every path, with its method."""
         metadata = Route("/metadata/endpoints", self._metadata)
-        issuer = self._services.issuer
+        issuer = self._services.access.issuer
         if issuer is None:
             return [metadata]
         login = Login(issuer, self._services, self._bodies)
@@ -49,13 +49,13 @@ class IdentityProvider:
     async def _metadata(self, request: Request) -> Response:
         """Where everything is. Of the cloud that az keeps, only these members are needed."""
         url = self._services.public_url
-        issuer = self._services.issuer
+        issuer = self._services.access.issuer
         shown = {
             "name": "Recapito",
             "portal": url,
             "resourceManager": url,
             "authentication": {
-                "loginEndpoint": self._services.authority if issuer is None else url,
+                "loginEndpoint": self._services.access.authority if issuer is None else url,
                 "audiences": [url, "https://management.core.windows.net/", "https://management.azure.com/"],
                 "tenant": "common" if issuer is None else issuer.tenant,
                 "identityProvider": "AAD",

@@ -66,7 +66,7 @@ class PublishRoute:
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
-        self.gate = PublishGate(services.clock.now, services.tokens)
+        self.gate = PublishGate(services.clock.now, services.access.tokens)
         self._throttle = services.throttle
 
     async def __call__(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:

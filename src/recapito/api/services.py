@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
@@ -25,13 +25,26 @@ class ClockControl(Protocol):
         """Move from due time to due time until nothing is pending."""
 
 
+class Access(NamedTuple):
+    """Who is believed. `issuer` is our own, if there is one; `authority` is where tokens are got.
+
+    `open_to_loopback` lets callers on this machine manage without a token.
+    """
+
+    tokens: TokenVerifier = NO_TOKENS
+    issuer: TokenIssuer | None = None
+    authority: str = ""
+    open_to_loopback: bool = True
+
+
+ONLY_LOOPBACK = Access()
+
+
 @dataclass(frozen=True)
 class Services:
     """`readiness` names what must work, each with the reason why it does not, or None.
 
     `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
-    `issuer` is our own, if there is one; `authority` is where tokens are got; `open_to_loopback` lets callers on this
-    machine manage without one.
     """
 
     publisher: Publisher
@@ -45,8 +58,5 @@ class Services:
     clock_mode: str = "system"
     clock_control: ClockControl | None = None
     journal: Journal = silent
-    tokens: TokenVerifier = NO_TOKENS
-    issuer: TokenIssuer | None = None
-    authority: str = ""
-    open_to_loopback: bool = True
+    access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from recapito import app, roles
+from recapito import access, app, roles
 from recapito import settings as settings_module
 from recapito.cli.welcome import print_welcome
 from recapito.clock import origin_now
@@ -59,8 +59,8 @@ def serve(
 async def _serve(settings: Settings, quiet: bool) -> None:
     journal = LineJournal(role="parent")
     newest = await app.prepare_store(settings, journal)
-    app.prepare_tls(settings)
-    identity = app.prepare_identity(settings)
+    access.prepare_tls(settings)
+    identity = access.prepare_identity(settings)
     with listen(settings.server.host, settings.server.port) as listener:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         origin = origin_now(newest)
