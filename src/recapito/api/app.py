@@ -10,6 +10,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.identity import IdentityProvider
+from recapito.api.local import Admission
 from recapito.api.manage import Management
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, target_of
@@ -48,12 +50,18 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     async def show(request: Request, error: Exception) -> Response:
         return _show(services, error)
 
+    access = services.access
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
-        routes=[*Management(services, bodies).routes(), *Operation(services, bodies).routes()],
+        routes=[
+            *Management(services, bodies).routes(),
+            *Operation(services, bodies).routes(),
+            *IdentityProvider(services, bodies).routes(),
+        ],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
+    starlette.state.admission = Admission(access.tokens, access.open_to_loopback, access.authority)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:
