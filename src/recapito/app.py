@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from recapito.access import make_access
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
@@ -21,12 +23,16 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
+from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
+from recapito.keys.identity import Identity
+from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
@@ -63,12 +69,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor."""
+    """The intake role: the HTTP surface, group commit, the janitor, the caller of an issuer."""
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    caller: Caller
 
 
 @dataclass(frozen=True)
@@ -186,6 +193,7 @@ def make_intake(
     on_append: Callable[[], None],
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
+    identity: Identity | None = None,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
     disk = None
@@ -204,6 +212,7 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -216,9 +225,11 @@ def make_intake(
         clock_mode=settings.clock.mode,
         clock_control=clock_control,
         journal=journal,
+        access=make_access(settings, identity, caller, clock, journal),
+        throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor)
+    return Intake(make_surface(services), publisher, provisioner, janitor, caller)
 
 
 async def _store_problem(log: Log) -> str | None:

@@ -27,7 +27,7 @@ class Conflict(CallerError):
 
 
 class Unauthorized(CallerError):
-    """The key is missing or wrong. One text for every reason."""
+    """Who asks is not known, or may not. One text for every reason."""
 
 
 class TooLarge(CallerError):
@@ -41,6 +41,10 @@ class Busy(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after_s = retry_after_s
+
+
+class TooManyRequests(Busy):
+    """The topic's rate is exceeded."""
 
 
 class StoreFailed(Exception):

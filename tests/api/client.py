@@ -9,10 +9,12 @@ from starlette.types import Message
 
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.domain.rate import Rate
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock
 
@@ -49,6 +51,8 @@ class World:
         clock_control: ClockControl | None = None,
         intake_open: Callable[[], str | None] = lambda: None,
         readiness: Mapping[str, str | None] | None = None,
+        rate: Rate | None = None,
+        **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
         self.ledger = MemoryLedger(MemoryDisk())
@@ -70,6 +74,8 @@ class World:
                 readiness=self._ready,
                 clock_control=clock_control,
                 journal=self._journal,
+                throttle=None if rate is None else Throttle(rate, self.clock),
+                **more,
             )
         )
 

@@ -98,7 +98,7 @@ def test_a_missing_and_a_wrong_key_get_the_same_answer(key: str | None) -> None:
         headers = {} if key is None else {"aeg-sas-key": key}
         answer = await world.call("POST", EVENTS, headers=headers, chunks=[])
         message = refused(answer, 401, "Unauthorized", "Unauthorized")
-        assert message.startswith("The request authorization key is missing or not one of this topic's keys.")
+        assert message.startswith("The request is not authorized: it needs a key of this topic, ")
         assert await stored(world) == []
 
     run(test)

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recapito.api.local import check_local
+from recapito.api.local import admit
 from recapito.api.wire import Shown, check_length, check_range, invalid, refuse_unbuilt
 from recapito.domain import limits
 from recapito.errors import InvalidInput
@@ -28,7 +28,7 @@ class ArmRoute(Route):
 
     def __init__(self, path: str, methods: Mapping[str, Handler]) -> None:
         async def endpoint(request: Request) -> Response:
-            check_local(request.scope)
+            await admit(request)
             check_api_version(request)
             return await methods["GET" if request.method == "HEAD" else request.method](request)
 

@@ -10,7 +10,6 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from recapito.api.authenticate import authenticate
 from recapito.api.body import check_headers
 from recapito.api.publish import PublishRoute, check_content_type, target_of
 from recapito.domain import limits
@@ -61,13 +60,14 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def _topic(self) -> Topic | None:
         """The topic of a request that may be published to directly."""
-        target = target_of(self.url.decode("latin-1").partition("?")[0], self.headers)
+        path, _, query = self.url.partition(b"?")
+        target = target_of(path.decode("latin-1"), self.headers)
         topic = None if target is None else self._route.known_topic(target)
         if topic is None or self.parser.get_method() != b"POST":
             return None
         headers = self._given = dict(self.headers)
         try:
-            authenticate(headers, topic)
+            self._route.gate.check(headers, query, self.client[0] if self.client else None, topic)
             check_content_type(headers, topic)
             check_headers(headers, limits.PUBLISH_BYTES)
             self._route.publisher.check_open()

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from starlette.types import Receive, Scope, Send
 
-from recapito.api.authenticate import authenticate
+from recapito.api.authenticate import PublishGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import (
     MethodNotAllowed,
@@ -22,6 +22,7 @@ from recapito.api.errors import (
     publish_body,
     refusal,
 )
+from recapito.api.local import peer_of
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.acceptance import accept
@@ -89,6 +90,8 @@ class PublishRoute:
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
+        self.gate = PublishGate(services.clock.now, services.access.tokens)
+        self._throttle = services.throttle
 
     async def __call__(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -108,7 +111,7 @@ class PublishRoute:
             raise MethodNotAllowed("POST")
         topic = await self._find_topic(target)
         headers = dict(scope["headers"])
-        authenticate(headers, topic)
+        await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
         check_content_type(headers, topic)
         self.publisher.check_open()
         body = await self._bodies.read(headers, receive, limits.PUBLISH_BYTES)
@@ -135,7 +138,10 @@ class PublishRoute:
         """Accept the events of a body; the future is done when they are durable."""
         now = self._clock.now()
         events = accept(topic, headers, body, now, _new_id)
-        return self.publisher.submit(topic, events, sum([len(event.body) for event in events]), now)
+        size = sum([len(event.body) for event in events])
+        if self._throttle is not None:
+            self._throttle.admit(topic.id, len(events), size)
+        return self.publisher.submit(topic, events, size, now)
 
     def refused(self, error: Exception) -> Answer:
         """What the publisher is told about an error; our own faults are journalled."""

@@ -3,7 +3,7 @@
 Sizes are bytes and end in `_BYTES`; durations are nanoseconds and end in `_NS`.
 """
 
-from recapito.domain.instant import DAY, MINUTE, SECOND
+from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 
 KB = 1024
 MB = 1024 * KB
@@ -38,6 +38,18 @@ LIST_PAGE = (1, 100)
 LIST_PAGE_DEFAULT = 20
 SKIP_TOKEN_CHARS = 256
 TOPIC_CACHE = 10_000
+
+# Access.
+SAS_TOKEN_CHARS = 4096
+BEARER_TOKEN_CHARS = 16 * KB
+VERIFIED_TOKENS = 10_000
+PEER_CACHE = 10_000
+BEARER_LIFE_NS = 1 * HOUR
+BEARER_LIFE_UNREAL_NS = 366 * DAY
+TOKEN_REQUEST_BYTES = 64 * KB
+ISSUER_PAUSE_NS = 1 * MINUTE
+ISSUER_KEYS_NS = 1 * DAY
+ISSUER_WAIT_NS = 10 * SECOND
 
 # Retry policy and batching (Event Grid's ranges and defaults).
 ATTEMPTS = (1, 30)
