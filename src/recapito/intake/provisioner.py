@@ -15,6 +15,7 @@ from recapito.clock import Clock
 from recapito.domain import limits, profile
 from recapito.domain.egress import Egress
 from recapito.domain.profile import Profile
+from recapito.domain.schema import DELIVERABLE
 from recapito.domain.subscription import FilterSince, Subscription
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Conflict, InvalidInput, NotFound
@@ -213,6 +214,7 @@ class Provisioner:
             topic=topic.id,
             name=old.name if old else draft.name,
             destination=draft.destination,
+            delivery_schema=draft.delivery_schema or DELIVERABLE[topic.input_schema][0],
             batching=draft.batching,
             retry_policy=draft.retry_policy,
             dead_letter=draft.dead_letter,

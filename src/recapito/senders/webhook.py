@@ -176,21 +176,17 @@ class WebhookSender:
 
 
 _ORIGIN = "eventgrid.azure.net"
-_FORM_HEADERS = {
-    Form.EVENTS: ["Content-Type: application/json; charset=utf-8", "aeg-metadata-version: 1"],
-    Form.CLOUD_EVENT: ["Content-Type: application/cloudevents+json; charset=utf-8"],
-    Form.CLOUD_EVENTS: ["Content-Type: application/cloudevents-batch+json; charset=utf-8"],
-}
+_EVENT_HEADERS = ["aeg-metadata-version: 1"]
 _CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
 
 
 def _common_headers(subscription: str, form: Form) -> list[str]:
     headers = [
-        *_FORM_HEADERS[form],
-        *(() if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
+        f"Content-Type: {form}",
         "Accept:",  # libcurl's way to say: none
         "Expect:",
         "aeg-event-type: Notification",
+        *(_EVENT_HEADERS if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
     ]
     return headers + header("aeg-subscription-name", subscription.upper())
 
