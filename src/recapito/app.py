@@ -23,9 +23,11 @@ from recapito.domain import limits
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
+from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
@@ -61,12 +63,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor."""
+    """The intake role: the HTTP surface, group commit, the janitor, handshakes unless they are off."""
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    handshakes: Handshakes | None
 
 
 @dataclass(frozen=True)
@@ -171,8 +174,15 @@ def make_intake(
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
     publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    handshakes = _handshakes(settings, clock, journal)
     provisioner = Provisioner(
-        stores.registry, clock, secrets.token_bytes, settings.delivery.profile, settings.delivery.egress, on_append
+        stores.registry,
+        clock,
+        secrets.token_bytes,
+        settings.delivery.profile,
+        settings.delivery.egress,
+        on_append,
+        handshakes,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -196,7 +206,14 @@ def make_intake(
         journal=journal,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor)
+    return Intake(make_surface(services), publisher, provisioner, janitor, handshakes)
+
+
+def _handshakes(settings: Settings, clock: Clock, journal: Journal) -> Handshakes | None:
+    if settings.delivery.handshake == "off":
+        return None
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal)
 
 
 async def _store_problem(log: Log) -> str | None:

@@ -22,6 +22,10 @@ class NotFound(CallerError):
     """The named resource does not exist."""
 
 
+class Gone(CallerError):
+    """What the caller speaks of was there, and its time is over."""
+
+
 class Conflict(CallerError):
     """The resource exists already, or changed since the caller read it."""
 

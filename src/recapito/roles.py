@@ -200,6 +200,8 @@ async def _serve(
     on_ready()
     await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
+    if intake.handshakes is not None:
+        await intake.handshakes.close()
     await serving
     await intake.publisher.close()
     for task in (stop, sweeping, beating):

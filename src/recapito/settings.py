@@ -34,6 +34,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     profile: str
     egress: Egress
+    handshake: Literal["on", "off"]
     ca_file: str
 
 

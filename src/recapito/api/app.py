@@ -14,6 +14,7 @@ from recapito.api.manage import Management
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, published_topic
 from recapito.api.services import Services
+from recapito.api.validate import Validation
 from recapito.api.wire import full_target
 from recapito.errors import Busy, CallerError, NotFound, StoreFailed
 
@@ -50,7 +51,11 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
-        routes=[*Management(services, bodies).routes(), *Operation(services, bodies).routes()],
+        routes=[
+            *Management(services, bodies).routes(),
+            *Validation(services).routes(),
+            *Operation(services, bodies).routes(),
+        ],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False

@@ -32,6 +32,7 @@ class Management:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._provisioner = services.provisioner
         self._public_url = services.public_url
+        self._clock = services.clock
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
@@ -103,18 +104,18 @@ class Management:
         if not (start.isascii() and start.isdigit() and len(start) < 19):
             raise invalid("'$skiptoken' is not one that a list has given.", "$skiptoken")
         found, after = await self._provisioner.subscriptions(topic, int(start), arm.page_size(request))
-        return arm.page(request, [show_subscription(topic, one, form) for one in found], after)
+        return arm.page(request, [show_subscription(topic, one, form, self._clock.now()) for one in found], after)
 
     async def _get_subscription(self, form: Form, request: Request) -> Response:
         topic = await self._topic(request)
         found = await self._provisioner.subscription(topic, request.path_params["name"])
-        return answer(show_subscription(topic, found, form))
+        return answer(show_subscription(topic, found, form, self._clock.now()))
 
     async def _put_subscription(self, form: Form, request: Request) -> Response:
         topic = await self._topic(request)
         draft = read_subscription(await self._body(request), request.path_params["name"])
         stored = await self._provisioner.put_subscription(topic, draft)
-        return answer(show_subscription(topic, stored, form), 201)
+        return answer(show_subscription(topic, stored, form, self._clock.now()), 201)
 
     async def _delete_subscription(self, request: Request) -> Response:
         try:

@@ -19,6 +19,7 @@ from recapito.api.wire import (
     refuse_unbuilt,
 )
 from recapito.domain import limits
+from recapito.domain.consent import provisioning_state, shown
 from recapito.domain.filter import TAKE_ALL, Filter
 from recapito.domain.instant import stamp
 from recapito.domain.subscription import (
@@ -104,6 +105,7 @@ class _Properties(Body):
     # What only the service writes; clients send it back to us.
     topic: Any = None
     provisioning_state: Any = None
+    handshake_message: Any = None
 
 
 class _SubscriptionBody(Body):
@@ -222,16 +224,18 @@ def _read_labels(labels: list[str]) -> tuple[str, ...]:
     return tuple(check_length(label, limits.LABEL_CHARS, "properties.labels") for label in labels)
 
 
-def show_subscription(topic: Topic, subscription: Subscription, form: Form) -> Shown:
-    """A subscription as ARM shows it, with every default filled in."""
+def show_subscription(topic: Topic, stored: Subscription, form: Form, now: int) -> Shown:
+    """A subscription as ARM shows it, with every default filled in; while consent is awaited, as it is wanted."""
     infix, type = form.value
+    subscription = shown(stored)
+    waiting = {} if stored.handshake is None else {"handshakeMessage": stored.handshake.note}
     return {
         "id": f"{topic.resource_id}{infix}{subscription.name}",
         "name": subscription.name,
         "type": type,
         "properties": {
             "topic": topic.resource_id,
-            "provisioningState": "Succeeded",
+            "provisioningState": provisioning_state(stored, now),
             "destination": _show_destination(subscription),
             "filter": _show_filter(subscription.filter),
             "labels": list(subscription.labels) or None,
@@ -241,6 +245,7 @@ def show_subscription(topic: Topic, subscription: Subscription, form: Form) -> S
                 "eventTimeToLiveInMinutes": subscription.retry_policy.ttl_minutes,
             },
             "deadLetterDestination": _show_dead_letter(subscription.dead_letter),
+            **waiting,
         },
         "systemData": {"createdAt": stamp(subscription.created_at), "lastModifiedAt": stamp(subscription.modified_at)},
     }

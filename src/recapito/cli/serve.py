@@ -28,6 +28,9 @@ def serve(
     egress: Annotated[
         str | None, typer.Option(help="Which addresses may be dialled: local or public. [default: local]")
     ] = None,
+    handshake: Annotated[
+        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use. [default: on]")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
 ) -> None:
@@ -42,6 +45,7 @@ def serve(
             "server.port": port,
             "delivery.profile": profile,
             "delivery.egress": egress,
+            "delivery.handshake": handshake,
             "clock.mode": clock,
         },
     )

@@ -8,18 +8,22 @@ import asyncio
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hmac import compare_digest
 
 from msgspec.structs import replace
 
 from recapito.clock import Clock
 from recapito.domain import limits, profile
+from recapito.domain.consent import needs_consent, shown, with_consent
 from recapito.domain.egress import Egress
+from recapito.domain.handshake import Place
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import FilterSince, Subscription
 from recapito.domain.topic import Topic
-from recapito.errors import Conflict, InvalidInput, NotFound
+from recapito.errors import Conflict, Gone, InvalidInput, NotFound
 from recapito.intake import rules
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
+from recapito.intake.handshake import Asked, Handshakes
 from recapito.intake.topic_cache import TopicCache
 from recapito.store import Registry
 
@@ -39,6 +43,7 @@ class Provisioner:
         default_profile: str = profile.DEFAULT,
         egress: Egress = Egress.LOCAL,
         on_change: Callable[[], None] = lambda: None,
+        handshakes: Handshakes | None = None,
     ) -> None:
         self._registry = registry
         self._clock = clock
@@ -46,6 +51,7 @@ class Provisioner:
         self._default = profile.load(default_profile)
         self._egress = egress
         self._on_change = on_change
+        self._handshakes = handshakes
         self._cache = TopicCache(registry)
         self._one_change = asyncio.Lock()
         self._topics: int | None = None  # how many there are, once counted
@@ -133,21 +139,54 @@ class Provisioner:
         """Create a subscription, or change the one that is there. It sees what is published after this returns."""
         rules.check_subscription_name(draft.name)
         rules.check_endpoint(draft.destination.url, self._egress)
+        found, stored = await self._try_subscription(topic, draft, None)
+        if not stored:
+            assert self._handshakes is not None
+            async with self._handshakes.asking(topic, found) as asked:
+                found, _ = await self._try_subscription(topic, draft, asked)
+        self._on_change()
+        return found
+
+    async def _try_subscription(
+        self, topic: Topic, draft: SubscriptionDraft, asked: Asked | None
+    ) -> tuple[Subscription, bool]:
+        """Store a subscription, unless its endpoint must be asked first: that takes long, and others go on."""
         async with self._one_change:
             topic = await self._living(topic)
             rules.check_batching(draft.batching, self.profile_of(topic))
-            old = await self._registry.subscription(topic.id, draft.name)
+            old = await self._registry.subscription(topic.id, draft.name, draft.domain_topic)
             if old is None:
                 await self._check_room(topic)
-            stored = await self._registry.put_subscription(self._subscription(topic, old, draft))
+            wanted = self._subscription(topic, old, draft)
+            if asked is not None:
+                wanted = asked.to_store(old, wanted, self._clock.now())
+            elif self._handshakes is not None and needs_consent(old, wanted):
+                return wanted, False
+            return await self._registry.put_subscription(wanted), True
+
+    async def give_consent(self, place: Place, name: str, code: str) -> None:
+        """An endpoint consents, by the URL that its handshake gave it: what is wanted is in force from now on."""
+        async with self._one_change:
+            found = await self._registry.subscription(place.topic, name, place.domain_topic)
+            handshake = None if found is None else found.handshake
+            if found is None or handshake is None or not compare_digest(handshake.code.encode(), code.encode()):
+                if self._handshakes is not None and self._handshakes.hear(code):
+                    return
+                raise NotFound("HandshakeNotFound", "Nobody waits for this consent: it was given, replaced or deleted.")
+            now = self._clock.now()
+            if now > handshake.until:
+                raise Gone("HandshakeExpired", "The ten minutes for consent are over. Create the subscription again.")
+            await self._registry.put_subscription(with_consent(found, now))
         self._on_change()
-        return stored
 
     async def delete_subscription(self, topic: Topic, name: str) -> None:
         """Delete a subscription; what it has pending is dropped, counted as canceled."""
         async with self._one_change:
-            await self._registry.delete_subscription((await self.subscription(topic, name)).id)
+            found = await self.subscription(topic, name)
+            await self._registry.delete_subscription(found.id)
         self._on_change()
+        if self._handshakes is not None:
+            self._handshakes.tell_deletion(topic, found)
 
     def _new_key(self) -> str:
         return base64.b64encode(self._random_bytes(KEY_BYTES)).decode()
@@ -239,7 +278,7 @@ class Provisioner:
     async def _check_nobody_batches(self, topic: Topic) -> None:
         living, _ = await self.subscriptions(topic, 0, limits.SUBSCRIPTIONS_PER_TOPIC)
         for subscription in living:
-            if subscription.batching.event_limit > 1:
+            if shown(subscription).batching.event_limit > 1:
                 raise InvalidInput(
                     "InvalidRequest",
                     f"Profile '{self.profile_of(topic).name}' has no output batching, which event subscription "
