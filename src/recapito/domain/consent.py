@@ -13,7 +13,7 @@ from recapito.domain.subscription import FilterSince, Handshake, Subscription
 
 def needs_consent(old: Subscription | None, wanted: Subscription) -> bool:
     """Whether the endpoint must be asked: it is new, or was never asked in this way, or has not consented yet."""
-    return old is None or not is_consented(old) or _differs(old, wanted)
+    return old is None or not is_consented(old) or not have_one_endpoint(old, wanted)
 
 
 def is_consented(subscription: Subscription) -> bool:
@@ -21,11 +21,12 @@ def is_consented(subscription: Subscription) -> bool:
 
     Only a new subscription is in force with the very endpoint that it waits for, and takes nothing.
     """
-    return subscription.proposed is None or _differs(subscription, subscription.proposed)
+    return subscription.proposed is None or not have_one_endpoint(subscription, subscription.proposed)
 
 
-def _differs(one: Subscription, other: Subscription) -> bool:
-    return one.destination.url != other.destination.url or asks_by_options(one) != asks_by_options(other)
+def have_one_endpoint(one: Subscription, other: Subscription) -> bool:
+    """Whether consent to one is consent to the other: the same URL, asked by the same kind of handshake."""
+    return one.destination.url == other.destination.url and asks_by_options(one) == asks_by_options(other)
 
 
 def asks_by_options(subscription: Subscription) -> bool:

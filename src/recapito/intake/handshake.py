@@ -5,9 +5,9 @@ waits meanwhile, and a manual clock would stand still. The ten minutes for conse
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from hmac import compare_digest
+from typing import NamedTuple
 from uuid import UUID
 
 from recapito.caller import Caller, ask_in_time
@@ -15,13 +15,29 @@ from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.domain.advice import explain_refusal, explain_waiting
 from recapito.domain.call import Answer, Reply, Request, Trouble
-from recapito.domain.consent import await_consent, is_consented
-from recapito.domain.handshake import Awaited, Granted, Invitation, Refused, deletion_request, invite, judge
-from recapito.domain.handshake import validation_request as request_of
+from recapito.domain.consent import await_consent, have_one_endpoint, is_consented, needs_consent
+from recapito.domain.handshake import (
+    Awaited,
+    Granted,
+    Invitation,
+    Refused,
+    deletion_request,
+    invite,
+    is_code,
+    judge,
+    validation_request,
+)
 from recapito.domain.subscription import Handshake, Subscription
 from recapito.domain.topic import Topic
-from recapito.errors import Busy, InvalidInput
+from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.telemetry import Journal, silent
+
+
+class Unasked(NamedTuple):
+    """What can not be stored before its endpoint was asked."""
+
+    topic: Topic
+    wanted: Subscription
 
 
 class Asked:
@@ -35,12 +51,9 @@ class Asked:
     def __repr__(self) -> str:
         return f"<Asked {self.invitation.subscription.destination!r}, {'given' if self.given else 'not given'}>"
 
-    def to_store(self, old: Subscription | None, wanted: Subscription, now: int) -> Subscription:
-        """What is to be stored: what is wanted, or what is in force while consent to it is awaited."""
-        if self.given:
-            return wanted
-        until = now + limits.HANDSHAKE_WINDOW_NS
-        return await_consent(old, wanted, Handshake(self.invitation.code, until, self.note))
+
+Attempt = Callable[[Asked | None], Awaitable[Subscription | Unasked]]
+"""Tries to store a subscription: first without an answer of its endpoint, then, if it must be asked, with it."""
 
 
 class Handshakes:
@@ -68,11 +81,26 @@ class Handshakes:
     def __repr__(self) -> str:
         return f"<Handshakes {len(self._open)} open, {len(self._notices)} notices>"
 
+    def admit(
+        self, topic: Topic, old: Subscription | None, wanted: Subscription, asked: Asked | None
+    ) -> Subscription | Unasked:
+        """What may be stored: what is wanted, or what is in force while consent to it is awaited."""
+        if not needs_consent(old, wanted):
+            return wanted
+        if asked is None:
+            return Unasked(topic, wanted)
+        if not have_one_endpoint(asked.invitation.subscription, wanted):
+            raise Conflict("Conflict", "The endpoint changed while it was asked for its consent. Try again.")
+        if asked.given:
+            return wanted
+        until = self._clock.now() + limits.HANDSHAKE_WINDOW_NS
+        return await_consent(old, wanted, Handshake(asked.invitation.code, until, asked.note))
+
     @asynccontextmanager
-    async def asking(self, topic: Topic, wanted: Subscription) -> AsyncIterator[Asked]:
+    async def asking(self, about: Unasked) -> AsyncIterator[Asked]:
         """Ask an endpoint; a refusal is the caller's error. Until the end of the block `hear` takes its consent."""
         code = self._new_id()
-        asked = Asked(invite(self._public_url, topic, wanted, code, self._clock.now()))
+        asked = Asked(invite(self._public_url, about.topic, about.wanted, code, self._clock.now()))
         self._open.add(asked)
         try:
             async with self._turns:
@@ -83,8 +111,7 @@ class Handshakes:
 
     def hear(self, code: str) -> bool:
         """Take consent by a URL while its handshake is still under way; False if the code is of none of these."""
-        given = code.encode()
-        found = [asked for asked in self._open if compare_digest(asked.invitation.code.encode(), given)]
+        found = [asked for asked in self._open if is_code(asked.invitation.code, code)]
         for asked in found:
             asked.given = True
         return bool(found)
@@ -111,7 +138,7 @@ class Handshakes:
     async def _ask(self, asked: Asked) -> None:
         invitation = asked.invitation
         for tries in range(1, limits.HANDSHAKE_TRIES + 1):
-            answer = await self._request(request_of(invitation, self._new_id(), self._clock.now()))
+            answer = await self._request(validation_request(invitation, self._new_id(), self._clock.now()))
             verdict = judge(invitation, answer)
             self._journal(
                 "handshake.asked", **_named(invitation.subscription), verdict=type(verdict).__name__, **_outcome(answer)

@@ -8,22 +8,22 @@ import asyncio
 import base64
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hmac import compare_digest
 
 from msgspec.structs import replace
 
 from recapito.clock import Clock
 from recapito.domain import limits, profile
-from recapito.domain.consent import needs_consent, shown, with_consent
+from recapito.domain.consent import shown, with_consent
 from recapito.domain.egress import Egress
-from recapito.domain.handshake import Place
+from recapito.domain.handshake import Place, is_code
 from recapito.domain.profile import Profile
+from recapito.domain.schema import DELIVERABLE
 from recapito.domain.subscription import FilterSince, Subscription
 from recapito.domain.topic import Topic
 from recapito.errors import Conflict, Gone, InvalidInput, NotFound
 from recapito.intake import rules
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.intake.handshake import Asked, Handshakes
+from recapito.intake.handshake import Asked, Attempt, Handshakes, Unasked
 from recapito.intake.topic_cache import TopicCache
 from recapito.store import Registry
 
@@ -139,37 +139,42 @@ class Provisioner:
         """Create a subscription, or change the one that is there. It sees what is published after this returns."""
         rules.check_subscription_name(draft.name)
         rules.check_endpoint(draft.destination.url, self._egress)
-        found, stored = await self._try_subscription(topic, draft, None)
-        if not stored:
-            assert self._handshakes is not None
-            async with self._handshakes.asking(topic, found) as asked:
-                found, _ = await self._try_subscription(topic, draft, asked)
-        self._on_change()
-        return found
 
-    async def _try_subscription(
-        self, topic: Topic, draft: SubscriptionDraft, asked: Asked | None
-    ) -> tuple[Subscription, bool]:
-        """Store a subscription, unless its endpoint must be asked first: that takes long, and others go on."""
-        async with self._one_change:
-            topic = await self._living(topic)
-            rules.check_batching(draft.batching, self.profile_of(topic))
-            old = await self._registry.subscription(topic.id, draft.name, draft.domain_topic)
-            if old is None:
-                await self._check_room(topic)
-            wanted = self._subscription(topic, old, draft)
-            if asked is not None:
-                wanted = asked.to_store(old, wanted, self._clock.now())
-            elif self._handshakes is not None and needs_consent(old, wanted):
-                return wanted, False
-            return await self._registry.put_subscription(wanted), True
+        async def attempt(asked: Asked | None) -> Subscription | Unasked:
+            async with self._one_change:
+                current = await self._living(topic)
+                rules.check_batching(draft.batching, self.profile_of(current))
+                old = await self._registry.subscription(current.id, draft.name, draft.domain_topic)
+                if old is None:
+                    await self._check_room(current)
+                return await self._store_subscription(current, old, self._subscription(current, old, draft), asked)
+
+        stored = await self._after_handshake(attempt)
+        self._on_change()
+        return stored
+
+    async def _store_subscription(
+        self, topic: Topic, old: Subscription | None, wanted: Subscription, asked: Asked | None
+    ) -> Subscription | Unasked:
+        ready = wanted if self._handshakes is None else self._handshakes.admit(topic, old, wanted, asked)
+        return ready if isinstance(ready, Unasked) else await self._registry.put_subscription(ready)
+
+    async def _after_handshake(self, attempt: Attempt) -> Subscription:
+        """Store at once what needs no handshake, and all else when its endpoint was asked; others go on meanwhile."""
+        stored = await attempt(None)
+        if isinstance(stored, Unasked):
+            assert self._handshakes is not None
+            async with self._handshakes.asking(stored) as asked:
+                stored = await attempt(asked)
+        assert isinstance(stored, Subscription)
+        return stored
 
     async def give_consent(self, place: Place, name: str, code: str) -> None:
         """An endpoint consents, by the URL that its handshake gave it: what is wanted is in force from now on."""
         async with self._one_change:
             found = await self._registry.subscription(place.topic, name, place.domain_topic)
             handshake = None if found is None else found.handshake
-            if found is None or handshake is None or not compare_digest(handshake.code.encode(), code.encode()):
+            if found is None or handshake is None or not is_code(handshake.code, code):
                 if self._handshakes is not None and self._handshakes.hear(code):
                     return
                 raise NotFound("HandshakeNotFound", "Nobody waits for this consent: it was given, replaced or deleted.")
@@ -252,6 +257,7 @@ class Provisioner:
             topic=topic.id,
             name=old.name if old else draft.name,
             destination=draft.destination,
+            delivery_schema=draft.delivery_schema or DELIVERABLE[topic.input_schema][0],
             batching=draft.batching,
             retry_policy=draft.retry_policy,
             dead_letter=draft.dead_letter,
