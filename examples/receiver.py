@@ -72,9 +72,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=-1, metavar="N", help="… to the first N requests (default: all)")
     options = parser.parse_args()
     Receiver.fail, Receiver.times = options.fail, options.times
-    print(f"Listening at http://127.0.0.1:{options.port}/ (Ctrl-C stops)", flush=True)
+    server = ThreadingHTTPServer(("127.0.0.1", options.port), Receiver)
+    print(f"Listening at http://127.0.0.1:{server.server_port}/ (Ctrl-C stops)", flush=True)
     try:
-        ThreadingHTTPServer(("127.0.0.1", options.port), Receiver).serve_forever()
+        server.serve_forever()
     except KeyboardInterrupt:
         pass
 

@@ -36,8 +36,9 @@ def _print(settings: Settings, console: Console) -> None:
         highlight=False,
     )
     subscription = f"{settings.public_url}{topic_id}/eventSubscriptions/first?api-version={API_VERSION}"
+    consent = " that answers the handshake" if settings.delivery.handshake == "on" else ""
     commands = (
-        "# 1. where events go (a receiver of yours at port 9000; examples/receiver.py is one)\n"
+        f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"curl -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
         f"curl -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
