@@ -8,10 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from recapito.clock import ManualClock
+from recapito.clock import ManualClock, SystemClock
 from recapito.domain import limits
 from recapito.domain.call import Reply, Request, Trouble, Unanswered
 from recapito.domain.consent import provisioning_state
+from recapito.domain.egress import Egress
 from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake import Place, read_token
 from recapito.domain.instant import MINUTE, SECOND
@@ -23,9 +24,11 @@ from recapito.intake.draft import SubscriptionDraft, TopicDraft
 from recapito.intake.handshake import Handshakes
 from recapito.intake.provisioner import Provisioner
 from recapito.senders.memory_caller import CallScript, MemoryCaller, ScriptedAnswer
+from recapito.senders.web_caller import WebCaller
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock
 from tests.intake.test_provisioner import tokens
+from tests.senders.receiver import Receiver, answering, status
 
 SECRET_URL = "https://example.com/hook?code=secret"
 
@@ -491,3 +494,32 @@ def test_the_journal_has_no_secrets() -> None:
         assert bench.told[1][1] == line
 
     run(test)
+
+
+@pytest.mark.parametrize(
+    ("answer", "waits"),
+    [
+        (status(200, "WebHook-Allowed-Origin: eventgrid.azure.net", "Allow: POST"), False),
+        (status(200, body=b"hello"), True),
+    ],
+)
+def test_options_over_a_real_connection(answer: bytes, waits: bool) -> None:
+    """A CloudEvents endpoint on a real port is asked as it should be, and its answer is understood."""
+
+    async def main() -> None:
+        bench = Bench()
+        caller = WebCaller(Egress.LOCAL)
+        handshakes = Handshakes(caller, bench.clock, SystemClock(), tokens(), "http://127.0.0.1:8585")
+        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), handshakes=handshakes)
+        async with asyncio.timeout(20), Receiver(answering(answer)) as receiver:
+            stored = await bench.put(await bench.topic(), receiver.url, delivery_schema=DeliverySchema.CLOUD_EVENT)
+            assert (stored.handshake is not None) is waits
+            [request] = receiver.requests
+            assert (request.line, request.body) == ("OPTIONS /hook HTTP/1.1", b"")
+            assert request.headers["webhook-request-origin"] == "eventgrid.azure.net"
+            if waits:
+                await bench.consent(request.headers["webhook-request-callback"])
+                assert (await bench.provisioner.subscription(await bench.topic(), "mine")).filter == TAKE_ALL
+            await handshakes.close()
+
+    asyncio.run(main())
