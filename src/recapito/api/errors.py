@@ -11,7 +11,17 @@ from uuid import uuid4
 import msgspec
 
 from recapito.domain.instant import utc
-from recapito.errors import Busy, CallerError, Conflict, InvalidInput, NotFound, StoreFailed, TooLarge, Unauthorized
+from recapito.errors import (
+    Busy,
+    CallerError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    StoreFailed,
+    TooLarge,
+    Unauthorized,
+)
 from recapito.telemetry import Journal
 
 Headers = list[tuple[bytes, bytes]]
@@ -50,6 +60,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     MethodNotAllowed: (405, "MethodNotAllowed"),
     TooSlow: (408, "RequestTimeout"),
     Conflict: (409, "Conflict"),
+    PreconditionFailed: (412, "PreconditionFailed"),
     TooLarge: (413, "RequestEntityTooLarge"),
     TooMuch: (413, "RequestEntityTooLarge"),
     UnsupportedMedia: (415, "UnsupportedMediaType"),
