@@ -182,7 +182,7 @@ def make_intake(
         settings.delivery.profile,
         settings.delivery.egress,
         on_append,
-        handshakes,
+        handshakes=handshakes,
     )
 
     async def readiness() -> Mapping[str, str | None]:

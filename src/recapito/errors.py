@@ -30,6 +30,10 @@ class Conflict(CallerError):
     """The resource exists already, or changed since the caller read it."""
 
 
+class PreconditionFailed(CallerError):
+    """The resource is not in the state in which the caller wants to change it."""
+
+
 class Unauthorized(CallerError):
     """The key is missing or wrong. One text for every reason."""
 

@@ -314,7 +314,7 @@ def test_a_failed_commit_is_503_for_all_its_publishers_and_for_nobody_after() ->
 class BuggyLog(ScriptedLog):
     """A registry that breaks in a way that nobody expected."""
 
-    async def topic(self, name: str) -> Any:
+    async def topic(self, name: str, kind: Any = None) -> Any:
         raise RuntimeError("a bug with a secret inside")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.clock import ManualClock, SystemClock
 from recapito.domain import limits
@@ -18,7 +19,7 @@ from recapito.domain.handshake import Place, read_token
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.schema import DeliverySchema, InputSchema
 from recapito.domain.subscription import Subscription, WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Domain, Topic, TopicKind
 from recapito.errors import Busy, Conflict, Gone, InvalidInput, NotFound
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
 from recapito.intake.handshake import Handshakes
@@ -145,7 +146,7 @@ def test_nobody_is_asked_without_need() -> None:
     run(test)
 
 
-@pytest.mark.parametrize("schema", list(DeliverySchema))
+@pytest.mark.parametrize("schema", [DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT])
 def test_consent_by_hand(schema: DeliverySchema) -> None:
     """A plain 200 leaves ten minutes: until consent nothing is taken, from consent on what was asked for is."""
 
@@ -218,6 +219,85 @@ def test_consent_to_a_change() -> None:
         found = await bench.provisioner.subscription(topic, "mine")
         assert (found.id, found.destination.url, found.labels) == (first.id, "https://other.example/", ("new",))
         assert [since.filter.subject_begins_with for since in found.filters] == ["", "b"]
+
+    run(test)
+
+
+def test_a_patch_asks_too() -> None:
+    """A PATCH with another endpoint asks it, any other nobody; one that comes meanwhile changes what is wanted."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        await bench.put(topic)
+        await bench.provisioner.change_subscription(topic, "mine", None, lambda old: replace(old, labels=("a",)))
+        assert len(bench.caller.requests) == 1
+        bench.script = plain
+        other = WebHook(url="https://other.example/")
+        waiting = await bench.provisioner.change_subscription(
+            topic, "mine", None, lambda old: replace(old, destination=other)
+        )
+        assert (waiting.destination.url, len(bench.caller.requests)) == (SECRET_URL, 2)
+        await bench.provisioner.change_subscription(topic, "mine", None, lambda old: replace(old, labels=("b",)))
+        await bench.consent()
+        found = await bench.provisioner.subscription(topic, "mine")
+        assert (found.destination.url, found.labels) == ("https://other.example/", ("b",))
+
+    run(test)
+
+
+def test_a_domain_topic_consents_by_its_own_url() -> None:
+    """The URL of a subscription on a domain topic finds it there, and not its namesake on the domain."""
+
+    async def test(bench: Bench) -> None:
+        domain = await bench.provisioner.put_topic(
+            TopicDraft(
+                kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
+            )
+        )
+        await bench.put(domain)
+        await bench.put(domain, domain_topic="europe")
+        await bench.consent()
+        assert (await bench.provisioner.subscription(domain, "mine", "europe")).handshake is None
+        assert (await bench.provisioner.subscription(domain, "mine")).handshake is not None
+
+    run(test, plain)
+
+
+def test_a_refused_subscription_makes_no_domain_topic() -> None:
+    """A domain topic is made with its first subscription, and not when that was refused."""
+
+    async def test(bench: Bench) -> None:
+        domain = await bench.provisioner.put_topic(
+            TopicDraft(
+                kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
+            )
+        )
+        with pytest.raises(InvalidInput):
+            await bench.put(domain, domain_topic="europe")
+        assert await bench.provisioner.domain_topics.find(domain, "europe") is None
+
+    run(test, lambda request: ScriptedAnswer(Reply(404)))
+
+
+def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
+    """An endpoint is not troubled with a subscription that could not be stored."""
+
+    async def test(bench: Bench) -> None:
+        domain = await bench.provisioner.put_topic(
+            TopicDraft(
+                kind=TopicKind.DOMAIN,
+                name="shop",
+                azure_subscription="sub",
+                resource_group="group",
+                domain=Domain(auto_create=False),
+            )
+        )
+        for name, kind in (("a b", InvalidInput), ("europe", NotFound)):
+            with pytest.raises(kind):
+                await bench.put(domain, domain_topic=name)
+        with pytest.raises(InvalidInput):
+            await bench.put(domain, "https://169.254.169.254/")
+        assert bench.caller.requests == []
 
     run(test)
 

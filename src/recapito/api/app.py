@@ -15,7 +15,7 @@ from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, published_topic
 from recapito.api.services import Services
 from recapito.api.validate import Validation
-from recapito.api.wire import full_target
+from recapito.api.wire import full_target, is_flat
 from recapito.errors import Busy, CallerError, NotFound, StoreFailed
 
 
@@ -47,13 +47,13 @@ def make_surface(services: Services) -> Surface:
 
 def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     async def show(request: Request, error: Exception) -> Response:
-        return _show(services, error)
+        return _show(services, error, is_flat(request.method, request.url.path))
 
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
-            *Management(services, bodies).routes(),
             *Validation(services).routes(),
+            *Management(services, bodies).routes(),
             *Operation(services, bodies).routes(),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
@@ -71,7 +71,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     return rest
 
 
-def _show(services: Services, error: Exception) -> Response:
+def _show(services: Services, error: Exception, flat: bool) -> Response:
     """The answer to an error; to a caller who has hung up it goes nowhere."""
     if isinstance(error, HTTPException):
         error = _translate(error)
@@ -81,7 +81,7 @@ def _show(services: Services, error: Exception) -> Response:
     refused = refusal(error)
     headers = {name.decode(): value.decode() for name, value in refused.headers}
     headers["x-recapito-report"] = report
-    body = arm_body(refused._replace(target=full_target(refused.target)))
+    body = arm_body(refused._replace(target=full_target(refused.target, flat)))
     return Response(body, refused.status, headers, "application/json; charset=utf-8")
 
 
