@@ -55,8 +55,9 @@ class Invitation(NamedTuple):
     @property
     def secrets(self) -> tuple[str, ...]:
         """What must not be shown of an answer: it may repeat what we sent."""
-        static = (a.value for a in self.subscription.attributes if isinstance(a, StaticAttribute) and a.secret)
-        return (self.code, *static, *secrets_of(self.subscription.destination.url))
+        hidden = [a.value for a in self.subscription.attributes if isinstance(a, StaticAttribute) and a.secret]
+        words = [word for value in hidden for word in (value, *value.split()) if word]  # a token without its scheme
+        return (self.code, *words, *secrets_of(self.subscription.destination.url))
 
     def __repr__(self) -> str:
         return f"<Invitation of {self.subscription!r}>"
