@@ -21,8 +21,10 @@ from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreFailed
+from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
+from recapito.intake.expiry import Expiry
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -61,12 +63,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor."""
+    """The intake role: the HTTP surface, group commit, the janitor, the end of what expires."""
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    expiry: Expiry
 
 
 @dataclass(frozen=True)
@@ -171,8 +174,18 @@ def make_intake(
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
     publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    expiry = Expiry(stores.registry, clock, journal)
+    if isinstance(clock_control, ClockMover):
+        clock_control.wait_for(expiry.quiet)
     provisioner = Provisioner(
-        stores.registry, clock, secrets.token_bytes, settings.delivery.profile, settings.delivery.egress, on_append
+        stores.registry,
+        clock,
+        secrets.token_bytes,
+        settings.delivery.profile,
+        settings.delivery.egress,
+        on_append,
+        settings.quota,
+        expiry.watch,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -196,7 +209,7 @@ def make_intake(
         journal=journal,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -244,7 +257,11 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
 
 
-async def make_first_topic(intake: Intake, stores: Stores) -> None:
-    """An empty store gets one topic, so that there is something to publish to."""
+async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
+    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
+    for id in settings.azure.storage_accounts:
+        account = account_of(id)
+        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
+            await intake.provisioner.put_account(account)
     if not await stores.registry.topics("", 1):
         await intake.provisioner.put_topic(FIRST_TOPIC)
