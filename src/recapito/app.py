@@ -21,8 +21,10 @@ from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreFailed
+from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
+from recapito.intake.expiry import Expiry
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
@@ -63,12 +65,13 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, handshakes unless they are off."""
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off."""
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    expiry: Expiry
     handshakes: Handshakes | None
 
 
@@ -174,6 +177,9 @@ def make_intake(
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
     publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    expiry = Expiry(stores.registry, clock, journal)
+    if isinstance(clock_control, ClockMover):
+        clock_control.wait_for(expiry.quiet)
     handshakes = _handshakes(settings, clock, journal)
     provisioner = Provisioner(
         stores.registry,
@@ -182,6 +188,8 @@ def make_intake(
         settings.delivery.profile,
         settings.delivery.egress,
         on_append,
+        settings.quota,
+        expiry.watch,
         handshakes=handshakes,
     )
 
@@ -206,7 +214,7 @@ def make_intake(
         journal=journal,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, handshakes)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes)
 
 
 def _handshakes(settings: Settings, clock: Clock, journal: Journal) -> Handshakes | None:
@@ -261,7 +269,11 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
 
 
-async def make_first_topic(intake: Intake, stores: Stores) -> None:
-    """An empty store gets one topic, so that there is something to publish to."""
+async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
+    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
+    for id in settings.azure.storage_accounts:
+        account = account_of(id)
+        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
+            await intake.provisioner.put_account(account)
     if not await stores.registry.topics("", 1):
         await intake.provisioner.put_topic(FIRST_TOPIC)

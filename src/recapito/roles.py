@@ -129,7 +129,7 @@ async def run_alone(
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         try:
             ring = dispatch.dispatcher.notify
-            await _serve(intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
+            await _serve(settings, intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
         finally:
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
 
@@ -157,7 +157,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
         intake = app.make_intake(settings, stores, clock, journal, on_append=wake.ring, dispatch_problem=wake.missing)
         wake.listen()
         ready = partial(_say_ready, order, b"intake")
-        await _serve(intake, stores, listener, wake.ring, _order_to_stop(), ready)
+        await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
 
 
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
@@ -179,6 +179,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
 
 
 async def _serve(
+    settings: Settings,
     intake: app.Intake,
     stores: app.Stores,
     listener: socket.socket,
@@ -190,21 +191,22 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await app.make_first_topic(intake, stores)
+    await app.make_first_resources(settings, intake, stores)
     server = HttpServer(intake.surface)
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
+    expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
     beating = asyncio.create_task(_beat(ring))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
-    await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, beating):
+    for task in (stop, sweeping, expiring, beating):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 

@@ -15,6 +15,8 @@ import msgspec
 from recapito.domain import profile
 from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
+from recapito.intake.accounts import account_of
+from recapito.intake.quota import Quota
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 
@@ -71,6 +73,12 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_network_filesystem: bool
 
 
+class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of Azure is known here from the start."""
+
+    storage_accounts: tuple[str, ...]
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -79,6 +87,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clock: ClockSettings
     dead_letter: DeadLetter
     disk: Disk
+    quota: Quota
+    azure: Azure
 
     @property
     def data(self) -> Path:
@@ -153,6 +163,12 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
+    for name in Quota.__struct_fields__:
+        if getattr(settings.quota, name) < 0:
+            raise SettingsError(f"quota.{name}: it must not be negative")
+    for id in settings.azure.storage_accounts:
+        if account_of(id) is None:
+            raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
 
@@ -182,6 +198,8 @@ def _from_text(text: str, default: object, name: str) -> object:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if isinstance(default, int):
             return int(text)
+        if isinstance(default, list):
+            return [part.strip() for part in text.split(",") if part.strip()]
         return float(text) if isinstance(default, float) else text
     except (KeyError, ValueError):
         raise SettingsError(f"{name}: '{text}' is not a {type(default).__name__}") from None

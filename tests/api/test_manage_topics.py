@@ -331,15 +331,12 @@ def test_other_methods_and_paths() -> None:
         refused(answer, 405, "MethodNotAllowed")
         assert answer.headers["allow"] == "DELETE, GET, HEAD, PATCH, PUT"
         refused(await world.arm("GET", f"{TOPIC}/listKeys"), 405, "MethodNotAllowed")
-        for path in (
-            f"{GROUP}/pigeons/d",
-            "/nothing",
-            f"{TOPIC}/",
-            "/topics/orders",
-            "/topics//api/events",
-            f"{NESTED}/a/b",
-        ):
+        for path in ("/nothing", "/topics/orders", "/topics//api/events"):
             refused(await world.arm("GET", path), 404, "NotFound")
+        for path in (f"{GROUP}/pigeons/d", f"{TOPIC}/", f"{NESTED}/a/b"):
+            refused(await world.arm("GET", path), 404, "InvalidResourceType")
+        other = GROUP.replace("EventGrid", "Pigeons")
+        assert "Microsoft.Pigeons" in refused(await world.arm("GET", f"{other}/p/d"), 404, "InvalidResourceNamespace")
 
     run(test)
 

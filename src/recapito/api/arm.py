@@ -29,7 +29,7 @@ class ArmRoute(Route):
         async def endpoint(request: Request) -> Response:
             check_local(request.scope)
             check_api_version(request)
-            return await methods["GET" if request.method == "HEAD" else request.method](request)
+            return await (methods.get(request.method) or methods["GET"])(request)
 
         super().__init__(path, endpoint, methods=list(methods))
         self.path_regex = re.compile(self.path_regex.pattern, re.IGNORECASE)
@@ -69,7 +69,7 @@ def answer(shown: Mapping[str, object], status: int = 200, etag: int | None = No
     return Response(msgspec.json.encode(shown), status, headers, "application/json; charset=utf-8")
 
 
-def accepted(shown: Mapping[str, object], etag: int) -> Response:
+def accepted(shown: Mapping[str, object], etag: int | None = None) -> Response:
     """The answer to a PUT or a PATCH that clients take for a long-running operation: they ask again at once.
 
     `shown` is not in its final state, so that they do. Without that az prints none of the types in what it made.

@@ -117,9 +117,9 @@ class SubscriptionManagement:
         try:
             place = await find(request)
         except NotFound as error:
-            if request.path_params.get("scope") and error.code == "ParentResourceNotFound":
-                return await show_page(request, _nothing(), _name, _name, lambda _: {})
-            raise
+            if error.code != "ParentResourceNotFound" or not _is_account(request.path_params.get("scope", "")):
+                raise
+            return answer({"value": []})  # an account to which nobody subscribes has no system topic
         show = partial(place.show, now=self._clock.now())
         if place.domain_topic is not None:
             walk = self._provisioner.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
@@ -183,10 +183,9 @@ class SubscriptionManagement:
         return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
 
 
-async def _nothing() -> AsyncIterator[Subscription]:
-    none: tuple[Subscription, ...] = ()
-    for subscription in none:
-        yield subscription
+def _is_account(path: str) -> bool:
+    scope = parse_scope(path)
+    return scope is not None and scope.type == STORAGE.resource_type.lower()
 
 
 def _name(subscription: Subscription) -> str:

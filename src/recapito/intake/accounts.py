@@ -17,6 +17,11 @@ from recapito.store import Registry
 KIND = "storageAccount"
 TYPE = "Microsoft.Storage/storageAccounts"
 
+_ID = re.compile(
+    r"/subscriptions/([A-Za-z0-9._()-]{1,90})/resourceGroups/([A-Za-z0-9._()-]{1,90})"
+    r"/providers/Microsoft\.Storage/storageAccounts/([^/]+)",
+    re.IGNORECASE,
+)
 _NAME = re.compile(r"[a-z0-9]+")
 
 
@@ -46,6 +51,14 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decode = msgspec.json.Decoder(Account).decode
+
+
+def account_of(resource_id: str) -> Account | None:
+    """The account that a resource id names, None if it names none."""
+    parts = _ID.fullmatch(resource_id)
+    if parts is None or account_problem(parts[3]) is not None:
+        return None
+    return Account(azure_subscription=parts[1], resource_group=parts[2], name=parts[3], location=rules.DEFAULT_LOCATION)
 
 
 def account_problem(name: str) -> str | None:

@@ -65,6 +65,11 @@ class Groups:
             after = _key(group.azure_subscription, "") + "\U0010ffff"
         return found
 
+    async def ensure(self, azure_subscription: str, name: str, location: str) -> None:
+        """Make the group unless it is there: what is put into it needs one."""
+        if await self.find(azure_subscription, name) is None:
+            await self.put(azure_subscription, name, location)
+
     async def put(
         self,
         azure_subscription: str,

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from recapito.intake import rules
 from recapito.intake.accounts import Account, Accounts, implicit_topic
 from recapito.intake.domain_topics import DomainTopics
 from recapito.intake.draft import TopicChange, TopicDraft, topic_draft
-from recapito.intake.groups import Groups
+from recapito.intake.groups import Group, Groups
 from recapito.intake.handshake import Handshakes
 from recapito.intake.missing import resource_missing
 from recapito.intake.precondition import UNCONDITIONAL, Precondition
@@ -160,6 +160,28 @@ class TopicProvisioner:
             await self._delete_topic(topic)
         self._on_change()
 
+    async def put_account(self, account: Account) -> Account:
+        """Register a storage account, or change the one that is there."""
+        stored = await self.accounts.put(account)
+        await self.groups.ensure(stored.azure_subscription, stored.resource_group, stored.location)
+        return stored
+
+    async def delete_group(self, group: Group) -> None:
+        """Delete a resource group with all that is in it."""
+        place = group.azure_subscription, group.name
+        for kind in TopicKind:
+            async for topic in self.walk_topics(kind):
+                if is_at(topic, *place):
+                    with suppress(NotFound):  # somebody else was faster
+                        await self.delete_topic(topic)
+        after = ""
+        while page := await self.accounts.page(after, PAGE):
+            for account in page:
+                if account.is_at(*place):
+                    await self.accounts.remove(account)
+            after = page[-1].name
+        await self.groups.remove(group)
+
     def _new_key(self) -> str:
         return base64.b64encode(self._random_bytes(KEY_BYTES)).decode()
 
@@ -173,7 +195,7 @@ class TopicProvisioner:
     async def _put_topic(self, old: Topic | None, draft: TopicDraft) -> Topic:
         topic = await self._new_topic(draft) if old is None else await self._changed_topic(old, draft)
         topic = replace(topic, mapping=rules.check_mapping(topic.input_schema, draft.mapping))
-        await self.groups.put(topic.azure_subscription, topic.resource_group)
+        await self.groups.ensure(topic.azure_subscription, topic.resource_group, topic.location)
         return await self._store_topic(topic)
 
     async def _new_topic(self, draft: TopicDraft) -> Topic:
