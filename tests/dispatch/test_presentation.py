@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapito.dispatch.flight import Load
-from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.fresh import FreshReader, terms_at
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.segments import Segments
@@ -98,8 +98,7 @@ def subscription(
 def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[Load, Batch]]:
     """What a lane would send of a log, as fresh events."""
     shown = Presentation(wanted, schema, silent)
-    batching = wanted.batching
-    terms = Terms(batching.event_limit, batching.byte_limit, -1, shown.convert, shown.attributes)
+    terms = terms_at(0, wanted, shown)
     reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
     found = []
     while (taken := reader.take(wanted, len(log), terms)) is not None:
@@ -218,7 +217,7 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     shown = Presentation(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
     log = entries(InputSchema.EVENT_GRID, ['{"tenant":"a"}', '{"tenant":"a\\r\\nX-Evil: 1"}', "1"])
     reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
-    terms = Terms(1, 1024, -1, shown.convert, shown.attributes)
+    terms = terms_at(0, wanted, shown)
     names = []
     while (taken := reader.take(wanted, 1, terms)) is not None:
         names.append([header.name for header in taken.load.batch(shown, "origin").headers])

@@ -11,7 +11,7 @@ import msgspec
 
 from recapito.dispatch.presentation import Presentation
 from recapito.domain.attribute import Header
-from recapito.domain.batch import Batch, Form
+from recapito.domain.batch import Batch
 from recapito.domain.cursor import Range
 from recapito.domain.delivery import Delivery, Identity
 from recapito.domain.segment import Segment
@@ -90,10 +90,10 @@ class Load:
             versions = set().union(*(piece.versions() for piece in self._pieces))
         return Batch(
             presentation.subscription,
-            body if presentation.form is Form.CLOUD_EVENT else b"[%b]" % body,
+            body if presentation.bare else b"[%b]" % body,
             self.events,
             0,
-            versions.pop() if len(versions) == 1 and presentation.form is Form.EVENTS else None,
+            versions.pop() if presentation.versioned and len(versions) == 1 else None,
             _output_id(origin, first.position, first.offsets[0]) if self.events == 1 else None,
             presentation.form,
             self.headers,
@@ -102,11 +102,11 @@ class Load:
     def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
         body = b",".join([presentation.body(delivery.body) for delivery in self._parked])
         versions: set[str] = set()
-        if presentation.form is Form.EVENTS:
+        if presentation.versioned:
             versions = {_data_version(delivery.body) for delivery in self._parked}
         return Batch(
             presentation.subscription,
-            body if presentation.form is Form.CLOUD_EVENT else b"[%b]" % body,
+            body if presentation.bare else b"[%b]" % body,
             self.events,
             min(delivery.attempts for delivery in self._parked),
             versions.pop() if len(versions) == 1 else None,

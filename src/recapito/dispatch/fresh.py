@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recapito.dispatch.flight import Load, Piece
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import Segments
 from recapito.domain import limits
 from recapito.domain.attribute import Attributes, Header
@@ -31,6 +32,12 @@ class Terms(NamedTuple):
     expired_at: int
     convert: Convert | None = None
     attributes: Attributes | None = None
+
+
+def terms_at(now: int, subscription: Subscription, presentation: Presentation) -> Terms:
+    """How the loads of a subscription are cut at this instant."""
+    batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
+    return Terms(batching.event_limit, batching.byte_limit, expired_at, presentation.convert, presentation.attributes)
 
 
 class Taken(NamedTuple):

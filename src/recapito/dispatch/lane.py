@@ -14,7 +14,7 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.fresh import FreshReader, Terms, terms_at
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import RESPONSIVE_NS, Window
@@ -219,9 +219,7 @@ class Lane:
         return None
 
     def _take_fresh(self, now: int) -> Load | None:
-        batching, policy = self.subscription.batching, self.subscription.retry_policy
-        shown = self._presentation
-        terms = Terms(batching.event_limit, batching.byte_limit, now - policy.ttl_ns, shown.convert, shown.attributes)
+        terms = terms_at(now, self.subscription, self._presentation)
         while not self.account.full:
             taken = self.reader.take(self.subscription, self.end, terms)
             if taken is None:

@@ -12,14 +12,19 @@ from recapito.telemetry import Journal
 
 
 class Presentation:
-    """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers."""
+    """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
 
-    __slots__ = ("_journal", "_told", "attributes", "convert", "form", "subscription")
+    `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.
+    """
+
+    __slots__ = ("_journal", "_told", "attributes", "bare", "convert", "form", "subscription", "versioned")
 
     def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
         self.subscription = subscription.name
         self.convert: Convert | None = conversion(published, subscription.delivery_schema)
         self.form: Form = form_of(subscription.delivery_schema, subscription.batching.on)
+        self.bare = self.form is Form.CLOUD_EVENT
+        self.versioned = self.form is Form.EVENTS
         self._journal = journal
         self._told: set[str] = set()
         attributes = subscription.attributes

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recapito.domain import limits
 from recapito.domain.conversion import split_data
-from recapito.domain.jsontext import reach, scalar
+from recapito.domain.jsontext import reach, scalar, top
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
@@ -84,7 +84,7 @@ class Attributes:
         """The headers for one event, which is looked at as it was published."""
         if not self._dynamic:
             return tuple(self._static)
-        event = split_data(stored)[1] if self._inside_data else stored
+        event = top(split_data(stored)[1] if self._inside_data else stored)
         found = list(self._static)
         for name, path in self._dynamic:
             value = reach(event, path)

@@ -6,7 +6,7 @@ bytes of request body only when a single event is larger, which then goes alone.
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from enum import Enum
+from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
 
@@ -14,12 +14,12 @@ from recapito.domain.attribute import Header
 from recapito.domain.schema import DeliverySchema
 
 
-class Form(Enum):
-    """What a request's content is: events in an array, a CloudEvent, or CloudEvents in an array."""
+class Form(StrEnum):
+    """What a request holds, by its content type: events in an array, a CloudEvent, or CloudEvents in an array."""
 
-    EVENTS = "events"
-    CLOUD_EVENT = "cloud event"
-    CLOUD_EVENTS = "cloud events"
+    EVENTS = "application/json; charset=utf-8"
+    CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
+    CLOUD_EVENTS = "application/cloudevents-batch+json; charset=utf-8"
 
 
 def form_of(schema: DeliverySchema, batching: bool) -> Form:

@@ -12,7 +12,7 @@ from msgspec import Raw
 from recapito.domain import limits
 from recapito.domain.event import METADATA_VERSION, Envelope, check_count, check_size, encode, refused, stamp
 from recapito.domain.instant import stamp as stamp_time
-from recapito.domain.jsontext import Fault, decode, reach, scalar, too_deep
+from recapito.domain.jsontext import Fault, decode, reach, scalar, too_deep, top
 from recapito.domain.schema import InputMapping, MappedField
 from recapito.domain.segment import StampedEvent
 
@@ -38,15 +38,16 @@ class Mapper:
         text = bytes(event)
         if text[:1] != b"{":
             raise Fault("an event must be an object.")
-        topic = self._topic.of(text) if self._domain else None
+        found = top(text)
+        topic = self._topic.of(found) if self._domain else None
         envelope = Envelope(
-            id=self._id.of(text) or new_id(),
-            eventTime=self._time.of(text) or now,
-            eventType=self._type.of(text) or "",
-            dataVersion=self._version.of(text) or "",
+            id=self._id.of(found) or new_id(),
+            eventTime=self._time.of(found) or now,
+            eventType=self._type.of(found) or "",
+            dataVersion=self._version.of(found) or "",
             metadataVersion=METADATA_VERSION,
             topic=topic,
-            subject=self._subject.of(text) or "",
+            subject=self._subject.of(found) or "",
             data=event,
         )
         if not envelope.eventType:
@@ -66,20 +67,20 @@ class _Source:
         self._path = tuple(field.source.split(".")) if field.source else ()
         self._default = field.default
 
-    def of(self, text: bytes) -> str | None:
+    def of(self, event: dict[str, Raw]) -> str | None:
         """The field of this event; None if there is nothing, or null, at the path, and no default."""
-        value = reach(text, self._path) if self._path else None
+        value = reach(event, self._path) if self._path else None
         if value is None or bytes(value) == b"null":
             return self._default
-        found = scalar(value)
-        if found is None:
+        text = scalar(value)
+        if text is None:
             raise Fault(f"property '{'.'.join(self._path)}', its '{self._name}', must be a string.")
-        if len(found) > limits.EVENT_FIELD_CHARS:
+        if len(text) > limits.EVENT_FIELD_CHARS:
             raise Fault(
                 f"property '{'.'.join(self._path)}', its '{self._name}', has more than "
                 f"{limits.EVENT_FIELD_CHARS} characters."
             )
-        return found
+        return text
 
 
 _mapper = lru_cache(1000)(Mapper)

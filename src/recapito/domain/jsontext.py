@@ -83,18 +83,22 @@ def _check_once(pairs: dict[_Name, Raw]) -> None:
         seen.add(name.text)
 
 
-def reach(text: bytes | Raw, path: tuple[str, ...]) -> Raw | None:
-    """The value at a path of names into an object, None where there is none. Of repeated names the last counts."""
-    value = text
-    for name in path:
+def top(text: bytes | Raw) -> dict[str, Raw]:
+    """The members of an object, which is valid JSON; of repeated ones the last."""
+    return _decode_members(text)
+
+
+def reach(found: dict[str, Raw], path: tuple[str, ...]) -> Raw | None:
+    """The value at a path of names, from these members on; None where there is none."""
+    value = found.get(path[0])
+    for name in path[1:]:
+        if value is None:
+            return None
         try:
-            found = _decode_members(value).get(name)
+            value = _decode_members(value).get(name)
         except msgspec.ValidationError:
             return None  # not an object
-        if found is None:
-            return None
-        value = found
-    return value if isinstance(value, Raw) else None
+    return value
 
 
 def scalar(value: Raw) -> str | None:

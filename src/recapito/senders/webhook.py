@@ -13,9 +13,10 @@ from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge
+from recapito.domain.excerpt import excerpt
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
-from recapito.senders.answer import excerpt, retry_after_ns
+from recapito.senders.answer import retry_after_ns
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
 from recapito.senders.route import Route, header
@@ -176,21 +177,17 @@ class WebhookSender:
 
 
 _ORIGIN = "eventgrid.azure.net"
-_FORM_HEADERS = {
-    Form.EVENTS: ["Content-Type: application/json; charset=utf-8", "aeg-metadata-version: 1"],
-    Form.CLOUD_EVENT: ["Content-Type: application/cloudevents+json; charset=utf-8"],
-    Form.CLOUD_EVENTS: ["Content-Type: application/cloudevents-batch+json; charset=utf-8"],
-}
+_EVENT_HEADERS = ["aeg-metadata-version: 1"]
 _CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
 
 
 def _common_headers(subscription: str, form: Form) -> list[str]:
     headers = [
-        *_FORM_HEADERS[form],
-        *(() if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
+        f"Content-Type: {form}",
         "Accept:",  # libcurl's way to say: none
         "Expect:",
         "aeg-event-type: Notification",
+        *(_EVENT_HEADERS if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
     ]
     return headers + header("aeg-subscription-name", subscription.upper())
 
