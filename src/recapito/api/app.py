@@ -12,6 +12,7 @@ from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.manage import Management
+from recapito.api.openapi import Description
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, published_topic
 from recapito.api.services import Services
@@ -51,9 +52,11 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
+    management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
+    description = Description(management, operation).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
-        routes=[*Management(services, bodies).routes(), *Operation(services, bodies).routes()],
+        routes=[*management, *operation, *description],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False

@@ -14,7 +14,12 @@ from recapito.api.place import TOPIC_KINDS, Form, Place, parse_scope
 from recapito.api.services import Services
 from recapito.api.wire import invalid
 from recapito.api.wire_destination import show_attributes
-from recapito.api.wire_subscription import read_subscription, read_subscription_change
+from recapito.api.wire_subscription import (
+    SubscriptionBody,
+    SubscriptionProperties,
+    read_subscription,
+    read_subscription_change,
+)
 from recapito.domain import limits
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import TopicKind
@@ -58,7 +63,7 @@ class SubscriptionManagement:
         }
         return [
             ArmRoute(path, {"GET": partial(self._list, place)}),
-            ArmRoute(path + "/{name}", one),
+            ArmRoute(path + "/{name}", one, {"PUT": SubscriptionBody, "PATCH": SubscriptionProperties}),
             ArmRoute(path + "/{name}/getFullUrl", {"POST": partial(self._full_url, place)}),
             ArmRoute(path + "/{name}/getDeliveryAttributes", {"POST": partial(self._attributes, place)}),
         ]
