@@ -12,7 +12,7 @@ from recapito.api.body import BodyReader
 from recapito.api.paging import page_start, page_start_id, show_page
 from recapito.api.place import TOPIC_KINDS, Form, Place, parse_scope
 from recapito.api.services import Services
-from recapito.api.wire import invalid
+from recapito.api.wire import invalid, shorten
 from recapito.api.wire_destination import show_attributes
 from recapito.api.wire_subscription import (
     SubscriptionBody,
@@ -25,7 +25,7 @@ from recapito.domain.subscription import Subscription
 from recapito.domain.topic import TopicKind
 from recapito.domain.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound
-from recapito.intake.missing import parent_missing
+from recapito.intake.missing import parent_missing, subscription_missing
 
 _NESTED = {
     TopicKind.CUSTOM: ("/topics/{topic}",),
@@ -83,8 +83,7 @@ class SubscriptionManagement:
         if scope is None:
             raise invalid("The scope in front of '/providers/Microsoft.EventGrid' is not a resource id.", "scope")
         if not scope.type or scope.group is None:
-            what = "an Azure subscription" if scope.group is None else "a resource group"
-            raise InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+            raise _silent(request, "an Azure subscription" if scope.group is None else "a resource group")
         kind = TOPIC_KINDS.get(scope.type)
         if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
             return await self._topic_place(
@@ -97,7 +96,7 @@ class SubscriptionManagement:
             if topic is None:
                 raise parent_missing("Microsoft.EventGrid/eventSubscriptions", account.resource_id)
             return Place(topic, None, Form.SCOPE)
-        raise InvalidInput("NotSupported", f"Nothing publishes the events of '{scope.type[:100]}' here.", "scope")
+        raise _silent(request, f"'{shorten(scope.type)}'")
 
     async def _topic_place(
         self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: Form
@@ -181,6 +180,13 @@ class SubscriptionManagement:
 def _accepted(place: Place, stored: Subscription) -> Response:
     state = "Creating" if stored.version == 1 else "Updating"
     return accepted(place.show(stored, state), stored.version)
+
+
+def _silent(request: Request, what: str) -> CallerError:
+    """The error for a scope that publishes no events here: none can be put on it, so none are there."""
+    if request.method == "PUT":
+        return InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+    return subscription_missing(request.path_params.get("name", ""))
 
 
 def _is_account(path: str) -> bool:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -264,7 +265,11 @@ def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown
         "type": f"Microsoft.EventGrid/{topic.kind}",
         "location": topic.location,
         "tags": topic.tags,
-        "properties": {"provisioningState": state, **_show_properties(topic, public_url)},
+        "properties": {
+            "provisioningState": state,
+            "metricResourceId": str(UUID(int=topic.id)),
+            **_show_properties(topic, public_url),
+        },
         "systemData": {"createdAt": stamp(topic.created_at), "lastModifiedAt": stamp(topic.modified_at)},
     }
     if topic.kind is not TopicKind.SYSTEM:
