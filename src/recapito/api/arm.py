@@ -23,9 +23,16 @@ _LAST_VERSION = date(2026, 12, 31)
 
 
 class ArmRoute(Route):
-    """A path of ARM with its methods. Its constant parts compare without case, as ARM's do."""
+    """A path of ARM with its methods. Its constant parts compare without case, as ARM's do.
 
-    def __init__(self, path: str, methods: Mapping[str, Handler]) -> None:
+    `bodies` says of what type the body of a method is, for those who describe the API.
+    """
+
+    def __init__(
+        self, path: str, methods: Mapping[str, Handler], bodies: Mapping[str, type[msgspec.Struct]] | None = None
+    ) -> None:
+        self.bodies = bodies or {}
+
         async def endpoint(request: Request) -> Response:
             await admit(request)
             check_api_version(request)

@@ -31,7 +31,7 @@ from recapito.store import Registry
 
 KEY_BYTES = 32
 NAME_BYTES = 8
-PAGE = 1000
+PAGE = 200
 
 
 class TopicProvisioner:
