@@ -5,12 +5,12 @@ What conditions look at is decoded once for all filters of a topic: their keys a
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from recapito.dispatch.tail import Tail
+from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
 from recapito.domain.filter import Filter
-from recapito.domain.match import Sight, select
+from recapito.domain.match import Sight, Word, select, words_of
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
 
@@ -107,11 +107,21 @@ class Segments:
             waiter(failure)
 
     def _take_in(self, topic: int, entries: list[tuple[int, CachedEntry]]) -> None:
-        if topic in self.tails:
-            for position, entry in entries:
-                self.tails[topic].add(position, entry.segment)
+        tail = self.tails.get(topic)
+        for position, entry in entries:
+            if tail is not None and position == tail.end + 1:
+                tail.add(self._words(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment))
         for position, entry in reversed(entries):  # what is wanted last, to be evicted last
             self._keep((topic, position), entry)
+
+    def _words(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[Word]:
+        """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read."""
+        if entry.segment is None:
+            return [ANY]
+        try:
+            return words_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]
+        except Exception:  # each lane that needs to know meets it by itself, and stops loudly
+            return [ANY]
 
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
         if key in self._entries:

@@ -6,6 +6,7 @@ looked at in its stored form: the Event Grid envelope (first name of a key witho
 
 import json
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Union
 
 import msgspec
@@ -47,7 +48,7 @@ class Lens:
                 node = node.setdefault(name, {})
         self._form = _form(tree)
         self._decode = msgspec.json.Decoder(self._form).decode
-        self._fields = {key: _fields(tree, path) for key, path in paths.items()}
+        self._values = {key: attrgetter(".".join(_fields(tree, path))) for key, path in paths.items()}
 
     def look(self, event: bytes) -> View:
         """What there is to see of an event."""
@@ -58,9 +59,10 @@ class Lens:
 
     def value(self, view: View, key: str) -> Any:
         """The value under a key: UNSET if there is none, None if it is null."""
-        for field in self._fields[key]:
-            view = getattr(view, field, UNSET)
-        return view
+        try:
+            return self._values[key](view)
+        except AttributeError:  # the way leads through something that is no object
+            return UNSET
 
 
 @lru_cache(maxsize=limits.LENSES)
