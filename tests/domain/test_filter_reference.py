@@ -162,7 +162,7 @@ def packed(events: list[tuple[str, str, str, dict[str, Any]]]) -> Segment:
     return Segment(*pack([Publish(0, stamped)]))
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(plain | filters, segments)
 def test_reference(filter: Filter, events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
     """Matching one by one, and matching a segment at once, take what the reference takes, in its order."""

@@ -44,6 +44,7 @@ class Roster:
         self._words[lane.id] = (ANY,) if words is None else words
         for word in self._words[lane.id]:
             self._by_word.setdefault(word, {})[lane.id] = lane
+        self._share_keys()
         if words is not None:
             tail = self._segments.tails.setdefault(self._topic, Tail())
             for word in words:
@@ -61,6 +62,18 @@ class Roster:
                     self._tail.unwatch(word)
         if len(self._by_word.get(ANY, ())) == len(self.lanes):
             self._segments.tails.pop(self._topic, None)
+        self._share_keys()
+
+    def _share_keys(self) -> None:
+        """Let the conditions of all lanes share one look at an event, as far as they look at few things together."""
+        shared: frozenset[str] = frozenset()
+        for lane in self.lanes.values():
+            keys = shared | compile_filter(lane.subscription.filter).keys
+            shared = keys if len(keys) <= limits.LENS_KEYS else shared
+        if shared:
+            self._segments.shared_keys[self._topic] = shared
+        else:
+            self._segments.shared_keys.pop(self._topic, None)
 
     async def grow(self, before: int, end: int, now: int) -> int | None:
         """The log has grown: load what a lane wants at once, and wake lanes. Since when others sleep, if any do."""
@@ -72,7 +85,7 @@ class Roster:
             return None
         if self._sleeping_since is None:
             self._sleeping_since = now
-        if end - self._swept > limits.TAIL_ENTRIES // 4:
+        if end - self._swept > limits.TAIL_ENTRIES // 2:
             self.sweep()
         return self._sleeping_since
 

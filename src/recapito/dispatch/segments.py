@@ -1,6 +1,6 @@
 """Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes.
 
-What conditions look at is decoded once for all filters of a topic: their keys are remembered from segment to segment.
+What conditions look at is decoded once for all filters of a topic whose keys are shared.
 """
 
 import asyncio
@@ -22,15 +22,16 @@ NO_KEYS: frozenset[str] = frozenset()
 
 
 class CachedEntry:
-    """One entry of a log: a decoded segment, or the mark of a change, which has none."""
+    """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
 
-    __slots__ = ("segment", "selections", "sight", "size")
+    __slots__ = ("kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
         self.selections: dict[Filter, Sequence[int]] = {}
         self.sight: Sight | None = None
+        self.kept = False
 
 
 class Segments:
@@ -42,9 +43,9 @@ class Segments:
         self._entries: OrderedDict[tuple[int, int], CachedEntry] = OrderedDict()
         self._readers = asyncio.Semaphore(limits.COLD_READERS)
         self._loading: dict[tuple[int, int], list[Callable[[Exception | None], None]]] = {}
-        self._keys: dict[int, frozenset[str]] = {}  # topic -> what its filters look at
         self.size = 0
         self.ends: dict[int, int] = {}
+        self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
         self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     @property
@@ -68,8 +69,11 @@ class Segments:
                 return ()
 
             def sight(keys: frozenset[str]) -> Sight:
+                shared = self.shared_keys.get(topic, NO_KEYS)
+                if not keys <= shared:
+                    return Sight(segment, keys)
                 if entry.sight is None or not entry.sight.shows(keys):
-                    entry.sight = Sight(segment, self._with_known_keys(topic, keys))
+                    entry.sight = Sight(segment, shared)
                     self._grow(entry, len(segment.body))
                 return entry.sight
 
@@ -77,15 +81,10 @@ class Segments:
             self._grow(entry, SELECTION_BYTES + (0 if isinstance(selected, range) else 8 * len(selected)))
         return selected
 
-    def _with_known_keys(self, topic: int, keys: frozenset[str]) -> frozenset[str]:
-        """These keys, and what other filters of the topic look at: one look then serves them all."""
-        known = self._keys.get(topic, NO_KEYS) | keys
-        self._keys[topic] = known if len(known) <= limits.LENS_KEYS else keys
-        return self._keys[topic]
-
     def _grow(self, entry: CachedEntry, size: int) -> None:
         entry.size += size
-        self.size += size
+        if entry.kept:
+            self.size += size
 
     async def load(self, topic: int, position: int, done: Callable[[Exception | None], None]) -> None:
         """Read from a position on; `done` is told when it is here or why not. One read serves all who ask meanwhile."""
@@ -98,7 +97,7 @@ class Segments:
         try:
             async with self._readers:
                 entries = await self._log.read(topic, position, READ_BYTES)
-                self._take_in(topic, [(entry.position, CachedEntry(entry)) for entry in entries])
+                self._take_in(topic, entries)
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:
@@ -106,8 +105,10 @@ class Segments:
         for waiter in waiters:
             waiter(failure)
 
-    def _take_in(self, topic: int, entries: list[tuple[int, CachedEntry]]) -> None:
+    def _take_in(self, topic: int, read: list[Entry]) -> None:
+        """Keep entries, and let the tail know them."""
         tail = self.tails.get(topic)
+        entries = [(each.position, self._entries.get((topic, each.position)) or CachedEntry(each)) for each in read]
         for position, entry in entries:
             if tail is not None and position == tail.end + 1:
                 tail.add(self._words(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment))
@@ -124,10 +125,12 @@ class Segments:
             return [ANY]
 
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
-        if key in self._entries:
+        if entry.kept:
             return
+        entry.kept = True
         self._entries[key] = entry
         self.size += entry.size
         while self.size > self._capacity and len(self._entries) > 1:
             _, evicted = self._entries.popitem(last=False)
+            evicted.kept = False
             self.size -= evicted.size
