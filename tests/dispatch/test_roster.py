@@ -34,6 +34,16 @@ SMALL = Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, "data", (10,)),)
 EAST = Filter(subject_begins_with="/EAST")
 
 
+class SlowLog(MemoryLog):
+    """Takes a moment to find a subscription, in which lanes may be stepped."""
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        found = await super().subscription_by_id(id)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return found
+
+
 class CountingDispatcher(Dispatcher):
     """Counts how often each lane is stepped."""
 
@@ -48,7 +58,7 @@ class Rig:
     """A dispatcher on stores in memory, with a clock that stands still and endpoints that answer at once."""
 
     def __init__(self, cache: int) -> None:
-        self.log, self.ledger, self.clock = MemoryLog(), MemoryLedger(), ManualClock(SECOND)
+        self.log, self.ledger, self.clock = SlowLog(), MemoryLedger(), ManualClock(SECOND)
         self.delivered: Counter[str] = Counter()
         self.ids: dict[str, int] = {}
         self.segments = Segments(self.log, cache)
@@ -79,7 +89,12 @@ class Rig:
         self.topic_id = topic.id
 
     async def subscribe(self, name: str, filter: Filter) -> None:
-        """Create a subscription, or change its filter."""
+        """Create a subscription, or change its filter, and let what follows happen."""
+        await self.change(name, filter)
+        await self.settle()
+
+    async def change(self, name: str, filter: Filter) -> None:
+        """Create a subscription, or change its filter; nobody is told yet."""
         filters = (FilterSince(0, filter),)
         known = await self.log.subscription(self.topic_id, name)
         new = Subscription(
@@ -92,14 +107,17 @@ class Rig:
         )
         stored = await self.log.put_subscription(new if known is None else replace(known, filters=filters))
         self.ids[name] = stored.id
-        await self.settle()
 
     async def publish(self, *events: tuple[str, str, int]) -> None:
         """Publish events of these types, subjects and numbers together, and let what follows happen."""
+        await self.append(*events)
+        await self.settle()
+
+    async def append(self, *events: tuple[str, str, int]) -> None:
+        """Publish events; nobody is told yet."""
         stamped = [StampedEvent(b'{"data":%d}' % number, type, subject, "") for type, subject, number in events]
         columns, body = pack([Publish(self.clock.now(), stamped)])
         await self.log.append([NewSegment(self.topic_id, len(events), columns, body)])
-        await self.settle()
 
     async def settle(self) -> None:
         """Wait until nothing happens any more at this instant."""
@@ -209,6 +227,36 @@ def test_a_changed_filter_takes_from_its_place_on() -> None:
         await rig.publish(("C", "", 50))
         await rig.advance(6)
         assert (await rig.books("b"))[1:] == (3, 3)
+
+    rigged(script)
+
+
+def test_a_change_wakes_everybody() -> None:
+    """Events before the mark of a change are taken by the filter of then, however news and steps interleave."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("b", B)
+        await rig.subscribe("other", A)
+        await rig.append(("B", "", 50))
+        await rig.change("b", SMALL)
+        await rig.change("other", B)
+        await rig.publish(("C", "", 50))
+        assert rig.delivered == {"b": 1}
+
+    rigged(script)
+
+
+def test_a_crowd_of_types_wakes_everybody() -> None:
+    """A segment with very many types is read by all, and those whose type is among them get it."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("b", B)
+        await rig.subscribe("a", A)
+        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WORDS)]
+        await rig.publish(*crowd, ("B", "", 1))
+        assert rig.delivered == {"b": 1}
+        await rig.advance(6)
+        assert ((await rig.books("a"))[1:], (await rig.books("b"))[1:]) == ((0, len(crowd) + 1), (1, len(crowd)))
 
     rigged(script)
 
