@@ -190,6 +190,7 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
+    rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     services = Services(
         publisher=publisher,
@@ -204,7 +205,7 @@ def make_intake(
         clock_control=clock_control,
         journal=journal,
         access=make_access(settings, identity, caller, clock, journal),
-        throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
+        throttle=Throttle(rate, clock, publisher.stats),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor, caller)

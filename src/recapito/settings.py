@@ -293,8 +293,10 @@ def _from_text(text: str, default: object, name: str) -> object:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if isinstance(default, int):
             return int(text)
-        if isinstance(default, list | dict):
+        if isinstance(default, dict) or (isinstance(default, list) and text.startswith("[")):
             return msgspec.json.decode(text)
+        if isinstance(default, list):
+            return [part.strip() for part in text.split(",") if part.strip()]
         return float(text) if isinstance(default, float) else text
     except msgspec.MsgspecError as error:
         raise SettingsError(f"{name}: this is not JSON: {error}") from None
