@@ -135,7 +135,8 @@ def test_fractions_of_a_second() -> None:
         "2027-01-01",
         "1893456000",
         "2027-01-01T00:00:00Z ",
-        "٢٠٢٧-01-01T00:00:00Z\n",
+        "2027-01-01T00:00:00Z\n",
+        "٢٠٢٧-01-01T00:00:00Z",
     ],
 )
 def test_no_expiries(text: str) -> None:

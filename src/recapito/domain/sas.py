@@ -21,10 +21,12 @@ _GAP = "[ +\u00a0\u202f]"  # a blank, as it is or as forms encode it, or the nar
 _TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,9}))?)?"
 _ISO = re.compile(
     rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})(?:[Tt]|{_GAP}){_TIME}"
-    rf"(?P<zone>[Zz]|{_GAP}?UTC|(?P<sign>[-+ ])(?P<zone_hour>\d{{2}}):?(?P<zone_minute>\d{{2}}))?"
+    rf"(?P<zone>[Zz]|{_GAP}?UTC|(?P<sign>[-+ ])(?P<zone_hour>\d{{2}}):?(?P<zone_minute>\d{{2}}))?",
+    re.ASCII,
 )
 _EN_US = re.compile(
-    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}),?{_GAP}{_TIME}(?:{_GAP}(?P<half>[AaPp][Mm]))?"
+    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}),?{_GAP}{_TIME}(?:{_GAP}(?P<half>[AaPp][Mm]))?",
+    re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOST_PATH = "/api/events"
