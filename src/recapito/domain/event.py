@@ -48,12 +48,10 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
 
     In a domain each event names its domain topic.
     """
-    if len(body) > limits.PUBLISH_BYTES:
-        check_size(body)
+    check_size(body)
     try:
         events = decode(_decode, body)
-        if not 0 < len(events) <= limits.PUBLISH_EVENTS:
-            check_count(events)
+        check_count(events)
         sizes = _sizes(topic_id, domain)
         spare = len(body) - len(events) - 1  # what the events do not account for: blanks, or members there twice
         members = 0
