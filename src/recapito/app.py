@@ -25,8 +25,11 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
+from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
+from recapito.intake.expiry import Expiry
+from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -69,12 +72,17 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, the caller of an issuer."""
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
+
+    `caller` is what they and a foreign issuer of tokens are asked by.
+    """
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    expiry: Expiry
+    handshakes: Handshakes | None
     caller: Caller
 
 
@@ -201,8 +209,21 @@ def make_intake(
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
     publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    expiry = Expiry(stores.registry, clock, journal)
+    if isinstance(clock_control, ClockMover):
+        clock_control.wait_for(expiry.quiet)
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
+    handshakes = _handshakes(settings, caller, clock, journal)
     provisioner = Provisioner(
-        stores.registry, clock, secrets.token_bytes, settings.delivery.profile, settings.delivery.egress, on_append
+        stores.registry,
+        clock,
+        secrets.token_bytes,
+        settings.delivery.profile,
+        settings.delivery.egress,
+        on_append,
+        settings.quota,
+        expiry.watch,
+        handshakes=handshakes,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -212,7 +233,6 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
-    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -229,7 +249,13 @@ def make_intake(
         throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, caller)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
+
+
+def _handshakes(settings: Settings, caller: Caller, clock: Clock, journal: Journal) -> Handshakes | None:
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -277,7 +303,11 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
 
 
-async def make_first_topic(intake: Intake, stores: Stores) -> None:
-    """An empty store gets one topic, so that there is something to publish to."""
+async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
+    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
+    for id in settings.azure.storage_accounts:
+        account = account_of(id)
+        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
+            await intake.provisioner.put_account(account)
     if not await stores.registry.topics("", 1):
         await intake.provisioner.put_topic(FIRST_TOPIC)

@@ -47,6 +47,8 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
         ("[clock]\nmode = 'scaled:0'", "clock.mode"),
         ("[delivery]\nca_file = '/no/such/file'", "delivery.ca_file"),
         ("[disk]\nstop_percent = 101.0", "stop_percent"),
+        ("[quota]\ntopics = -1", "quota.topics"),
+        ("[azure]\nstorage_accounts = ['/subscriptions/s']", "azure.storage_accounts"),
         ("not toml", "recapito.toml"),
     ],
 )
@@ -56,6 +58,13 @@ def test_wrong_file_is_named(tmp_path: Path, text: str, said: str) -> None:
     file.write_text(text)
     with pytest.raises(SettingsError, match=said):
         settings.load(file, {})
+
+
+def test_lists_in_the_environment() -> None:
+    """A setting that is a list is separated by commas in the environment."""
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
+    chosen = settings.load(environment={"RECAPITO_AZURE_STORAGE_ACCOUNTS": f"{account}, {account}2,"})
+    assert chosen.azure.storage_accounts == (account, account + "2")
 
 
 def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:

@@ -29,10 +29,10 @@ class TopicCache:
             self._keep(key, topic)
         return topic
 
-    def drop(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> None:
+    def drop(self, key: str) -> None:
         """Forget a topic, and whatever is being read at this moment."""
         self._drops += 1
-        self._topics.pop(topic_key(kind, name), None)
+        self._topics.pop(key, None)
 
     def _keep(self, key: str, topic: Topic) -> None:
         if len(self._topics) >= limits.TOPIC_CACHE:

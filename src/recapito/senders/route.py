@@ -6,9 +6,9 @@ at the moment of dialling.
 
 from recapito.domain.attribute import is_sendable
 from recapito.domain.egress import Egress, judge, parse_endpoint
+from recapito.domain.excerpt import excerpt, secrets_of
 from recapito.domain.outcome import Outcome, Result
 from recapito.errors import InvalidInput
-from recapito.senders.answer import excerpt, secrets_of
 from recapito.senders.resolver import Resolved
 
 

@@ -13,9 +13,10 @@ from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge
+from recapito.domain.excerpt import excerpt
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
-from recapito.senders.answer import excerpt, retry_after_ns
+from recapito.senders.answer import retry_after_ns
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
 from recapito.senders.route import Route, header
