@@ -11,17 +11,19 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from ssl import SSLContext
 
 import msgspec
 import uvicorn
 import uvloop
 
-from recapito import app
+from recapito import access, app
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.errors import SettingsError
+from recapito.keys.identity import Identity
 from recapito.settings import Settings
 from recapito.telemetry import Journal, LineJournal
 
@@ -80,24 +82,25 @@ class Wake:
 class HttpServer(uvicorn.Server):
     """uvicorn on our socket; signals are the caller's business."""
 
-    def __init__(self, surface: Surface) -> None:
-        super().__init__(
-            uvicorn.Config(
-                surface.app,
-                loop="none",
-                http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=5,
-            )
+    def __init__(self, surface: Surface, tls: SSLContext | None = None) -> None:
+        config = uvicorn.Config(
+            surface.app,
+            loop="none",
+            http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=5,
         )
+        config.load()
+        config.ssl = tls  # uvicorn would make one of its own, with old ciphers
+        super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -109,7 +112,12 @@ class HttpServer(uvicorn.Server):
 
 
 async def run_alone(
-    settings: Settings, origin: Origin, listener: socket.socket, stopping: asyncio.Event, on_ready: Callable[[], None]
+    settings: Settings,
+    identity: Identity | None,
+    origin: Origin,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    on_ready: Callable[[], None],
 ) -> None:
     """Both roles in this process, until `stopping` is set."""
     _tune_process()
@@ -125,11 +133,12 @@ async def run_alone(
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
             clock_control=app.make_clock_control(settings, clock, dispatch, stores),
+            identity=identity,
         )
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         try:
             ring = dispatch.dispatcher.notify
-            await _serve(intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
+            await _serve(settings, intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
         finally:
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
 
@@ -154,10 +163,18 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     listener = socket.socket(fileno=order.listener)
     async with app.open_intake(settings, journal) as stores:
-        intake = app.make_intake(settings, stores, clock, journal, on_append=wake.ring, dispatch_problem=wake.missing)
+        intake = app.make_intake(
+            settings,
+            stores,
+            clock,
+            journal,
+            on_append=wake.ring,
+            dispatch_problem=wake.missing,
+            identity=access.prepare_identity(settings),
+        )
         wake.listen()
         ready = partial(_say_ready, order, b"intake")
-        await _serve(intake, stores, listener, wake.ring, _order_to_stop(), ready)
+        await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
 
 
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
@@ -179,6 +196,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
 
 
 async def _serve(
+    settings: Settings,
     intake: app.Intake,
     stores: app.Stores,
     listener: socket.socket,
@@ -190,19 +208,23 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await app.make_first_topic(intake, stores)
-    server = HttpServer(intake.surface)
+    await app.make_first_resources(settings, intake, stores)
+    server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
+    expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
     beating = asyncio.create_task(_beat(ring))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
-    await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
+    await intake.caller.close()
+    if intake.handshakes is not None:
+        await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, beating):
+    for task in (stop, sweeping, expiring, beating):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 

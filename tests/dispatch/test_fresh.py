@@ -8,14 +8,17 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import CachedEntry, Segments
 from recapito.dispatch.tail import Tail
 from recapito.domain.cursor import Cursor
 from recapito.domain.filter import TAKE_ALL, Filter
+from recapito.domain.schema import InputSchema
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.subscription import FilterSince, Subscription, WebHook
 from recapito.store import Entry, EntryKind
 from recapito.stores.memory import MemoryLog
+from recapito.telemetry import silent
 
 TOPIC = 1
 
@@ -51,13 +54,16 @@ def subscription(filter: Filter) -> Subscription:
     )
 
 
+PLAIN = Presentation(subscription(Filter()), InputSchema.EVENT_GRID, silent)
+
+
 def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, cursor: Cursor | None = None) -> list[int]:
     """How many events each load takes, with the bytes of its request checked on the way."""
     reader = FreshReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
     counts = []
     while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
         if taken.load.events:
-            body = taken.load.batch("sub", "origin").body
+            body = taken.load.batch(PLAIN, "origin").body
             assert taken.load.events <= terms.event_limit
             assert len(body) <= terms.byte_limit or taken.load.events == 1
             counts.append(taken.load.events)

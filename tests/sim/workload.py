@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from itertools import count
+from itertools import count, cycle
 from typing import Any, TypeVar
 
 from recapito.domain.event import accept
 from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.profile import load
+from recapito.domain.schema import DeliverySchema
 from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
@@ -85,6 +86,7 @@ class Workload:
         self._events = count()
         self._publishes = count(1)
         self._urls = count(1)
+        self._schemas = cycle((DeliverySchema.EVENT_GRID, DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT))
 
     async def put_topic(self, name: str, profile: str | None) -> Topic | None:
         """Create or change a topic."""
@@ -108,6 +110,7 @@ class Workload:
             retry_policy=draw_policy(rng),
             dead_letter=DeadLetterDirectory(name=f"box-{rng.randrange(3)}") if rng.random() < 0.6 else None,
             filter=draw_filter(rng),
+            delivery_schema=next(self._schemas),
         )
 
     def fixed_draft(self, name: str, host: str, **settings: Any) -> SubscriptionDraft:

@@ -19,8 +19,9 @@ from recapito.dispatch.lane import Lane
 from recapito.dispatch.roster import Roster
 from recapito.domain import limits
 from recapito.domain.profile import Profile, load
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
-from recapito.errors import StoreFailed
+from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
 DRAIN_LOOK_NS = SECOND // 100
@@ -154,7 +155,7 @@ class Dispatcher:
         elif lane is None:
             await self._open_lane(subscription)
         else:
-            lane.subscription = subscription
+            lane.change(subscription)
             self._rosters[lane.topic].put(lane)
             lane.wake()
 
@@ -162,8 +163,10 @@ class Dispatcher:
         row = self._stored.get(subscription.id) or await self._ledger.open_lane(
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
-        profile = await self._profile_of(subscription.topic)
-        lane = Lane(row, subscription, profile, self._equipment, self._make_ready)
+        topic = await self._registry.topic_by_id(subscription.topic)
+        published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
+        profile = load((topic and topic.profile) or self._default_profile)
+        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready)
         self._lanes[lane.id] = lane
         self._rosters.setdefault(lane.topic, Roster(lane.topic, self._equipment.segments)).put(lane)
         end = await self._log.end(subscription.topic)
@@ -261,17 +264,29 @@ class Dispatcher:
         self._dirty.clear()
         if not lanes:
             return
-        settlements = [lane.account.begin_commit() for lane in lanes]
+        work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
-            await self._ledger.settle(settlements)
+            await self._settle(work)
         except StoreFailed:
             for lane in lanes:
                 self._ask(partial(self._reload, lane))
             self._burial_bell.ring()  # what was to be buried may be
             raise
-        for lane, settlement in zip(lanes, settlements, strict=True):
+
+    async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
+        """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
+        try:
+            await self._ledger.settle([settlement for _, settlement in work])
+        except (StoreStale, ValueError) as error:
+            if len(work) == 1:
+                work[0][0].stop(f"it can not be settled: {error or type(error).__name__}")
+                return
+            for one in work:
+                await self._settle([one])
+            return
+        for lane, settlement in work:
             lane.end_commit(settlement)
-        if any(settlement.bury for settlement in settlements):
+        if any(settlement.bury for _, settlement in work):
             self._burial_bell.ring()
 
     def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:

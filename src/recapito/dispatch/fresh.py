@@ -8,8 +8,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recapito.dispatch.flight import Load, Piece
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import Segments
 from recapito.domain import limits
+from recapito.domain.attribute import Attributes, Header
+from recapito.domain.conversion import Convert
 from recapito.domain.cursor import Cursor, Place
 from recapito.domain.match import compile_filter
 from recapito.domain.segment import Segment
@@ -19,11 +22,22 @@ ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to oth
 
 
 class Terms(NamedTuple):
-    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately."""
+    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately.
+
+    Sizes are those of the schema that is sent; events with different custom headers are never in one load.
+    """
 
     event_limit: int
     byte_limit: int
     expired_at: int
+    convert: Convert | None = None
+    attributes: Attributes | None = None
+
+
+def terms_at(now: int, subscription: Subscription, presentation: Presentation) -> Terms:
+    """How the loads of a subscription are cut at this instant."""
+    batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
+    return Terms(batching.event_limit, batching.byte_limit, expired_at, presentation.convert, presentation.attributes)
 
 
 class Taken(NamedTuple):
@@ -79,11 +93,17 @@ class FreshReader:
                 cut.place = (position + 1, 0)
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
-            selection = self._segments.select(self._topic, entry, subscription.filter_at(position))
-            cut.add(entry.segment, selection, offset, stop)
+            segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+            cut.add(segment, self._segments.select(self._topic, entry, subscription.filter_at(position)), offset, stop)
         if cut.place == self._place:
             return None
-        load = Load(cut.pieces, span=(self._place, cut.place), events=cut.events, unmatched=cut.unmatched)
+        load = Load(
+            cut.pieces,
+            span=(self._place, cut.place),
+            events=cut.events,
+            unmatched=cut.unmatched,
+            headers=cut.headers or (),
+        )
         self._place = cut.place
         self.wants = None
         return Taken(load, cut.expired)
@@ -94,12 +114,14 @@ class FreshReader:
         entry = self._segments.get(self._topic, position) if position <= end else None
         if entry is None or entry.segment is None:
             return None
-        segment = entry.segment
+        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
         taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
-        load = Load((Piece(position, segment, range(offset, offset + 1)),), span=(self._place, after), events=1)
+        headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
+        piece = Piece(position, segment, range(offset, offset + 1))
+        load = Load((piece,), span=(self._place, after), events=1, headers=headers)
         self._place = after
         return Taken(load, expired=False)
 
@@ -133,6 +155,7 @@ class _Cut:
         self.unmatched = 0
         self.full = False
         self.expired = False
+        self.headers: tuple[Header, ...] | None = None
         self._terms = terms
         self.events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
@@ -170,10 +193,24 @@ class _Cut:
         if expired:
             return min(last, bisect_left(selection, living))
         fits = self._fits_bytes(segment, selection, first, last)
-        if fits > first or self.pieces:
-            return fits
-        self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
-        return first + 1
+        if fits == first and not self.pieces:
+            self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
+            fits = first + 1
+        if self._terms.attributes is not None:
+            fits = self._same_headers(self._terms.attributes, segment, selection, first, fits)
+        return fits
+
+    def _same_headers(
+        self, attributes: Attributes, segment: Segment, selection: Sequence[int], first: int, last: int
+    ) -> int:
+        """The end, in the selection, of those that have the headers of the load."""
+        for n in range(first, last):
+            headers = attributes.headers(segment.stored(selection[n]))
+            if self.headers is None:
+                self.headers = headers
+            elif headers != self.headers:
+                return n
+        return last
 
     def _fits_bytes(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
         """The same for bytes alone; neighbours are found by bisection, others one by one."""

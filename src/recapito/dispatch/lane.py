@@ -14,7 +14,8 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.fresh import FreshReader, Terms, terms_at
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
@@ -22,6 +23,7 @@ from recapito.domain.delivery import Identity, Parked, expired, skip, succeeded
 from recapito.domain.hold import after_failure
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 
 CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
@@ -37,11 +39,13 @@ class Lane:
         self,
         row: store.Lane,
         subscription: Subscription,
+        published: InputSchema,
         profile: Profile,
         equipment: Equipment,
         wake: Callable[["Lane"], None],
     ) -> None:
-        self.subscription = subscription
+        self.id = row.id  # the subscription's
+        self.topic = row.topic
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
@@ -49,7 +53,14 @@ class Lane:
         self._wake = wake
         self._window = Window()
         self._responsive = False
+        self._published = published
+        self.change(subscription)
         self._begin(row)
+
+    def change(self, subscription: Subscription) -> None:
+        """Take over a subscription as it is now; what is stored stays as it is."""
+        self.subscription = subscription
+        self._presentation = Presentation(subscription, self._published, self._equipment.journal)
 
     def _begin(self, row: store.Lane) -> None:
         self.account = Account(row)
@@ -65,16 +76,6 @@ class Lane:
         return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.flights)} under way>"
 
     # What the dispatcher asks.
-
-    @property
-    def id(self) -> int:
-        """The id of its subscription."""
-        return self.account.row.id
-
-    @property
-    def topic(self) -> int:
-        """The id of its topic."""
-        return self.account.row.topic
 
     @property
     def end(self) -> int:
@@ -197,7 +198,7 @@ class Lane:
         else:
             crowded = self.flights.full or self.account.unsettled_bytes >= limits.WINDOW_BYTES
             room = not crowded and self._window.has_room(len(self.flights), self.account.unsettled_flights)
-        if room and not self._equipment.slots.free(self._responsive):
+        if room and not self._equipment.slots.free(self._responsive, len(self.flights)):
             self._equipment.slots.wait(self, self._responsive)
             return False
         return room
@@ -218,8 +219,7 @@ class Lane:
         return None
 
     def _take_fresh(self, now: int) -> Load | None:
-        batching, policy = self.subscription.batching, self.subscription.retry_policy
-        terms = Terms(batching.event_limit, batching.byte_limit, now - policy.ttl_ns)
+        terms = terms_at(now, self.subscription, self._presentation)
         while not self.account.full:
             taken = self.reader.take(self.subscription, self.end, terms)
             if taken is None:
@@ -232,10 +232,9 @@ class Lane:
         return None
 
     def _take_parked(self, now: int) -> Load | None:
-        if not len(self.retries):
-            return None
         batching, policy = self.subscription.batching, self.subscription.retry_policy
-        while rows := self.retries.take(batching.event_limit, batching.byte_limit):
+        while len(self.retries):
+            rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
             living = []
             for row in rows:
                 if expired(row.delivery, policy, now):
@@ -243,11 +242,11 @@ class Lane:
                 else:
                     living.append(skip(self.profile.schedule, policy, row, now))
             if living:
-                return Load(parked=living)
+                return Load(parked=living, headers=headers)
         return None
 
     def _launch(self, load: Load, now: int, probing: bool) -> None:
-        batch = load.batch(self.subscription.name, self._id_origin)
+        batch = load.batch(self._presentation, self._id_origin)
         flight = Flight(load, len(batch.body), now, probing)
         self.flights.start(flight)
         answer = partial(self._answer, flight)
@@ -354,4 +353,4 @@ class Lane:
         self.account.stage.passed(load.span, load.events, load.unmatched)
 
     def _disposal(self) -> Disposal:
-        return Disposal(self.subscription, self.profile, self._equipment, self.account.stage)
+        return Disposal(self.subscription, self._published, self.profile, self._equipment, self.account.stage)

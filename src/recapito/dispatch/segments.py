@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
+from recapito.domain.conversion import Convert
 from recapito.domain.filter import Filter
 from recapito.domain.match import Sight, Word, select, words_of
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
 
 READ_BYTES = 1 * limits.MB
-
-
 SELECTION_BYTES = 150  # about what remembering one costs, besides its offsets
 NO_KEYS: frozenset[str] = frozenset()
 
@@ -24,11 +23,12 @@ NO_KEYS: frozenset[str] = frozenset()
 class CachedEntry:
     """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
 
-    __slots__ = ("kept", "segment", "selections", "sight", "size")
+    __slots__ = ("converted", "kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
+        self.converted: dict[Convert, Segment] = {}
         self.selections: dict[Filter, Sequence[int]] = {}
         self.sight: Sight | None = None
         self.kept = False
@@ -59,6 +59,15 @@ class Segments:
         if entry is not None:
             self._entries.move_to_end((topic, position))
         return entry
+
+    def converted(self, entry: CachedEntry, convert: Convert) -> Segment:
+        """The segment of an entry, which is here, in another schema: converted once for all lanes that want it."""
+        converted = entry.converted.get(convert)
+        if converted is None:
+            assert entry.segment is not None
+            converted = entry.converted[convert] = entry.segment.converted(convert)
+            self._grow(entry, len(converted.body) + 8 * len(converted))
+        return converted
 
     def select(self, topic: int, entry: CachedEntry, filter: Filter) -> Sequence[int]:
         """The offsets of the events of an entry, which is here, that pass the filter."""

@@ -4,7 +4,9 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
@@ -76,13 +78,17 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
 
 
 class Segment:
-    """A decoded segment, shared read-only by all lanes near it."""
+    """A decoded segment, shared read-only by all lanes near it; `original` is what a converted one was made of.
+
+    `domain_topics` are the distinct topics of a domain's events, without any outside a domain.
+    """
 
     __slots__ = (
         "body",
         "domain_topic_of",
         "domain_topics",
         "ends",
+        "original",
         "published_at",
         "subjects",
         "type_of",
@@ -94,6 +100,7 @@ class Segment:
     def __init__(self, packed: bytes, body: bytes) -> None:
         columns = _decode(packed)
         self.body = body
+        self.original: Segment | None = None
         self.ends = columns.ends
         self.types = columns.types
         self.type_of = columns.type_of
@@ -115,9 +122,22 @@ class Segment:
         return self.ends[i - 1] + 1 if i else 0
 
     def event(self, i: int) -> bytes:
-        """The delivery bytes of event `i`."""
+        """The bytes of event `i`."""
         return self.body[self.start(i) : self.ends[i]]
+
+    def stored(self, i: int) -> bytes:
+        """The bytes of event `i` as they are stored, also in a converted segment."""
+        return self.event(i) if self.original is None else self.original.event(i)
 
     def type(self, i: int) -> str:
         """The event type of event `i`."""
         return self.types[self.type_of[i]]
+
+    def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":
+        """The same events in another schema; it shares the columns."""
+        segment = copy(self)
+        bodies = [convert(self.event(i)) for i in range(len(self))]
+        segment.body = b",".join(bodies)
+        segment.ends = [end - 1 for end in accumulate([len(body) + 1 for body in bodies])]
+        segment.original = self
+        return segment
