@@ -1,5 +1,6 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
+import asyncio
 import random
 import secrets
 import uuid
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from recapito.access import make_access
 from recapito.api.app import Surface, make_surface
@@ -24,8 +25,11 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
+from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
+from recapito.intake.expiry import Expiry
+from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -38,6 +42,7 @@ from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
@@ -67,12 +72,17 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, the caller of an issuer."""
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
+
+    `caller` is what they and a foreign issuer of tokens are asked by.
+    """
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
+    expiry: Expiry
+    handshakes: Handshakes | None
     caller: Caller
 
 
@@ -125,10 +135,17 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             yield Stores(log, log, ledger, _vault(settings))
 
 
-async def prepare_store(settings: Settings, journal: Journal) -> int:
-    """Make or migrate the files, or refuse them; the newest instant at which anything was stored there."""
+class Found(NamedTuple):
+    """What was in the data directory: when something was stored last, and whether it may be damaged."""
+
+    newest: int
+    doubtful: bool
+
+
+async def prepare_store(settings: Settings, journal: Journal) -> Found:
+    """Make or migrate the files, or refuse them."""
     if settings.server.store == "memory":
-        return 0
+        return Found(0, doubtful=False)
     data = settings.data
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -136,8 +153,21 @@ async def prepare_store(settings: Settings, journal: Journal) -> int:
         raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
     check_directory(data, settings.disk.allow_network_filesystem)
     newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
+    doubtful = stopped_uncleanly(data)
     async with open_both(settings, journal):
-        return newest
+        return Found(newest, doubtful)
+
+
+@asynccontextmanager
+async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
+    """While this lasts, files that a crash may have damaged are looked through."""
+    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
+    try:
+        yield
+    finally:
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
 
 
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
@@ -179,8 +209,21 @@ def make_intake(
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
     publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    expiry = Expiry(stores.registry, clock, journal)
+    if isinstance(clock_control, ClockMover):
+        clock_control.wait_for(expiry.quiet)
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
+    handshakes = _handshakes(settings, caller, clock, journal)
     provisioner = Provisioner(
-        stores.registry, clock, secrets.token_bytes, settings.delivery.profile, settings.delivery.egress, on_append
+        stores.registry,
+        clock,
+        secrets.token_bytes,
+        settings.delivery.profile,
+        settings.delivery.egress,
+        on_append,
+        settings.quota,
+        expiry.watch,
+        handshakes=handshakes,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -191,7 +234,6 @@ def make_intake(
         }
 
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
-    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -208,7 +250,13 @@ def make_intake(
         throttle=Throttle(rate, clock, publisher.stats),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, caller)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
+
+
+def _handshakes(settings: Settings, caller: Caller, clock: Clock, journal: Journal) -> Handshakes | None:
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -256,7 +304,11 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
 
 
-async def make_first_topic(intake: Intake, stores: Stores) -> None:
-    """An empty store gets one topic, so that there is something to publish to."""
+async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
+    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
+    for id in settings.azure.storage_accounts:
+        account = account_of(id)
+        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
+            await intake.provisioner.put_account(account)
     if not await stores.registry.topics("", 1):
         await intake.provisioner.put_topic(FIRST_TOPIC)

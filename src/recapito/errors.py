@@ -22,8 +22,16 @@ class NotFound(CallerError):
     """The named resource does not exist."""
 
 
+class Gone(CallerError):
+    """What the caller speaks of was there, and its time is over."""
+
+
 class Conflict(CallerError):
     """The resource exists already, or changed since the caller read it."""
+
+
+class PreconditionFailed(CallerError):
+    """The resource is not in the state in which the caller wants to change it."""
 
 
 class Unauthorized(CallerError):

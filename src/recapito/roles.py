@@ -218,20 +218,23 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await app.make_first_topic(intake, stores)
+    await app.make_first_resources(settings, intake, stores)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
+    expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
     beating = asyncio.create_task(_beat(ring))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
-    await asyncio.wait({stop, publishing, sweeping, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     await intake.caller.close()
+    if intake.handshakes is not None:
+        await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, beating):
+    for task in (stop, sweeping, expiring, beating):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 

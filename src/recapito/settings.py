@@ -18,6 +18,8 @@ from recapito.domain import profile
 from recapito.domain.access import Role, is_loopback, roles_named
 from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
+from recapito.intake.accounts import account_of
+from recapito.intake.quota import Quota
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 
@@ -83,6 +85,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     profile: str
     egress: Egress
+    handshake: Literal["on", "off"]
     ca_file: str
 
 
@@ -119,6 +122,12 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_network_filesystem: bool
 
 
+class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of Azure is known here from the start."""
+
+    storage_accounts: tuple[str, ...]
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -130,6 +139,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     clock: ClockSettings
     dead_letter: DeadLetter
     disk: Disk
+    quota: Quota
+    azure: Azure
 
     @property
     def data(self) -> Path:
@@ -238,6 +249,12 @@ def _check(settings: Settings) -> None:
     for key, value in msgspec.structs.asdict(settings.publish).items():
         if value < 0:
             raise SettingsError(f"publish.{key}: {value} is negative; 0 is no limit")
+    for name in Quota.__struct_fields__:
+        if getattr(settings.quota, name) < 0:
+            raise SettingsError(f"quota.{name}: it must not be negative")
+    for id in settings.azure.storage_accounts:
+        if account_of(id) is None:
+            raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
 
@@ -293,7 +310,7 @@ def _from_text(text: str, default: object, name: str) -> object:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if isinstance(default, int):
             return int(text)
-        if isinstance(default, dict) or (isinstance(default, list) and text.startswith("[")):
+        if isinstance(default, dict) or (isinstance(default, list) and text.lstrip().startswith("[")):
             return msgspec.json.decode(text)
         if isinstance(default, list):
             return [part.strip() for part in text.split(",") if part.strip()]

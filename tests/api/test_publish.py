@@ -9,6 +9,7 @@ import pytest
 
 from recapito.domain import limits
 from recapito.domain.segment import Segment
+from recapito.domain.topic import TopicKind
 from recapito.errors import StoreFailed
 from recapito.store import EntryKind
 from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
@@ -314,7 +315,7 @@ def test_a_failed_commit_is_503_for_all_its_publishers_and_for_nobody_after() ->
 class BuggyLog(ScriptedLog):
     """A registry that breaks in a way that nobody expected."""
 
-    async def topic(self, name: str) -> Any:
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Any:
         raise RuntimeError("a bug with a secret inside")
 
 

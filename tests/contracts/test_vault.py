@@ -52,7 +52,12 @@ def test_a_repeated_write_replaces(open_vault: Open) -> None:
 def test_containers_and_paths_are_apart(open_vault: Open) -> None:
     """One path in two containers is two files, and so are two paths in one."""
     vault, read = open_vault()
-    files = {("orders", "a.json"): b"1", ("returns", "a.json"): b"2", ("orders", "A/a.json"): b"3"}
+    files = {
+        ("orders", "a.json"): b"1",
+        ("returns", "a.json"): b"2",
+        ("orders", "A/a.json"): b"3",
+        ("account/orders", "A/a.json"): b"4",
+    }
     for (container, path), content in files.items():
         asyncio.run(vault.write(container, path, content))
     assert {name: read(*name) for name in files} == files
@@ -84,7 +89,16 @@ def files_in(directory: Path) -> set[str]:
 
 
 OUTSIDE = [
-    *(("..", "a.json"), (".", "a.json"), ("", "a.json"), ("a/b", "c.json"), ("/tmp", "a.json"), ("a\\b", "c.json")),
+    *(
+        ("..", "a.json"),
+        (".", "a.json"),
+        ("", "a.json"),
+        ("a/b/c", "d.json"),
+        ("a/..", "c.json"),
+        ("a/", "c.json"),
+        ("/tmp", "a.json"),
+        ("a\\b", "c.json"),
+    ),
     *(("orders", ""), ("orders", ".."), ("orders", "../a.json"), ("orders", "a/../../b.json"), ("orders", "/a.json")),
     *(("orders", "a//b.json"), ("orders", "a/"), ("orders", "./a"), ("orders", "a\\..\\b"), ("orders", "a\0b")),
     ("orders", "a\nb"),

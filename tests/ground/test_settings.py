@@ -62,6 +62,8 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
         ("[identity]\nissuer = 'https://i'", "identity: issuer and audience"),
         ("[identity]\nissuer = 'i'\naudience = 'a'", "identity.issuer"),
         ("[identity]\nrole_names = { a = 'Boss' }", "identity.role_names: 'Boss'"),
+        ("[quota]\ntopics = -1", "quota.topics"),
+        ("[azure]\nstorage_accounts = ['/subscriptions/s']", "azure.storage_accounts"),
         ("not toml", "recapito.toml"),
     ],
 )
@@ -105,6 +107,13 @@ def test_tls_changes_the_public_url() -> None:
 def test_on_loopback(host: str, ours: bool) -> None:
     """Whether other machines can reach the server is read from its host."""
     assert settings.load(environment={}, flags={"server.host": host}).on_loopback is ours
+
+
+def test_lists_in_the_environment() -> None:
+    """A setting that is a list is separated by commas in the environment."""
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
+    chosen = settings.load(environment={"RECAPITO_AZURE_STORAGE_ACCOUNTS": f"{account}, {account}2,"})
+    assert chosen.azure.storage_accounts == (account, account + "2")
 
 
 def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:

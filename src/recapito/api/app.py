@@ -9,15 +9,18 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
+from recapito.api.catalog import unknown_path
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
 from recapito.api.manage import Management
+from recapito.api.openapi import Description
 from recapito.api.operate import Operation
-from recapito.api.publish import PublishRoute, published_topic
+from recapito.api.publish import PublishRoute, target_of
 from recapito.api.services import Services
-from recapito.api.wire import full_target
-from recapito.errors import Busy, CallerError, NotFound, StoreFailed
+from recapito.api.validate import Validation
+from recapito.api.wire import full_target, is_flat
+from recapito.errors import Busy, CallerError, StoreFailed
 
 
 class Surface(NamedTuple):
@@ -35,9 +38,9 @@ def make_surface(services: Services) -> Surface:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            name = published_topic(scope["path"])
-            if name is not None:
-                await publish(name, scope, receive, send)
+            target = target_of(scope["path"], scope["headers"])
+            if target is not None:
+                await publish(target, scope, receive, send)
                 return
             if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
@@ -48,14 +51,19 @@ def make_surface(services: Services) -> Surface:
 
 def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     async def show(request: Request, error: Exception) -> Response:
-        return _show(services, error)
+        if isinstance(error, HTTPException):
+            error = _translate(error, request.url.path)
+        return _show(services, error, is_flat(request.method, request.url.path))
 
     access = services.access
+    management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
-            *Management(services, bodies).routes(),
-            *Operation(services, bodies).routes(),
+            *Validation(services).routes(),
+            *management,
+            *operation,
+            *Description(management, operation).routes(),
             *IdentityProvider(services, bodies).routes(),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
@@ -74,23 +82,21 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     return rest
 
 
-def _show(services: Services, error: Exception) -> Response:
+def _show(services: Services, error: Exception, flat: bool) -> Response:
     """The answer to an error; to a caller who has hung up it goes nowhere."""
-    if isinstance(error, HTTPException):
-        error = _translate(error)
     report = new_report(services.clock.now())
     if not isinstance(error, ClientGone):
         journal_fault(services.journal, error, report)
     refused = refusal(error)
     headers = {name.decode(): value.decode() for name, value in refused.headers}
     headers["x-recapito-report"] = report
-    body = arm_body(refused._replace(target=full_target(refused.target)))
+    body = arm_body(refused._replace(target=full_target(refused.target, flat)))
     return Response(body, refused.status, headers, "application/json; charset=utf-8")
 
 
-def _translate(error: HTTPException) -> CallerError:
+def _translate(error: HTTPException, path: str) -> CallerError:
     """Starlette's router knows two errors: no such path, no such method on it."""
     if error.status_code == 405:
         methods = (error.headers or {}).get("Allow", "").split(", ")
         return MethodNotAllowed(", ".join(sorted(methods)))
-    return NotFound("NotFound", "There is nothing at this path.")
+    return unknown_path(path)

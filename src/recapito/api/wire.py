@@ -1,10 +1,15 @@
-"""Bodies of management requests into typed values; whatever is wrong is an ARM error that names the field."""
+"""Bodies of management requests into typed values; whatever is wrong is an ARM error that names the field.
+
+Names of properties compare without case, as ARM's do.
+"""
 
 import re
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Hashable, Mapping
+from functools import cache
+from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 
 from recapito.errors import InvalidInput
 
@@ -16,6 +21,14 @@ _TARGETS = {
     "endpointUrl": "properties.destination.properties.endpointUrl",
     "maxEventsPerBatch": "properties.destination.properties.maxEventsPerBatch",
     "preferredBatchSizeInKilobytes": "properties.destination.properties.preferredBatchSizeInKilobytes",
+    "deliveryAttributeMappings": "properties.destination.properties.deliveryAttributeMappings",
+    "eventDeliverySchema": "properties.eventDeliverySchema",
+    "expirationTimeUtc": "properties.expirationTimeUtc",
+    "includedEventTypes": "properties.filter.includedEventTypes",
+    "inputSchema": "properties.inputSchema",
+    "inputSchemaMapping": "properties.inputSchemaMapping",
+    "source": "properties.source",
+    "topicType": "properties.topicType",
     "profile": "tags.recapito-profile",
 }
 _PLACE = re.compile(r" - at `\$\.?([^`]*)`$")
@@ -31,18 +44,56 @@ class Typed(Body):
     """An object whose `properties` depend on its `endpointType`."""
 
     endpoint_type: str
-    properties: msgspec.Raw = msgspec.Raw(b"{}")
+    properties: Any = msgspec.field(default_factory=dict)
 
 
-def decode(body: bytes | msgspec.Raw, type: type[T], within: str = "") -> T:
-    """The body as a value of this type; `within` is where in the request it lies."""
+def decode(body: bytes, type: type[T]) -> T:
+    """The body as a value of this type."""
     try:
-        return msgspec.json.decode(body, type=type)
-    except msgspec.ValidationError as error:
-        raise _explain(str(error), within) from None
-    except (ValueError, RecursionError) as error:
+        return convert(_parse(body, type), type)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise InvalidInput("InvalidRequestContent", f"The request body is not valid JSON: {what}.") from None
+
+
+def _parse(body: bytes, type: type[T]) -> object:
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.ValidationError:  # a number that is none: the type knows under which name it stands
+        try:
+            return msgspec.json.decode(body, type=type)
+        except msgspec.ValidationError as error:
+            raise _explain(str(error), "") from None
+
+
+def convert(value: object, type: type[T], within: str = "") -> T:
+    """Plain data as a value of this type; `within` is where in the request it lies."""
+    try:
+        return msgspec.convert(_respell(value, _info(cast(Hashable, type))), type)
+    except msgspec.ValidationError as error:
+        raise _explain(str(error), within) from None
+
+
+@cache
+def _info(type: Hashable) -> inspect.Type:
+    return inspect.type_info(type)
+
+
+def _respell(value: object, info: inspect.Type) -> object:
+    """The same data with the names of properties spelled as the type spells them."""
+    match info:
+        case inspect.UnionType(types=types):
+            return next((other for one in types if (other := _respell(value, one)) is not value), value)
+        case inspect.StructType(fields=fields) if isinstance(value, dict):
+            known = {field.encode_name.lower(): field for field in fields}
+            new: dict[str, object] = {}
+            for name, member in value.items():
+                field = known.get(name.lower())
+                new[field.encode_name if field else name] = _respell(member, field.type) if field else member
+            return new
+        case inspect.ListType(item_type=item) if isinstance(value, list):
+            return [_respell(member, item) for member in value]
+    return value
 
 
 def _explain(error: str, within: str) -> InvalidInput:
@@ -92,9 +143,17 @@ def refuse_unbuilt(fields: Mapping[str, object]) -> None:
             raise InvalidInput("NotSupported", f"'{target}' is not supported yet by this version of Recapito.", target)
 
 
-def full_target(target: str | None) -> str | None:
+def is_flat(method: str, path: str) -> bool:
+    """Whether a request's body has no `properties` around what it says: only PATCH of an event subscription is so."""
+    return method == "PATCH" and "/eventsubscriptions/" in path.lower()
+
+
+def full_target(target: str | None, flat: bool) -> str | None:
     """Where in the request a field lies that a rule named by its short name."""
-    return None if target is None else _TARGETS.get(target, target)
+    if target is None:
+        return None
+    full = _TARGETS.get(target, target)
+    return full.removeprefix("properties.") if flat else full
 
 
 def shorten(name: str) -> str:

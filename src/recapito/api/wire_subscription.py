@@ -1,89 +1,28 @@
-"""An event subscription on the wire: ARM's body into a draft, and a subscription into ARM's body, under either name.
+"""An event subscription on the wire: ARM's body into a draft, and a subscription into ARM's body.
 
-The query of an endpoint's URL may be a secret: it is taken and never shown.
+A PUT wraps everything in `properties`, a PATCH is flat; what a PATCH leaves out or sends as null stays as it is.
 """
 
-import re
-from enum import Enum
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recapito.api.wire import (
-    Body,
-    Shown,
-    Typed,
-    check_choice,
-    check_length,
-    check_range,
-    decode,
-    invalid,
-    refuse_unbuilt,
-)
+from msgspec.structs import replace
+
+from recapito.api.wire import Body, Shown, Typed, check_choice, check_length, check_range, decode, invalid
+from recapito.api.wire_deadletter import read_dead_letter, show_dead_letter
+from recapito.api.wire_destination import read_destination, show_destination
+from recapito.api.wire_filter import FilterBody, read_filter, show_filter
 from recapito.domain import limits
-from recapito.domain.filter import TAKE_ALL, Filter
+from recapito.domain.consent import shown
 from recapito.domain.instant import stamp
-from recapito.domain.subscription import (
-    Batching,
-    DeadLetterBlobs,
-    DeadLetterDestination,
-    DeadLetterDirectory,
-    RetryPolicy,
-    Subscription,
-    WebHook,
-)
-from recapito.domain.topic import Topic
-from recapito.intake.draft import SubscriptionDraft
+from recapito.domain.schema import DeliverySchema
+from recapito.domain.subscription import RetryPolicy, Subscription
+from recapito.errors import InvalidInput
+from recapito.intake.draft import SubscriptionChange, SubscriptionDraft
 
-
-class Form(Enum):
-    """One object has two names: nested under its topic, or an extension of the topic as a scope (spec §8)."""
-
-    NESTED = ("/eventSubscriptions/", "Microsoft.EventGrid/topics/eventSubscriptions")
-    SCOPE = ("/providers/Microsoft.EventGrid/eventSubscriptions/", "Microsoft.EventGrid/eventSubscriptions")
-
-
-_DESTINATION = "properties.destination"
-_DEAD_LETTER = "properties.deadLetterDestination"
-_RETRY = "properties.retryPolicy"
-_FILTER = "properties.filter"
-_ENDPOINT_TYPES = (
-    "WebHook",
-    "AzureFunction",
-    "EventHub",
-    "ServiceBusQueue",
-    "ServiceBusTopic",
-    "StorageQueue",
-    "HybridConnection",
-    "NamespaceTopic",
-    "MonitorAlert",
-    "PartnerDestination",
-)
-_DEAD_LETTER_TYPES = ("Directory", "StorageBlob")
-_DELIVERY_SCHEMAS = ("EventGridSchema", "CustomInputSchema", "CloudEventSchemaV1_0")
-_DIRECTORY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{1,61}[a-z0-9])")
-
-
-class _WebHook(Body):
-    endpoint_url: str
-    max_events_per_batch: int | None = None
-    preferred_batch_size_in_kilobytes: int | None = None
-    azure_active_directory_tenant_id: str | None = None
-    azure_active_directory_application_id_or_uri: str | None = None
-    delivery_attribute_mappings: list[Any] | None = None
-    minimum_tls_version_allowed: str | None = None
-    endpoint_base_url: Any = None  # only the service writes it
-
-
-class _Directory(Body):
-    name: str
-
-
-class _Filter(Body):
-    included_event_types: list[str] | None = None
-    subject_begins_with: str | None = None
-    subject_ends_with: str | None = None
-    is_subject_case_sensitive: bool | None = None
-    enable_advanced_filtering_on_arrays: bool | None = None
-    advanced_filters: list[Any] | None = None
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_EXPIRY = datetime(2200, 1, 1, tzinfo=UTC)
+_IDENTITY_TYPES = ("SystemAssigned", "UserAssigned")
 
 
 class _RetryPolicy(Body):
@@ -91,188 +30,208 @@ class _RetryPolicy(Body):
     event_time_to_live_in_minutes: int | None = None
 
 
-class _Properties(Body):
+class _Identity(Body):
+    type: str
+    user_assigned_identity: str | None = None
+    federated_identity_credential_info: Any = None
+
+
+class _DeliveryWithIdentity(Body):
+    identity: _Identity | None = None
     destination: Typed | None = None
-    filter: _Filter | None = None
+
+
+class _DeadLetterWithIdentity(Body):
+    identity: _Identity | None = None
+    dead_letter_destination: Typed | None = None
+
+
+class SubscriptionProperties(Body):
+    """The properties of an event subscription as sent; a PATCH is nothing else."""
+
+    destination: Typed | None = None
+    delivery_with_resource_identity: _DeliveryWithIdentity | None = None
+    filter: FilterBody | None = None
     labels: list[str] | None = None
     event_delivery_schema: str | None = None
     retry_policy: _RetryPolicy | None = None
     dead_letter_destination: Typed | None = None
+    dead_letter_with_resource_identity: _DeadLetterWithIdentity | None = None
     expiration_time_utc: str | None = None
-    delivery_with_resource_identity: Any = None
-    dead_letter_with_resource_identity: Any = None
     # What only the service writes; clients send it back to us.
     topic: Any = None
     provisioning_state: Any = None
+    handshake_message: Any = None
 
 
-class _SubscriptionBody(Body):
-    properties: _Properties
+class SubscriptionBody(Body):
+    """An event subscription as sent."""
+
+    properties: SubscriptionProperties
     id: Any = None
     name: Any = None
     type: Any = None
     system_data: Any = None
 
 
-def read_subscription(body: bytes, name: str) -> SubscriptionDraft:
+def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -> SubscriptionDraft:
     """The draft of a subscription, or an error that names the field."""
-    sent = decode(body, _SubscriptionBody).properties
-    _refuse_unbuilt(sent)
-    if sent.destination is None:
-        raise invalid(f"'{_DESTINATION}' is required.", _DESTINATION)
-    webhook = _read_webhook(sent.destination)
-    return SubscriptionDraft(
-        name=name,
-        destination=WebHook(url=webhook.endpoint_url),
-        batching=_read_batching(webhook),
-        retry_policy=_read_retry_policy(sent.retry_policy or _RetryPolicy()),
-        dead_letter=None if sent.dead_letter_destination is None else _read_dead_letter(sent.dead_letter_destination),
-        filter=TAKE_ALL if sent.filter is None else _read_filter(sent.filter),
-        labels=_read_labels(sent.labels or []),
-    )
+    sent = decode(body, SubscriptionBody).properties
+    changes, kept = _read(sent, "properties.")
+    if "destination" not in changes:
+        raise invalid("'properties.destination' is required.", "properties.destination")
+    return SubscriptionDraft(name=name, domain_topic=domain_topic, **changes, kept=kept)
 
 
-def _refuse_unbuilt(sent: _Properties) -> None:
-    schema = sent.event_delivery_schema or _DELIVERY_SCHEMAS[0]
-    chosen = check_choice(schema, _DELIVERY_SCHEMAS, "properties.eventDeliverySchema")
-    refuse_unbuilt(
-        {
-            "properties.eventDeliverySchema": chosen != _DELIVERY_SCHEMAS[0],
-            "properties.deliveryWithResourceIdentity": sent.delivery_with_resource_identity,
-            "properties.deadLetterWithResourceIdentity": sent.dead_letter_with_resource_identity,
-            "properties.expirationTimeUtc": sent.expiration_time_utc,
-        }
-    )
+def read_subscription_change(body: bytes) -> SubscriptionChange:
+    """What a PATCH asks for: a function from the draft of what is there to the draft of what should be."""
+    sent = decode(body, SubscriptionProperties)
+    changes, kept = _read(sent, "")
+
+    def change(current: SubscriptionDraft) -> SubscriptionDraft:
+        stays = dict(current.kept)
+        if "destination" in changes:
+            stays = {name: value for name, value in stays.items() if name == "deadLetterIdentity"}
+        if "dead_letter" in changes:
+            stays.pop("deadLetterIdentity", None)
+        return replace(current, **changes, kept={**stays, **kept})
+
+    return change
 
 
-def _read_webhook(destination: Typed) -> _WebHook:
-    kind = check_choice(destination.endpoint_type, _ENDPOINT_TYPES, f"{_DESTINATION}.endpointType")
-    refuse_unbuilt({f"{_DESTINATION}.endpointType": kind != "WebHook"})
-    within = f"{_DESTINATION}.properties"
-    sent = decode(destination.properties, _WebHook, within)
-    refuse_unbuilt(
-        {
-            f"{within}.azureActiveDirectoryTenantId": sent.azure_active_directory_tenant_id,
-            f"{within}.azureActiveDirectoryApplicationIdOrUri": sent.azure_active_directory_application_id_or_uri,
-            f"{within}.deliveryAttributeMappings": sent.delivery_attribute_mappings,
-            f"{within}.minimumTlsVersionAllowed": sent.minimum_tls_version_allowed,
-        }
-    )
-    return sent
+def _read(sent: SubscriptionProperties, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a draft that the body gives, and what of it is kept to be shown."""
+    changes: dict[str, Any] = {}
+    kept: dict[str, Any] = {}
+    _read_delivery(sent, at, changes, kept)
+    _read_burial(sent, at, changes, kept)
+    if sent.retry_policy is not None:
+        changes["retry_policy"] = _read_retry_policy(sent.retry_policy, f"{at}retryPolicy")
+    if sent.filter is not None:
+        changes["filter"] = read_filter(sent.filter, f"{at}filter")
+    if sent.labels is not None:
+        changes["labels"] = _read_labels(sent.labels, f"{at}labels")
+    if sent.event_delivery_schema:
+        target = f"{at}eventDeliverySchema"
+        chosen = check_choice(sent.event_delivery_schema, tuple(DeliverySchema), target)
+        changes["delivery_schema"] = DeliverySchema(chosen)
+    if sent.expiration_time_utc:
+        changes["expires_at"] = _read_expiry(sent.expiration_time_utc, f"{at}expirationTimeUtc")
+    return changes, kept
 
 
-def _read_batching(sent: _WebHook) -> Batching:
-    events, kilobytes = sent.max_events_per_batch, sent.preferred_batch_size_in_kilobytes
-    within = f"{_DESTINATION}.properties"
-    if events is not None:
-        check_range(events, limits.BATCH_EVENTS, f"{within}.maxEventsPerBatch")
-    if kilobytes is not None:
-        check_range(kilobytes, limits.BATCH_KILOBYTES, f"{within}.preferredBatchSizeInKilobytes")
-    return Batching(events, kilobytes)
+def _read_delivery(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
+    within = f"{at}destination"
+    destination, wrapped = sent.destination, sent.delivery_with_resource_identity
+    if wrapped is not None and wrapped.destination is not None:
+        outer = f"{at}deliveryWithResourceIdentity"
+        if destination is not None:
+            raise invalid(f"'{within}' and '{outer}' exclude each other.", outer)
+        kept["deliveryIdentity"] = _read_identity(wrapped.identity, f"{outer}.identity")
+        destination, within = wrapped.destination, f"{outer}.destination"
+    if destination is not None:
+        delivery = read_destination(destination, within)
+        kept.update(delivery.kept)
+        changes["destination"] = delivery.destination
+        changes["batching"] = delivery.batching
+        changes["attributes"] = delivery.attributes
 
 
-def _read_retry_policy(sent: _RetryPolicy) -> RetryPolicy:
+def _read_burial(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
+    within = f"{at}deadLetterDestination"
+    place, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
+    if wrapped is not None and wrapped.dead_letter_destination is not None:
+        outer = f"{at}deadLetterWithResourceIdentity"
+        if place is not None:
+            raise invalid(f"'{within}' and '{outer}' exclude each other.", outer)
+        kept["deadLetterIdentity"] = _read_identity(wrapped.identity, f"{outer}.identity")
+        place, within = wrapped.dead_letter_destination, f"{outer}.deadLetterDestination"
+    if place is not None:
+        changes["dead_letter"] = read_dead_letter(place, within)
+
+
+def _read_identity(sent: _Identity | None, within: str) -> Shown:
+    if sent is None:
+        raise invalid(f"'{within}' is required.", within)
+    user = sent.user_assigned_identity
+    check_length(user or "", limits.RESOURCE_ID_CHARS, f"{within}.userAssignedIdentity")
+    kind = check_choice(sent.type, _IDENTITY_TYPES, f"{within}.type")
+    return {"type": kind, "userAssignedIdentity": user}
+
+
+def _read_retry_policy(sent: _RetryPolicy, within: str) -> RetryPolicy:
     attempts, minutes = sent.max_delivery_attempts, sent.event_time_to_live_in_minutes
+    attempts = limits.ATTEMPTS_DEFAULT if attempts is None else attempts
+    minutes = limits.TTL_MINUTES_DEFAULT if minutes is None else minutes
     return RetryPolicy(
-        check_range(
-            limits.ATTEMPTS_DEFAULT if attempts is None else attempts, limits.ATTEMPTS, f"{_RETRY}.maxDeliveryAttempts"
-        ),
-        check_range(
-            limits.TTL_MINUTES_DEFAULT if minutes is None else minutes,
-            limits.TTL_MINUTES,
-            f"{_RETRY}.eventTimeToLiveInMinutes",
-        ),
+        check_range(attempts, limits.ATTEMPTS, f"{within}.maxDeliveryAttempts"),
+        check_range(minutes, limits.TTL_MINUTES, f"{within}.eventTimeToLiveInMinutes"),
     )
 
 
-def _read_dead_letter(sent: Typed) -> DeadLetterDirectory:
-    kind = check_choice(sent.endpoint_type, _DEAD_LETTER_TYPES, f"{_DEAD_LETTER}.endpointType")
-    refuse_unbuilt({f"{_DEAD_LETTER}.endpointType": kind != "Directory"})
-    name = decode(sent.properties, _Directory, f"{_DEAD_LETTER}.properties").name
-    if not _DIRECTORY_NAME.fullmatch(name):
-        target = f"{_DEAD_LETTER}.properties.name"
-        raise invalid(
-            f"'{target}' must be 3 to 63 lower-case letters, digits and hyphens, with no hyphen at either end.", target
-        )
-    return DeadLetterDirectory(name)
-
-
-def _read_filter(sent: _Filter) -> Filter:
-    refuse_unbuilt({f"{_FILTER}.advancedFilters": sent.advanced_filters})
-    types = sent.included_event_types or []
-    if len(types) > limits.FILTER_EVENT_TYPES:
-        target = f"{_FILTER}.includedEventTypes"
-        raise invalid(f"'{target}' may name {limits.FILTER_EVENT_TYPES} event types at most.", target)
-    for name in types:
-        check_length(name, limits.FILTER_CHARS, f"{_FILTER}.includedEventTypes", 1)
-    takes_all = not types or any(name.lower() == "all" for name in types)
-    return Filter(
-        event_types=None if takes_all else tuple(types),
-        subject_begins_with=check_length(
-            sent.subject_begins_with or "", limits.FILTER_CHARS, f"{_FILTER}.subjectBeginsWith"
-        ),
-        subject_ends_with=check_length(sent.subject_ends_with or "", limits.FILTER_CHARS, f"{_FILTER}.subjectEndsWith"),
-        subject_case_sensitive=bool(sent.is_subject_case_sensitive),
-    )
-
-
-def _read_labels(labels: list[str]) -> tuple[str, ...]:
+def _read_labels(labels: list[str], within: str) -> tuple[str, ...]:
     if len(labels) > limits.LABELS:
-        raise invalid(f"'properties.labels' may have {limits.LABELS} members at most.", "properties.labels")
-    return tuple(check_length(label, limits.LABEL_CHARS, "properties.labels") for label in labels)
+        raise invalid(f"'{within}' may have {limits.LABELS} members at most.", within)
+    return tuple(check_length(label, limits.LABEL_CHARS, within) for label in labels)
 
 
-def show_subscription(topic: Topic, subscription: Subscription, form: Form) -> Shown:
-    """A subscription as ARM shows it, with every default filled in."""
-    infix, type = form.value
+def _read_expiry(text: str, target: str) -> int:
+    """The instant of an ISO 8601 date and time; without a zone it is UTC. That it lies ahead is judged later."""
+    try:
+        at = datetime.fromisoformat(text[: limits.TAG_CHARS])
+        at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise invalid(f"'{target}' must be a date and time, like 2030-01-31T12:00:00Z.", target) from None
+    if at > _LAST_EXPIRY:
+        raise InvalidInput("InvalidRequest", f"Invalid expiration time. It must be before {_LAST_EXPIRY.year}.", target)
+    return (at - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def show_subscription(subscription: Subscription, id: str, type: str, topic: str, state: str) -> Shown:
+    """A subscription as ARM shows it under one of its names, with every default filled in.
+
+    While an endpoint's consent is awaited it is shown as it will be.
+    """
+    wanted = shown(subscription)
+    waiting = {} if subscription.handshake is None else {"handshakeMessage": subscription.handshake.note}
     return {
-        "id": f"{topic.resource_id}{infix}{subscription.name}",
+        "id": id,
         "name": subscription.name,
         "type": type,
         "properties": {
-            "topic": topic.resource_id,
-            "provisioningState": "Succeeded",
-            "destination": _show_destination(subscription),
-            "filter": _show_filter(subscription.filter),
-            "labels": list(subscription.labels) or None,
-            "eventDeliverySchema": _DELIVERY_SCHEMAS[0],
+            "topic": topic,
+            "provisioningState": state,
+            **_show_delivery(wanted),
+            "filter": show_filter(wanted.filter),
+            "labels": list(wanted.labels) or None,
+            "expirationTimeUtc": None if wanted.expires_at is None else stamp(wanted.expires_at),
+            "eventDeliverySchema": wanted.delivery_schema.value,
             "retryPolicy": {
-                "maxDeliveryAttempts": subscription.retry_policy.max_attempts,
-                "eventTimeToLiveInMinutes": subscription.retry_policy.ttl_minutes,
+                "maxDeliveryAttempts": wanted.retry_policy.max_attempts,
+                "eventTimeToLiveInMinutes": wanted.retry_policy.ttl_minutes,
             },
-            "deadLetterDestination": _show_dead_letter(subscription.dead_letter),
+            **_show_burial(wanted),
+            **waiting,
         },
         "systemData": {"createdAt": stamp(subscription.created_at), "lastModifiedAt": stamp(subscription.modified_at)},
     }
 
 
-def _show_destination(subscription: Subscription) -> Shown:
-    batching = subscription.batching
+def _show_delivery(subscription: Subscription) -> Shown:
+    destination, identity = show_destination(subscription), subscription.kept.get("deliveryIdentity")
+    if identity is None:
+        return {"destination": destination, "deliveryWithResourceIdentity": None}
     return {
-        "endpointType": "WebHook",
-        "properties": {
-            "endpointBaseUrl": subscription.destination.base_url,
-            "maxEventsPerBatch": batching.event_limit,
-            "preferredBatchSizeInKilobytes": batching.preferred_kilobytes or limits.BATCH_KILOBYTES_DEFAULT,
-        },
+        "destination": None,
+        "deliveryWithResourceIdentity": {"identity": identity, "destination": destination},
     }
 
 
-def _show_filter(filter: Filter) -> Shown:
+def _show_burial(subscription: Subscription) -> Shown:
+    place, identity = show_dead_letter(subscription.dead_letter), subscription.kept.get("deadLetterIdentity")
+    if identity is None:
+        return {"deadLetterDestination": place, "deadLetterWithResourceIdentity": None}
     return {
-        "subjectBeginsWith": filter.subject_begins_with,
-        "subjectEndsWith": filter.subject_ends_with,
-        "includedEventTypes": None if filter.event_types is None else list(filter.event_types),
-        "isSubjectCaseSensitive": filter.subject_case_sensitive,
+        "deadLetterDestination": None,
+        "deadLetterWithResourceIdentity": {"identity": identity, "deadLetterDestination": place},
     }
-
-
-def _show_dead_letter(dead_letter: DeadLetterDestination | None) -> Shown | None:
-    match dead_letter:
-        case None:
-            return None
-        case DeadLetterDirectory(name):
-            return {"endpointType": "Directory", "properties": {"name": name}}
-        case DeadLetterBlobs(account, container):
-            properties = {"resourceId": account, "blobContainerName": container}
-            return {"endpointType": "StorageBlob", "properties": properties}

@@ -28,6 +28,9 @@ def serve(
     egress: Annotated[
         str | None, typer.Option(help="Which addresses may be dialled: local or public. [default: local]")
     ] = None,
+    handshake: Annotated[
+        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use. [default: on]")
+    ] = None,
     tls: Annotated[
         bool, typer.Option("--tls", help="Serve HTTPS with a certificate made here; see `recapito tls`.")
     ] = False,
@@ -47,6 +50,7 @@ def serve(
             "server.port": port,
             "delivery.profile": profile,
             "delivery.egress": egress,
+            "delivery.handshake": handshake,
             "clock.mode": clock,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
@@ -58,7 +62,12 @@ def serve(
 
 async def _serve(settings: Settings, quiet: bool) -> None:
     journal = LineJournal(role="parent")
-    newest = await app.prepare_store(settings, journal)
+    found = await app.prepare_store(settings, journal)
+    async with app.inspecting(settings, found, journal):
+        await _listen(settings, found.newest, journal, quiet)
+
+
+async def _listen(settings: Settings, newest: int, journal: LineJournal, quiet: bool) -> None:
     access.prepare_tls(settings)
     identity = access.prepare_identity(settings)
     with listen(settings.server.host, settings.server.port) as listener:

@@ -50,10 +50,11 @@ def _print(settings: Settings, identity: Identity | None, console: Console) -> N
     if identity is not None and identity.development is not None:
         _print_development(settings, identity.development, console)
     subscription = f"{settings.public_url}{topic_id}/eventSubscriptions/first?api-version={API_VERSION}"
+    consent = " that answers the handshake" if settings.delivery.handshake == "on" else ""
     local = settings.tls.on and not settings.tls.cert
     curl = f"curl --cacert {shlex.quote(str(settings.data / 'tls' / 'ca.pem'))}" if local else "curl"
     commands = (
-        "# 1. where events go (a receiver of yours at port 9000; examples/receiver.py is one)\n"
+        f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
         f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"

@@ -5,6 +5,7 @@ hangs times out when the clock passes 30 seconds, not when the wall does.
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
@@ -43,6 +44,11 @@ class ClockMover:
         self._ledger = ledger
         self._patience = patience
         self._moving = asyncio.Lock()
+        self._others: list[Callable[[], bool]] = []
+
+    def wait_for(self, quiet: Callable[[], bool]) -> None:
+        """Wait for somebody else too, who is quiet when nothing is to be done at this instant."""
+        self._others.append(quiet)
 
     def now(self) -> int:
         """The clock's time."""
@@ -85,7 +91,7 @@ class ClockMover:
         patient_until = self._wall.now() + self._patience
         while True:
             await self._wall.sleep_until(self._wall.now() + LOOK_AGAIN_NS)
-            if not self._dispatcher.quiet():
+            if not self._dispatcher.quiet() or not all(quiet() for quiet in self._others):
                 patient_until = self._wall.now() + self._patience
             elif not self._dispatcher.under_way or self._wall.now() >= patient_until:
                 return

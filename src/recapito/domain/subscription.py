@@ -133,10 +133,14 @@ DeliveryAttribute = StaticAttribute | DynamicAttribute
 
 
 class Handshake(msgspec.Struct, frozen=True):
-    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it."""
+    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it.
+
+    `note` says why it has not come yet, for people, without a secret.
+    """
 
     code: str
     until: int
+    note: str = ""
 
     def __repr__(self) -> str:
         return f"<Handshake until {self.until}>"
@@ -161,6 +165,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     While an endpoint has not consented, `handshake` says what is awaited and `proposed` is the subscription as it
     will be then. Lanes know nothing of that: until then what is in force is what was before, or takes no events.
+    `kept` is what a client asked for that has no effect here; it is shown back as it came.
     """
 
     id: int = 0
@@ -179,6 +184,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None = None
     handshake: Handshake | None = None
     proposed: "Subscription | None" = None
+    kept: dict[str, Any] = {}
     created_position: int = 0
     deleted_position: int | None = None
     created_at: int

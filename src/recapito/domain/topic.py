@@ -24,10 +24,14 @@ class Domain(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What only a system topic has: the Azure resource whose events it carries, and of which type that is."""
+    """What only a system topic has: the Azure resource whose events it carries, and of which type that is.
+
+    An implicit one was made with the first subscription of its source, and goes with the last.
+    """
 
     resource_id: str
     topic_type: str
+    implicit: bool = False
 
 
 class Topic(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,7 +39,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
     `profile` names the topic's own behaviour profile, None is the server's; it comes from the tag
     `recapito-profile`. `version` changes with every put and is the ETag. `ip_rules` are the networks that may
-    publish, none means all.
+    publish, none means all. `kept` is what a client asked for that has no effect here; it is shown back as it came.
     """
 
     id: int = 0
@@ -56,6 +60,7 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
     ip_rules: tuple[str, ...] = ()
     domain: Domain | None = None
     source: Source | None = None
+    kept: dict[str, Any] = {}
     created_at: int
     modified_at: int
 

@@ -1,38 +1,38 @@
-"""Topics by name, for the hot path. Intake alone writes topics, so what is kept here is never older than the store."""
+"""Topics by kind and name, for the hot path. Intake alone writes them: what is here is never older than the store."""
 
 from recapito.domain import limits
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind, topic_key
 from recapito.store import Registry
 
 
 class TopicCache:
-    """Looks topics up by their lower-cased names; a write must `drop` its topic before it starts and after it ends."""
+    """Looks topics up by their keys; a write must `drop` its topic before it starts and after it ends."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._topics: dict[str, Topic] = {}
         self._drops = 0
 
-    def known(self, name: str) -> Topic | None:
-        """The topic of that name, if it is here."""
-        return self._topics.get(name.lower())
+    def known(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, if it is here."""
+        return self._topics.get(topic_key(kind, name))
 
-    async def find(self, name: str) -> Topic | None:
-        """The topic of that name, without regard to case."""
-        key = name.lower()
+    async def find(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, without regard to case."""
+        key = topic_key(kind, name)
         topic = self._topics.get(key)
         if topic is not None:
             return topic
         drops = self._drops
-        topic = await self._registry.topic(key)
+        topic = await self._registry.topic(name, kind)
         if topic is not None and drops == self._drops:  # else it may have changed while it was read
             self._keep(key, topic)
         return topic
 
-    def drop(self, name: str) -> None:
+    def drop(self, key: str) -> None:
         """Forget a topic, and whatever is being read at this moment."""
         self._drops += 1
-        self._topics.pop(name.lower(), None)
+        self._topics.pop(key, None)
 
     def _keep(self, key: str, topic: Topic) -> None:
         if len(self._topics) >= limits.TOPIC_CACHE:

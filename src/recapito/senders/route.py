@@ -4,11 +4,11 @@ Names are looked up by our own resolver, and each address is judged when it was 
 at the moment of dialling.
 """
 
-from recapito.domain import limits
+from recapito.domain.attribute import is_sendable
 from recapito.domain.egress import Egress, judge, parse_endpoint
+from recapito.domain.excerpt import excerpt, secrets_of
 from recapito.domain.outcome import Outcome, Result
 from recapito.errors import InvalidInput
-from recapito.senders.answer import excerpt, secrets_of
 from recapito.senders.resolver import Resolved
 
 
@@ -57,6 +57,6 @@ class Route:
 
 def header(name: str, value: str) -> list[str]:
     """One header, or none if the value could be mistaken for more than a value: some come from publishers."""
-    if len(value) > limits.HEADER_VALUE_CHARS or not (value.isascii() and value.isprintable()):
+    if not is_sendable(value):
         return []
     return [f"{name}: {value}" if value else f"{name};"]  # libcurl's way to say: empty

@@ -11,9 +11,9 @@ import pycurl
 from recapito.domain import limits
 from recapito.domain.call import Answer, Reply, Request, Trouble, Unanswered
 from recapito.domain.egress import Egress, judge
+from recapito.domain.excerpt import excerpt
 from recapito.domain.outcome import Result
 from recapito.senders import transfer
-from recapito.senders.answer import excerpt
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
 from recapito.senders.route import Route, header

@@ -10,11 +10,13 @@ from functools import lru_cache, partial
 import pycurl
 
 from recapito.domain import limits
-from recapito.domain.batch import Batch
+from recapito.domain.attribute import Header
+from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge
+from recapito.domain.excerpt import excerpt
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
-from recapito.senders.answer import excerpt, retry_after_ns
+from recapito.senders.answer import retry_after_ns
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
 from recapito.senders.route import Route, header
@@ -47,15 +49,15 @@ _plain_answer = lru_cache(1000)(answered)
 class _Route(Route):
     """What all batches of one subscription to one URL have in common."""
 
-    def __init__(self, egress: Egress, url: str, subscription: str) -> None:
+    def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
         super().__init__(egress, url)
-        self.headers = _common_headers(subscription)
+        self.headers = _common_headers(subscription, form)
 
 
 class WebhookExchange:
     """One batch on its way: an Exchange for the lane, a Post for the pump. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "_route", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+    __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
 
     method = "POST"
     kept_bytes = EXCERPT_BODY_BYTES
@@ -66,7 +68,12 @@ class WebhookExchange:
         self._answer = answer
         self.over = False
         self.transfer: Transfer | None = None
+        self._secrets = route.secrets
         self.headers = route.headers + _batch_headers(batch)
+        if batch.headers:
+            for custom in batch.headers:
+                self.headers += header(custom.name, custom.value)
+            self._secrets += _secret_words(batch.headers)
         self.body = batch.body
         self.url = route.url
         self.resolve: str | None = None
@@ -97,7 +104,7 @@ class WebhookExchange:
     def finish(self, reply: Reply) -> None:
         """The pump's word for the end."""
         if not self.over:
-            self._end(self._sender.outcome_of(reply, self._route.secrets))
+            self._end(self._sender.outcome_of(reply, self._secrets))
 
     def _end(self, outcome: Outcome) -> None:
         if not self.over and not self._sender.closed:
@@ -130,7 +137,7 @@ class WebhookSender:
         """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
-        route = self._route(destination.url, batch.subscription)
+        route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
         if not route.host:
             exchange.dial()
@@ -169,13 +176,18 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-def _common_headers(subscription: str) -> list[str]:
+_ORIGIN = "eventgrid.azure.net"
+_EVENT_HEADERS = ["aeg-metadata-version: 1"]
+_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
+
+
+def _common_headers(subscription: str, form: Form) -> list[str]:
     headers = [
-        "Content-Type: application/json; charset=utf-8",
+        f"Content-Type: {form}",
         "Accept:",  # libcurl's way to say: none
         "Expect:",
         "aeg-event-type: Notification",
-        "aeg-metadata-version: 1",
+        *(_EVENT_HEADERS if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
     ]
     return headers + header("aeg-subscription-name", subscription.upper())
 
@@ -187,3 +199,9 @@ def _batch_headers(batch: Batch) -> list[str]:
     if batch.output_id is not None:
         headers += header("aeg-output-event-id", batch.output_id)
     return headers
+
+
+def _secret_words(headers: tuple[Header, ...]) -> tuple[str, ...]:
+    """What an answer might repeat of secret headers: a value, or a token without its scheme."""
+    values = [header.value for header in headers if header.secret]
+    return tuple(text for value in values for text in (value, *value.split()) if text)

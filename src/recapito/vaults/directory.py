@@ -1,7 +1,8 @@
-"""A vault in a directory: a container is a directory in it, and nothing is ever written outside.
+"""A vault in a directory: a container is a directory in it, one of an account is one level deeper.
 
-Below the root no symbolic link is followed, so a name can not lead out. A file appears whole or not at all: it is
-written under another name, synced, renamed, and then every directory on the way to it is synced.
+Nothing is ever written outside: below the root no symbolic link is followed, so a name can not lead out. A file appears
+whole or not at all: it is written under another name, synced, renamed, and then every directory on the way to it is
+synced.
 """
 
 import os
@@ -27,8 +28,8 @@ class DirectoryVault:
 
     async def write(self, container: str, path: str, content: bytes) -> None:
         """Write one file durably: when this returns, it is on disk. Raises VaultUnavailable."""
-        steps = [container, *path.split("/")]
-        if not all(_is_plain(step) for step in steps) or "/" in container:
+        steps = [*container.split("/"), *path.split("/")]
+        if not all(_is_plain(step) for step in steps) or container.count("/") > 1:
             raise VaultUnavailable(f"The vault can not hold {container!r} / {path!r}: not a plain relative path.")
         try:
             with ExitStack() as stack:

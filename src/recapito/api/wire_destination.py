@@ -1,0 +1,212 @@
+"""A subscription's destination on the wire: the webhook, its batching and its delivery attributes (spec §1.9, §6).
+
+The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from recapito.api.wire import (
+    Body,
+    Shown,
+    Typed,
+    check_choice,
+    check_length,
+    check_range,
+    convert,
+    invalid,
+    refuse_unbuilt,
+)
+from recapito.domain import limits
+from recapito.domain.subscription import (
+    Batching,
+    DeliveryAttribute,
+    DynamicAttribute,
+    StaticAttribute,
+    Subscription,
+    WebHook,
+)
+
+ENDPOINT_TYPES = (
+    "WebHook",
+    "AzureFunction",
+    "EventHub",
+    "ServiceBusQueue",
+    "ServiceBusTopic",
+    "StorageQueue",
+    "HybridConnection",
+    "NamespaceTopic",
+    "MonitorAlert",
+    "PartnerDestination",
+)
+TLS_VERSIONS = ("1.0", "1.1", "1.2")
+
+_ATTRIBUTE_TYPES = ("Static", "Dynamic")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_RESERVED_PREFIX = "aeg-"
+# What frames a request or belongs to one hop of it is ours to write.
+_OURS = frozenset(
+    {
+        "host",
+        "content-length",
+        "content-type",
+        "content-encoding",
+        "transfer-encoding",
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "upgrade",
+        "expect",
+    }
+)
+
+
+class _WebHook(Body):
+    endpoint_url: str
+    max_events_per_batch: int | None = None
+    preferred_batch_size_in_kilobytes: int | None = None
+    azure_active_directory_tenant_id: str | None = None
+    azure_active_directory_application_id_or_uri: str | None = None
+    delivery_attribute_mappings: list[Any] | None = None
+    minimum_tls_version_allowed: str | None = None
+    endpoint_base_url: Any = None  # only the service writes it
+
+
+class _Mapping(Body):
+    name: str
+    type: str
+    properties: Any = None
+
+
+class _Static(Body):
+    value: str | None = None
+    is_secret: bool | None = None
+
+
+class _Dynamic(Body):
+    source_field: str
+
+
+class Delivery(NamedTuple):
+    """What a destination on the wire says; `kept` has no effect here and is shown back."""
+
+    destination: WebHook
+    batching: Batching
+    attributes: tuple[DeliveryAttribute, ...]
+    kept: dict[str, Any]
+
+
+def read_destination(sent: Typed, within: str) -> Delivery:
+    """The destination, or an error that names the field; `within` is where in the request it lies."""
+    kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
+    refuse_unbuilt({f"{within}.endpointType": kind != "WebHook"})
+    within = f"{within}.properties"
+    hook = convert(sent.properties, _WebHook, within)
+    tenant = hook.azure_active_directory_tenant_id or None
+    application = hook.azure_active_directory_application_id_or_uri or None
+    for name, value in (("TenantId", tenant), ("ApplicationIdOrUri", application)):
+        target = f"{within}.azureActiveDirectory{name}"
+        check_length(value or "", limits.FILTER_CHARS, target)
+        if value is None and (tenant or application):
+            raise invalid(f"'{target}' is required: a tenant and an application come together.", target)
+    kept: dict[str, Any] = {}
+    if hook.minimum_tls_version_allowed:
+        target = f"{within}.minimumTlsVersionAllowed"
+        kept["minimumTlsVersionAllowed"] = check_choice(hook.minimum_tls_version_allowed, TLS_VERSIONS, target)
+    return Delivery(
+        WebHook(url=hook.endpoint_url, tenant=tenant, application=application),
+        _read_batching(hook, within),
+        _read_attributes(hook.delivery_attribute_mappings or [], tenant is not None, within),
+        kept,
+    )
+
+
+def _read_batching(sent: _WebHook, within: str) -> Batching:
+    events, kilobytes = sent.max_events_per_batch, sent.preferred_batch_size_in_kilobytes
+    if events is not None:
+        check_range(events, limits.BATCH_EVENTS, f"{within}.maxEventsPerBatch")
+    if kilobytes is not None:
+        check_range(kilobytes, limits.BATCH_KILOBYTES, f"{within}.preferredBatchSizeInKilobytes")
+    return Batching(events, kilobytes)
+
+
+def _read_attributes(sent: list[Any], bearer: bool, within: str) -> tuple[DeliveryAttribute, ...]:
+    within = f"{within}.deliveryAttributeMappings"
+    if len(sent) > limits.DELIVERY_ATTRIBUTES:
+        raise invalid(f"'{within}' may have {limits.DELIVERY_ATTRIBUTES} members at most.", within)
+    attributes = tuple(_read_attribute(one, bearer, f"{within}[{n}]") for n, one in enumerate(sent))
+    names = [attribute.name.lower() for attribute in attributes]
+    for n, name in enumerate(names):
+        if name in names[:n]:
+            raise invalid(f"'{within}[{n}].name' is there twice.", f"{within}[{n}].name")
+    return attributes
+
+
+def _read_attribute(sent: Any, bearer: bool, within: str) -> DeliveryAttribute:
+    mapping = convert(sent, _Mapping, within)
+    name = _read_name(mapping.name, bearer, f"{within}.name")
+    kind = check_choice(mapping.type, _ATTRIBUTE_TYPES, f"{within}.type")
+    properties = {} if mapping.properties is None else mapping.properties
+    within = f"{within}.properties"
+    if kind == "Dynamic":
+        field = convert(properties, _Dynamic, within).source_field
+        return DynamicAttribute(name, check_length(field, limits.FILTER_CHARS, f"{within}.sourceField", 1))
+    static = convert(properties, _Static, within)
+    target = f"{within}.value"
+    if static.value is None:
+        raise invalid(f"'{target}' is required; a secret is never shown, so it must be sent again.", target)
+    if len(static.value.encode()) > limits.ATTRIBUTE_VALUE_BYTES:
+        raise invalid(f"'{target}' must have {limits.ATTRIBUTE_VALUE_BYTES} bytes at most.", target)
+    if not static.value.isprintable():
+        raise invalid(f"'{target}' must not hold control characters.", target)
+    return StaticAttribute(name, static.value, bool(static.is_secret))
+
+
+def _read_name(name: str, bearer: bool, target: str) -> str:
+    check_length(name, limits.ATTRIBUTE_NAME_CHARS, target, 1)
+    if not _TOKEN.fullmatch(name):
+        raise invalid(f"'{target}' must be a header's name: letters, digits and !#$%&'*+.^_`|~- only.", target)
+    if name.lower().startswith(_RESERVED_PREFIX):
+        raise invalid(
+            f"'{target}' must not start with '{_RESERVED_PREFIX}', which Event Grid keeps for itself.", target
+        )
+    if name.lower() in _OURS or (bearer and name.lower() == "authorization"):
+        raise invalid(f"'{target}' is '{name}', a header that the server writes itself.", target)
+    return name
+
+
+def show_destination(subscription: Subscription) -> Shown:
+    """A destination as ARM shows it, with every default filled in and no secret."""
+    batching, hook = subscription.batching, subscription.destination
+    properties: Shown = {
+        "endpointBaseUrl": hook.base_url,
+        "maxEventsPerBatch": batching.event_limit,
+        "preferredBatchSizeInKilobytes": batching.preferred_kilobytes or limits.BATCH_KILOBYTES_DEFAULT,
+    }
+    if hook.tenant is not None:
+        properties["azureActiveDirectoryTenantId"] = hook.tenant
+        properties["azureActiveDirectoryApplicationIdOrUri"] = hook.application
+    if subscription.attributes:
+        properties["deliveryAttributeMappings"] = show_attributes(subscription.attributes)
+    if "minimumTlsVersionAllowed" in subscription.kept:
+        properties["minimumTlsVersionAllowed"] = subscription.kept["minimumTlsVersionAllowed"]
+    return {"endpointType": "WebHook", "properties": properties}
+
+
+def show_attributes(attributes: Sequence[DeliveryAttribute], secrets: bool = False) -> list[Shown]:
+    """Delivery attributes as ARM shows them; the values of secret ones only to those who asked for them."""
+    return [_show_attribute(attribute, secrets) for attribute in attributes]
+
+
+def _show_attribute(attribute: DeliveryAttribute, secrets: bool) -> Shown:
+    match attribute:
+        case StaticAttribute(name, value, secret):
+            shown = value if secrets or not secret else None
+            return {"name": name, "type": "Static", "properties": {"value": shown, "isSecret": secret}}
+        case DynamicAttribute(name, source):
+            return {"name": name, "type": "Dynamic", "properties": {"sourceField": source}}
