@@ -135,7 +135,10 @@ class SubscriptionManagement:
 
     async def _get(self, find: PlaceFinder, request: Request) -> Response:
         place, found = await self._find(find, request)
-        return answer(place.show(found), etag=found.version)
+        response = answer(place.show(found), etag=found.version)
+        if found.handshake is not None:
+            response.headers["retry-after"] = "1"  # for those who wait for the endpoint's consent
+        return response
 
     async def _put(self, find: PlaceFinder, request: Request) -> Response:
         body = await self._body(request)
