@@ -208,6 +208,7 @@ def test_single_things_that_are_looked_up() -> None:
     async def test(world: World) -> None:
         subscription: Any = (await world.arm("GET", AZURE)).json
         assert (subscription["subscriptionId"], subscription["state"]) == ("5b4b650e", "Enabled")
+        assert (await world.call("GET", "/subscriptions?api-version=2016-06-01")).status == 200
         for method, path in (
             ("GET", f"{AZURE}/providers/microsoft.eventgrid"),
             ("POST", f"{AZURE}/providers/Microsoft.EventGrid/register"),

@@ -83,6 +83,9 @@ def test_a_subscription_makes_the_system_topic_of_its_account() -> None:
             assert len(await system_topics(world)) == 1
             assert (await world.arm("DELETE", f"{EXTENSION}/{name}")).status == 200
         assert await system_topics(world) == []
+        await world.arm("PUT", f"{EXTENSION}/mine", BODY)
+        await world.arm("DELETE", ACCOUNT)
+        assert await system_topics(world) == []
 
     run(test)
 

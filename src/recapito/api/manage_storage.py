@@ -108,7 +108,7 @@ class StorageManagement:
 
     async def _delete(self, request: Request) -> Response:
         try:
-            await self._accounts.remove(await self._account(request))
+            await self._provisioner.delete_account(await self._account(request))
         except NotFound:
             return gone(found=False)
         return gone()
