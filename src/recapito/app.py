@@ -233,6 +233,7 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
+    rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -246,7 +247,7 @@ def make_intake(
         clock_control=clock_control,
         journal=journal,
         access=make_access(settings, identity, caller, clock, journal),
-        throttle=Throttle(Rate(settings.publish.events_per_second, settings.publish.bytes_per_second), clock),
+        throttle=Throttle(rate, clock, publisher.stats),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)

@@ -31,6 +31,7 @@ HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
 DRAIN_NS = 5 * SECOND
 KEEP_ALIVE_S = 75
+GOODBYE_S = 0.2
 SWITCH_INTERVAL_S = 0.0005
 
 
@@ -105,6 +106,15 @@ class HttpServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does it, but nobody waits for clients that do not say goodbye, as TLS wants them to."""
+        ending = asyncio.create_task(super().shutdown(sockets))
+        while not (await asyncio.wait({ending}, timeout=GOODBYE_S))[0]:
+            for connection in [*self.server_state.connections]:
+                if connection.transport.is_closing():
+                    connection.transport.abort()
+        await ending
 
     def stop(self) -> None:
         """Finish open requests, then return from `serve`."""

@@ -85,7 +85,7 @@ class World:
                 readiness=self._ready,
                 clock_control=clock_control,
                 journal=self._journal,
-                throttle=None if rate is None else Throttle(rate, self.clock),
+                throttle=None if rate is None else Throttle(rate, self.clock, self.publisher.stats),
                 **more,
             )
         )

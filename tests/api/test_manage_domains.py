@@ -37,6 +37,7 @@ def test_a_domain_and_its_keys() -> None:
         assert (shown["id"], shown["type"]) == (DOMAIN, "Microsoft.EventGrid/domains")
         assert shown["properties"] == {
             "provisioningState": "Succeeded",
+            "metricResourceId": "00000000-0000-0000-0000-000000000001",
             "endpoint": "http://127.0.0.1:8585/domains/shop/api/events",
             "inputSchema": "CloudEventSchemaV1_0",
             "publicNetworkAccess": "Enabled",

@@ -68,7 +68,12 @@ def test_a_subscription_makes_the_system_topic_of_its_account() -> None:
         assert shown["properties"]["topic"] == ACCOUNT
         (made,) = await system_topics(world)
         assert made["name"].startswith("pictures-")
-        assert made["properties"] == {"provisioningState": "Succeeded", "source": ACCOUNT, "topicType": TYPE}
+        assert made["properties"] == {
+            "provisioningState": "Succeeded",
+            "metricResourceId": "00000000-0000-0000-0000-000000000001",
+            "source": ACCOUNT,
+            "topicType": TYPE,
+        }
         nested = (await world.arm("GET", f"{made['id']}/eventSubscriptions/mine")).json
         assert nested["type"] == "Microsoft.EventGrid/systemTopics/eventSubscriptions"
         assert nested["properties"]["topic"] == made["id"]
@@ -77,6 +82,9 @@ def test_a_subscription_makes_the_system_topic_of_its_account() -> None:
         for name in ("mine", "yours"):
             assert len(await system_topics(world)) == 1
             assert (await world.arm("DELETE", f"{EXTENSION}/{name}")).status == 200
+        assert await system_topics(world) == []
+        await world.arm("PUT", f"{EXTENSION}/mine", BODY)
+        await world.arm("DELETE", ACCOUNT)
         assert await system_topics(world) == []
 
     run(test)
@@ -175,5 +183,8 @@ def test_scopes_that_publish_nothing(scope: str, status: int, code: str, target:
         refused(await world.arm("PUT", path, BODY), status, code, target)
         if status == 404:
             refused(await world.arm("GET", path.removesuffix("/mine")), status, code, target)
+        elif target == "scope" and code == "NotSupported":
+            refused(await world.arm("GET", path), 404, "ResourceNotFound")
+            assert (await world.arm("DELETE", path)).status == 204
 
     run(test)

@@ -19,6 +19,7 @@ SHOWN: dict[str, Any] = {
     "kind": "Azure",
     "properties": {
         "provisioningState": "Succeeded",
+        "metricResourceId": "00000000-0000-0000-0000-000000000001",
         "endpoint": "http://127.0.0.1:8585/topics/orders/api/events",
         "inputSchema": "EventGridSchema",
         "publicNetworkAccess": "Enabled",

@@ -108,6 +108,12 @@ def test_names(name: str, allowed: bool) -> None:
     assert (found, left_out) == (({name: "v"}, []) if allowed else ({}, [name]))
 
 
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "é", "x" * 4097])
+def test_a_static_value_that_can_not_be_sent_is_left_out(value: str) -> None:
+    """It is told like one from an event."""
+    assert headers(StaticAttribute("X", value)) == ({}, ["X"])
+
+
 @given(st.text())
 def test_what_is_sendable_is_one_line_of_plain_text(value: str) -> None:
     """Nothing that could end a header passes."""

@@ -161,6 +161,9 @@ def test_limits() -> None:
         accept(b"[" + b",".join([b"{}"] * 5001) + b"]", BATCH)
     with pytest.raises(TooLarge):
         accept(b" " * (limits.PUBLISH_BYTES + 1), SINGLE)
+    for media, body in ((b"text/plain", b"\0" * 300_000), (b"image/png", b"x" * 800_000)):
+        with pytest.raises(TooLarge, match="as JSON"):
+            accept(body, {**ATTRIBUTES, b"content-type": media})
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from recapito.domain import cloud_event, custom_event, event
 from recapito.domain.conversion import conversion, split_data
+from recapito.domain.deadletter import record
+from recapito.domain.delivery import TTL_EXCEEDED, Delivery, Identity
 from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.segment import Publish, Segment, pack
 from tests.domain.texts import blank, members, value
@@ -140,12 +142,14 @@ def _skip(text: str, at: int) -> int:
 def test_data_crosses_every_pair(
     data: str, before: str, after: str, way: tuple[InputSchema, Callable[[bytes], bytes]]
 ) -> None:
-    """Whatever JSON text data is, its bytes come out of every allowed pair, fresh from a segment and one by one."""
+    """Whatever JSON text data is, its bytes come out of every allowed pair, and are in the dead letter."""
     published, store = way
     stored = store(f"{before}{data}{after}".encode())
     for delivered in DELIVERABLE[published]:
         sent = converted(published, delivered, stored)
         assert data_of(sent) == data.encode()
+        dead = record(Delivery(Identity(1, 0), NOW, stored), TTL_EXCEEDED, published, delivered)
+        assert data_of(dead) == data.encode()
 
 
 @given(texts=st.lists(members, min_size=1, max_size=4), delivered=st.sampled_from(DELIVERABLE[InputSchema.CUSTOM]))
@@ -162,6 +166,8 @@ def test_a_custom_event_crosses_every_pair(texts: list[list[str]], delivered: De
             assert sent.event(i) == text
         else:
             assert data_of(sent.event(i)) == text
+        dead = record(Delivery(Identity(1, i), NOW, stamped[i].body), TTL_EXCEEDED, InputSchema.CUSTOM, delivered)
+        assert data_of(dead) == text
         assert sent.stored(i) == stamped[i].body
         assert split_data(sent.stored(i))[1] == text
 

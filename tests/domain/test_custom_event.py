@@ -9,7 +9,7 @@ from hypothesis import given
 from recapito.domain.custom_event import accept
 from recapito.domain.schema import InputMapping, MappedField
 from recapito.domain.segment import StampedEvent
-from recapito.errors import InvalidInput
+from recapito.errors import InvalidInput, TooLarge
 from tests.domain.texts import members
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/custom"
@@ -135,6 +135,15 @@ def test_in_a_domain_the_mapped_topic_names_the_topic() -> None:
     assert take({"tenant": "customer-7"}, domain=True).domain_topic == "customer-7"
     assert "'topic' must name a topic of this domain" in fault(b"[{}]", domain=True)
     assert "'topic' must name a topic of this domain" in fault(b"[{}]", DEFAULTS, domain=True)
+
+
+def test_large_envelopes_are_too_large_together() -> None:
+    """Many tiny events whose defaults are long would fill more than a segment."""
+    mapping = InputMapping(event_type=MappedField(default="t"), subject=MappedField(default="x" * 4000))
+    body = b"[" + b",".join([b"{}"] * 900) + b"]"
+    assert len(accept(body, TOPIC, mapping, NOW, lambda: "1")) == 900
+    with pytest.raises(TooLarge, match="with the envelopes"):
+        accept(b"[" + b",".join([b"{}"] * 5000) + b"]", TOPIC, mapping, NOW, lambda: "1")
 
 
 @given(members)

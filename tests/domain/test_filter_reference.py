@@ -162,7 +162,7 @@ def packed(events: list[tuple[str, str, str, dict[str, Any]]]) -> Segment:
     return Segment(*pack([Publish(0, stamped)]))
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(plain | filters, segments)
 def test_reference(filter: Filter, events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
     """Matching one by one, and matching a segment at once, take what the reference takes, in its order."""
@@ -185,3 +185,38 @@ def test_one_look_serves_all(many: list[Filter], events: list[tuple[str, str, st
     together = Sight(segment, frozenset(condition.key for filter in many for condition in filter.conditions))
     for filter in many:
         assert list(select(filter, segment, lambda keys: together)) == list(select(filter, segment))
+
+
+number_texts = st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+string_texts = st.builds(json.dumps, st.text(max_size=5), ensure_ascii=st.booleans())
+texts = st.recursive(
+    number_texts | string_texts | st.sampled_from(["true", "false", "null"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda parts: f"[ {' , '.join(parts)}]")
+        | st.lists(st.tuples(string_texts, inner), max_size=3).map(
+            lambda parts: "{" + ",".join(f"{name} :{value}" for name, value in parts) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(texts, texts, texts)
+def test_any_json_can_be_looked_at(text: str, twin: str, other: str) -> None:
+    """Whatever JSON allows, a value is itself: the last of its name, exactly as large, whatever lies around it."""
+    body = f'{{"id":"1","data":{{"x":{twin}, "y" : {other}, "x":{text}, "z":{other}}}}}'.encode()
+    value = json.loads(text)
+    if isinstance(value, bool):
+        itself = Condition(Operator.BOOL_EQUALS, "data.x", (value,))
+    elif isinstance(value, str):
+        itself = Condition(Operator.STRING_IN, "data.x", (value,))
+    elif isinstance(value, int | float):
+        itself = Condition(Operator.NUMBER_IN, "data.x", (value,))
+    else:
+        itself = Condition(Operator.IS_NOT_NULL if value is not None else Operator.IS_NULL_OR_UNDEFINED, "data.x")
+    assert matches(Filter(conditions=(itself,)), "T", "s", body)
+    for operator, operand in ((Operator.NUMBER_LESS_THAN, 0), (Operator.STRING_CONTAINS, "a")):
+        condition = Condition(operator, "data.x", (operand,))
+        for arrays in (False, True):
+            filter = Filter(conditions=(condition,), arrays=arrays)
+            assert matches(filter, "T", "s", body) is holds(condition, arrays, json.loads(body))

@@ -71,7 +71,7 @@ def draw_plan(seed: int) -> Plan:
         small_late=rng.choice((None, None, None, 2)),
         small_cache=rng.random() < 0.3,
         keep_for_ever=rng.random() < 0.1,
-        sleepers=rng.choice((0, 0, 3, 12)),
+        sleepers=rng.choice((0, 0, 0, 2, 8)),
         kinds=kinds,
     )
 

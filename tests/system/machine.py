@@ -4,11 +4,13 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -121,7 +123,17 @@ class Server:
         assert line.startswith("Recapito is ready at "), line + "".join(self.journal)
         self.url = line.split()[-1]
         self.port = int(self.url.rsplit(":", 1)[1])
-        self.key = self.call("POST", f"{GROUP}/topics/demo/listKeys?{VERSION}")["key1"]
+
+    @cached_property
+    def key(self) -> str:
+        """A key of the first topic."""
+        found: str = self.call("POST", f"{GROUP}/topics/demo/listKeys?{VERSION}")["key1"]
+        return found
+
+    @property
+    def authority(self) -> Path:
+        """The file with the certificate authority of a server with TLS."""
+        return self.data / "tls" / "ca.pem"
 
     def _read_journal(self) -> None:
         assert self._process.stderr is not None
@@ -131,6 +143,9 @@ class Server:
     def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
         """One request on a connection of its own; the status and the body of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        if self.url.startswith("https"):
+            context = ssl.create_default_context(cafile=self.authority)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE_S, context=context)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             response = connection.getresponse()

@@ -14,6 +14,7 @@ from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_r
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
 from recapito.api.manage import Management
+from recapito.api.openapi import Description
 from recapito.api.operate import Operation
 from recapito.api.publish import PublishRoute, target_of
 from recapito.api.services import Services
@@ -55,12 +56,14 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         return _show(services, error, is_flat(request.method, request.url.path))
 
     access = services.access
+    management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
             *Validation(services).routes(),
-            *Management(services, bodies).routes(),
-            *Operation(services, bodies).routes(),
+            *management,
+            *operation,
+            *Description(management, operation).routes(),
             *IdentityProvider(services, bodies).routes(),
         ],
         exception_handlers=dict.fromkeys(kinds, show),

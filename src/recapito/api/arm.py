@@ -19,13 +19,21 @@ PROVIDER = "/providers/Microsoft.EventGrid"
 
 _VERSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-preview)?")
 _FIRST_VERSION = date(2018, 1, 1)
+_FIRST_VERSION_AROUND = date(2014, 1, 1)  # of groups, subscriptions and the like, which are older than Event Grid
 _LAST_VERSION = date(2026, 12, 31)
 
 
 class ArmRoute(Route):
-    """A path of ARM with its methods. Its constant parts compare without case, as ARM's do."""
+    """A path of ARM with its methods. Its constant parts compare without case, as ARM's do.
 
-    def __init__(self, path: str, methods: Mapping[str, Handler]) -> None:
+    `bodies` says of what type the body of a method is, for those who describe the API.
+    """
+
+    def __init__(
+        self, path: str, methods: Mapping[str, Handler], bodies: Mapping[str, type[msgspec.Struct]] | None = None
+    ) -> None:
+        self.bodies = bodies or {}
+
         async def endpoint(request: Request) -> Response:
             await admit(request)
             check_api_version(request)
@@ -51,14 +59,15 @@ def check_api_version(request: Request) -> None:
     if not version:
         raise InvalidInput("MissingApiVersionParameter", "The query parameter api-version is required.", "api-version")
     parts = _VERSION.fullmatch(version)
+    first = _FIRST_VERSION if PROVIDER.lower() in request.url.path.lower() else _FIRST_VERSION_AROUND
     try:
-        known = parts is not None and _FIRST_VERSION <= date.fromisoformat(parts[1]) <= _LAST_VERSION
+        known = parts is not None and first <= date.fromisoformat(parts[1]) <= _LAST_VERSION
     except ValueError:
         known = False
     if not known:
         raise InvalidInput(
             "InvalidApiVersionParameter",
-            f"The api-version must be a date from {_FIRST_VERSION} to {_LAST_VERSION}, with -preview after it or not.",
+            f"The api-version must be a date from {first} to {_LAST_VERSION}, with -preview after it or not.",
             "api-version",
         )
 

@@ -66,7 +66,7 @@ class DomainTopicManagement:
 
     async def _put(self, request: Request) -> Response:
         domain = await self._domain(request)
-        made = await self._topics.put(domain, request.path_params["name"])
+        made = await self._provisioner.put_domain_topic(domain, request.path_params["name"])
         return accepted(_show(domain, made, "Creating"))
 
     async def _delete(self, request: Request) -> Response:

@@ -19,7 +19,9 @@ from recapito.intake.groups import Group
 PAGE = 100
 
 
-class _GroupBody(Body):
+class GroupBody(Body):
+    """A resource group as sent."""
+
     location: str | None = None
     tags: dict[str, str] | None = None
     managed_by: str | None = None
@@ -51,6 +53,7 @@ class GroupManagement:
                     "PATCH": self._patch,
                     "DELETE": self._delete,
                 },
+                {"PUT": GroupBody, "PATCH": GroupBody},
             ),
         ]
 
@@ -93,7 +96,7 @@ class GroupManagement:
 
     async def _store(self, request: Request) -> Group:
         headers = dict(request.scope["headers"])
-        sent = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), _GroupBody)
+        sent = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), GroupBody)
         managed_by = sent.managed_by
         check_length(managed_by or "", limits.RESOURCE_ID_CHARS, "managedBy")
         return await self._groups.put(

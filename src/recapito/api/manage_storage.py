@@ -31,7 +31,7 @@ class _Sku(Body):
     tier: Any = None
 
 
-class _AccountBody(msgspec.Struct, rename="camel", kw_only=True):
+class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
     """What is used of a body; an account of Azure has many more settings, none with a meaning here."""
 
     location: str | None = None
@@ -40,7 +40,9 @@ class _AccountBody(msgspec.Struct, rename="camel", kw_only=True):
     tags: dict[str, str] | None = None
 
 
-class _NameBody(Body):
+class NameBody(Body):
+    """A name that somebody would like to have."""
+
     name: str
     type: str | None = None
 
@@ -59,8 +61,12 @@ class StorageManagement:
         return [
             ArmRoute(in_subscription(_ACCOUNTS), {"GET": self._list}),
             ArmRoute(in_group(_ACCOUNTS), {"GET": self._list}),
-            ArmRoute(in_group(_ACCOUNTS) + "/{account}", one),
-            ArmRoute(in_subscription("/providers/Microsoft.Storage/checkNameAvailability"), {"POST": self._check}),
+            ArmRoute(in_group(_ACCOUNTS) + "/{account}", one, {"PUT": AccountBody, "PATCH": AccountBody}),
+            ArmRoute(
+                in_subscription("/providers/Microsoft.Storage/checkNameAvailability"),
+                {"POST": self._check},
+                {"POST": NameBody},
+            ),
         ]
 
     async def _body(self, request: Request) -> bytes:
@@ -102,13 +108,13 @@ class StorageManagement:
 
     async def _delete(self, request: Request) -> Response:
         try:
-            await self._accounts.remove(await self._account(request))
+            await self._provisioner.delete_account(await self._account(request))
         except NotFound:
             return gone(found=False)
         return gone()
 
     async def _check(self, request: Request) -> Response:
-        name = decode(await self._body(request), _NameBody).name
+        name = decode(await self._body(request), NameBody).name
         problem = account_problem(name)
         if problem is not None:
             return answer({"nameAvailable": False, "reason": "AccountNameInvalid", "message": problem})
@@ -119,7 +125,7 @@ class StorageManagement:
 
 
 def _changed(account: Account, body: bytes) -> Account:
-    sent = decode(body, _AccountBody)
+    sent = decode(body, AccountBody)
     changes: dict[str, Any] = {}
     if sent.location is not None:
         changes["location"] = read_location(sent.location)

@@ -12,15 +12,20 @@ from recapito.api.body import BodyReader
 from recapito.api.paging import page_start, page_start_id, show_page
 from recapito.api.place import TOPIC_KINDS, Form, Place, parse_scope
 from recapito.api.services import Services
-from recapito.api.wire import invalid
+from recapito.api.wire import invalid, shorten
 from recapito.api.wire_destination import show_attributes
-from recapito.api.wire_subscription import read_subscription, read_subscription_change
+from recapito.api.wire_subscription import (
+    SubscriptionBody,
+    SubscriptionProperties,
+    read_subscription,
+    read_subscription_change,
+)
 from recapito.domain import limits
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import TopicKind
 from recapito.domain.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound
-from recapito.intake.missing import parent_missing
+from recapito.intake.missing import parent_missing, subscription_missing
 
 _NESTED = {
     TopicKind.CUSTOM: ("/topics/{topic}",),
@@ -60,7 +65,7 @@ class SubscriptionManagement:
         }
         return [
             ArmRoute(path, {"GET": partial(self._list, place)}),
-            ArmRoute(path + "/{name}", one),
+            ArmRoute(path + "/{name}", one, {"PUT": SubscriptionBody, "PATCH": SubscriptionProperties}),
             ArmRoute(path + "/{name}/getFullUrl", {"POST": partial(self._full_url, place)}),
             ArmRoute(path + "/{name}/getDeliveryAttributes", {"POST": partial(self._attributes, place)}),
         ]
@@ -80,8 +85,7 @@ class SubscriptionManagement:
         if scope is None:
             raise invalid("The scope in front of '/providers/Microsoft.EventGrid' is not a resource id.", "scope")
         if not scope.type or scope.group is None:
-            what = "an Azure subscription" if scope.group is None else "a resource group"
-            raise InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+            raise _silent(request, "an Azure subscription" if scope.group is None else "a resource group")
         kind = TOPIC_KINDS.get(scope.type)
         if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
             return await self._topic_place(
@@ -94,7 +98,7 @@ class SubscriptionManagement:
             if topic is None:
                 raise parent_missing("Microsoft.EventGrid/eventSubscriptions", account.resource_id)
             return Place(topic, None, Form.SCOPE)
-        raise InvalidInput("NotSupported", f"Nothing publishes the events of '{scope.type[:100]}' here.", "scope")
+        raise _silent(request, f"'{shorten(scope.type)}'")
 
     async def _topic_place(
         self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: Form
@@ -181,6 +185,13 @@ class SubscriptionManagement:
     async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
         return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
+
+
+def _silent(request: Request, what: str) -> CallerError:
+    """The error for a scope that publishes no events here: none can be put on it, so none are there."""
+    if request.method == "PUT":
+        return InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+    return subscription_missing(request.path_params.get("name", ""))
 
 
 def _is_account(path: str) -> bool:

@@ -10,7 +10,15 @@ from recapito.api.arm import PROVIDER, ArmRoute, Handler, accepted, answer, dema
 from recapito.api.body import BodyReader
 from recapito.api.paging import page_start, show_page
 from recapito.api.services import Services
-from recapito.api.wire_topic import read_key_name, read_topic, read_topic_change, show_keys, show_topic
+from recapito.api.wire_topic import (
+    BODIES,
+    RegenerateBody,
+    read_key_name,
+    read_topic,
+    read_topic_change,
+    show_keys,
+    show_topic,
+)
 from recapito.domain import limits
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import NotFound
@@ -40,12 +48,14 @@ class TopicManagement:
         routes = [
             ArmRoute(f"{in_subscription(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
             ArmRoute(f"{in_group(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
-            ArmRoute(path, one),
+            ArmRoute(path, one, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
         ]
         if kind is not TopicKind.SYSTEM:  # nobody publishes to those with a key
             routes += [
                 ArmRoute(f"{path}/listKeys", {"POST": partial(self._list_keys, kind)}),
-                ArmRoute(f"{path}/regenerateKey", {"POST": partial(self._regenerate_key, kind)}),
+                ArmRoute(
+                    f"{path}/regenerateKey", {"POST": partial(self._regenerate_key, kind)}, {"POST": RegenerateBody}
+                ),
             ]
         return routes
 

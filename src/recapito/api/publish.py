@@ -31,7 +31,7 @@ from recapito.domain.schema import InputSchema
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import NotFound
 
-_PREFIXES = (("/topics/", TopicKind.CUSTOM), ("/domains/", TopicKind.DOMAIN))
+_TOPICS, _DOMAINS = "/topics/", "/domains/"
 _SUFFIX = "/api/events"
 _HOST = re.compile(rb"([a-z0-9-]+)\.(?:[a-z0-9-]+\.eventgrid\.azure\.net|localhost)\.?(?::\d+)?", re.IGNORECASE)
 _ACCEPTED = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
@@ -47,22 +47,23 @@ class Target(NamedTuple):
 
 
 _NOWHERE = Target("", ())
-_BY_PATH = {kind: (kind,) for _, kind in _PREFIXES}
-_BY_HOST = (TopicKind.CUSTOM, TopicKind.DOMAIN)
+_CUSTOM, _DOMAIN, _BY_HOST = (TopicKind.CUSTOM,), (TopicKind.DOMAIN,), (TopicKind.CUSTOM, TopicKind.DOMAIN)
 
 
 def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> Target | None:
     """Where a request with this path publishes to, None if it is no publish at all."""
     if not path.endswith(_SUFFIX):
         return None
-    if path == _SUFFIX:
+    if path.startswith(_TOPICS):
+        target = Target(path[len(_TOPICS) : -len(_SUFFIX)], _CUSTOM)
+    elif path.startswith(_DOMAINS):
+        target = Target(path[len(_DOMAINS) : -len(_SUFFIX)], _DOMAIN)
+    elif path == _SUFFIX:
         host = _HOST.fullmatch(next((value for name, value in headers if name == b"host"), b""))
         return Target(host[1].decode(), _BY_HOST) if host else _NOWHERE
-    for prefix, kind in _PREFIXES:
-        if path.startswith(prefix):
-            name = path[len(prefix) : -len(_SUFFIX)]
-            return Target(name, _BY_PATH[kind]) if name and "/" not in name else None
-    return None
+    else:
+        return None
+    return target if target.name and "/" not in target.name else None
 
 
 class Answer(NamedTuple):

@@ -46,7 +46,9 @@ class _DeadLetterWithIdentity(Body):
     dead_letter_destination: Typed | None = None
 
 
-class _Properties(Body):
+class SubscriptionProperties(Body):
+    """The properties of an event subscription as sent; a PATCH is nothing else."""
+
     destination: Typed | None = None
     delivery_with_resource_identity: _DeliveryWithIdentity | None = None
     filter: FilterBody | None = None
@@ -62,8 +64,10 @@ class _Properties(Body):
     handshake_message: Any = None
 
 
-class _SubscriptionBody(Body):
-    properties: _Properties
+class SubscriptionBody(Body):
+    """An event subscription as sent."""
+
+    properties: SubscriptionProperties
     id: Any = None
     name: Any = None
     type: Any = None
@@ -72,7 +76,7 @@ class _SubscriptionBody(Body):
 
 def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -> SubscriptionDraft:
     """The draft of a subscription, or an error that names the field."""
-    sent = decode(body, _SubscriptionBody).properties
+    sent = decode(body, SubscriptionBody).properties
     changes, kept = _read(sent, "properties.")
     if "destination" not in changes:
         raise invalid("'properties.destination' is required.", "properties.destination")
@@ -81,7 +85,7 @@ def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -
 
 def read_subscription_change(body: bytes) -> SubscriptionChange:
     """What a PATCH asks for: a function from the draft of what is there to the draft of what should be."""
-    sent = decode(body, _Properties)
+    sent = decode(body, SubscriptionProperties)
 
     def change(current: SubscriptionDraft) -> SubscriptionDraft:
         changes, kept = _read(sent, "", hidden_of(current.destination, current.attributes))
@@ -95,7 +99,9 @@ def read_subscription_change(body: bytes) -> SubscriptionChange:
     return change
 
 
-def _read(sent: _Properties, at: str, hidden: Hidden = NOTHING_HIDDEN) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(
+    sent: SubscriptionProperties, at: str, hidden: Hidden = NOTHING_HIDDEN
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a draft that the body gives, and what of it is kept to be shown."""
     changes: dict[str, Any] = {}
     kept: dict[str, Any] = {}
@@ -116,7 +122,9 @@ def _read(sent: _Properties, at: str, hidden: Hidden = NOTHING_HIDDEN) -> tuple[
     return changes, kept
 
 
-def _read_delivery(sent: _Properties, at: str, changes: dict[str, Any], kept: dict[str, Any], hidden: Hidden) -> None:
+def _read_delivery(
+    sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any], hidden: Hidden
+) -> None:
     within = f"{at}destination"
     destination, wrapped = sent.destination, sent.delivery_with_resource_identity
     if wrapped is not None and wrapped.destination is not None:
@@ -133,7 +141,7 @@ def _read_delivery(sent: _Properties, at: str, changes: dict[str, Any], kept: di
         changes["attributes"] = delivery.attributes
 
 
-def _read_burial(sent: _Properties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
+def _read_burial(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
     within = f"{at}deadLetterDestination"
     place, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
     if wrapped is not None and wrapped.dead_letter_destination is not None:

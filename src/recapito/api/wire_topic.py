@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Any
+from uuid import UUID
 
 from msgspec.structs import replace
 
@@ -92,26 +93,34 @@ class _Resource(Body):
     system_data: Any = None
 
 
-class _TopicBody(_Resource):
+class TopicBody(_Resource):
+    """A topic as sent."""
+
     properties: _TopicProperties | None = None
 
 
-class _DomainBody(_Resource):
+class DomainBody(_Resource):
+    """A domain as sent."""
+
     properties: _DomainProperties | None = None
 
 
-class _SystemTopicBody(_Resource):
+class SystemTopicBody(_Resource):
+    """A system topic as sent."""
+
     properties: _SystemTopicProperties | None = None
 
 
-class _RegenerateBody(Body):
+class RegenerateBody(Body):
+    """Which key is to be regenerated."""
+
     key_name: str
 
 
-_BODIES: dict[TopicKind, type[_TopicBody | _DomainBody | _SystemTopicBody]] = {
-    TopicKind.CUSTOM: _TopicBody,
-    TopicKind.DOMAIN: _DomainBody,
-    TopicKind.SYSTEM: _SystemTopicBody,
+BODIES: dict[TopicKind, type[TopicBody | DomainBody | SystemTopicBody]] = {
+    TopicKind.CUSTOM: TopicBody,
+    TopicKind.DOMAIN: DomainBody,
+    TopicKind.SYSTEM: SystemTopicBody,
 }
 
 
@@ -129,7 +138,7 @@ def read_topic(kind: TopicKind, body: bytes, azure_subscription: str, resource_g
 
 def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
     """What a body asks for: a function from the draft of what is there to the draft of what should be."""
-    sent = decode(body, _BODIES[kind])
+    sent = decode(body, BODIES[kind])
     changes, kept = _read_resource(sent)
     match sent.properties:
         case _SystemTopicProperties() as properties:
@@ -149,7 +158,7 @@ def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
 
 def read_key_name(body: bytes) -> str:
     """Which key is to be regenerated."""
-    return check_choice(decode(body, _RegenerateBody).key_name, _KEY_NAMES, "keyName")
+    return check_choice(decode(body, RegenerateBody).key_name, _KEY_NAMES, "keyName")
 
 
 def read_location(location: str) -> str:
@@ -256,7 +265,11 @@ def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown
         "type": f"Microsoft.EventGrid/{topic.kind}",
         "location": topic.location,
         "tags": topic.tags,
-        "properties": {"provisioningState": state, **_show_properties(topic, public_url)},
+        "properties": {
+            "provisioningState": state,
+            "metricResourceId": str(UUID(int=topic.id)),
+            **_show_properties(topic, public_url),
+        },
         "systemData": {"createdAt": stamp(topic.created_at), "lastModifiedAt": stamp(topic.modified_at)},
     }
     if topic.kind is not TopicKind.SYSTEM:

@@ -10,7 +10,8 @@ from recapito.dispatch.lane import Lane
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
-from recapito.domain.match import compile_filter
+from recapito.domain.filter import Filter
+from recapito.domain.match import Word, compile_filter
 
 LOADS_AHEAD = 4
 
@@ -20,26 +21,35 @@ def _ignore(failure: Exception | None) -> None:
 
 
 class Roster:
-    """Lanes by the words that wake them; those without words, for whom anything may be, are listed under ANY."""
+    """Lanes by the words that wake them; those that take everything are listed under ANY. Others need a tail."""
 
     def __init__(self, topic: int, segments: Segments) -> None:
         self.lanes: dict[int, Lane] = {}
         self._topic = topic
         self._segments = segments
-        self._words: dict[int, Iterable[str]] = {}
-        self._by_word: dict[str, dict[int, Lane]] = {}
+        self._words: dict[int, Iterable[Word]] = {}
+        self._by_word: dict[Word, dict[int, Lane]] = {}
         self._sleeping_since: int | None = None
         self._swept = 0
+
+    @property
+    def _tail(self) -> Tail | None:
+        return self._segments.tails.get(self._topic)
 
     def put(self, lane: Lane) -> None:
         """List a lane, by the filter that it has now."""
         self.remove(lane.id)
-        words = compile_filter(lane.subscription.filter).words
         self.lanes[lane.id] = lane
+        words = compile_filter(lane.subscription.filter).words
         self._words[lane.id] = (ANY,) if words is None else words
         for word in self._words[lane.id]:
             self._by_word.setdefault(word, {})[lane.id] = lane
-        self._keep_tail()
+        self._share_keys()
+        if words is not None:
+            tail = self._segments.tails.setdefault(self._topic, Tail())
+            for word in words:
+                if isinstance(word, Filter):
+                    tail.watch(word)
 
     def remove(self, id: int) -> None:
         """Forget a lane, if it is here."""
@@ -48,25 +58,35 @@ class Roster:
             del self._by_word[word][id]
             if not self._by_word[word]:
                 del self._by_word[word]
-        self._keep_tail()
+                if isinstance(word, Filter) and self._tail is not None:
+                    self._tail.unwatch(word)
+        if len(self._by_word.get(ANY, ())) == len(self.lanes):
+            self._segments.tails.pop(self._topic, None)
+        self._share_keys()
+
+    def _share_keys(self) -> None:
+        """Let the conditions of all lanes share one look at an event, as far as they look at few things together."""
+        shared: frozenset[str] = frozenset()
+        for lane in self.lanes.values():
+            keys = shared | compile_filter(lane.subscription.filter).keys
+            shared = keys if len(keys) <= limits.LENS_KEYS else shared
+        if shared:
+            self._segments.shared_keys[self._topic] = shared
+        else:
+            self._segments.shared_keys.pop(self._topic, None)
 
     async def grow(self, before: int, end: int, now: int) -> int | None:
-        """The log has grown: load what a lane wants at once, and wake lanes. When a sweep is due, if any sleep."""
-        tail = self._segments.tails.get(self._topic)
-        if tail is not None and tail.end < before:
-            tail.restart(before + 1)
-        if any(lane.at_tail(before) for lane in self.lanes.values()):
-            await self._load_ahead(tail, before + 1, end)
-        waking = list(self._concerned(tail, before + 1, end))
-        for lane in waking:
+        """The log has grown: load what a lane wants at once, and wake lanes. Since when others sleep, if any do."""
+        await self._load_ahead(before, end)
+        concerned = self._concerned(before + 1, end)
+        for lane in concerned:
             lane.wake()
-        if tail is None or len(waking) == len(self.lanes):
+        if len(concerned) == len(self.lanes):
             return None
         if self._sleeping_since is None:
             self._sleeping_since = now
-        if end - self._swept > limits.TAIL_ENTRIES // 4:
+        if end - self._swept > limits.TAIL_ENTRIES // 2:
             self.sweep()
-            return None
         return self._sleeping_since
 
     def sweep(self) -> None:
@@ -76,30 +96,31 @@ class Roster:
             return
         for lane in self.lanes.values():
             lane.catch_up(since)
-        tail = self._segments.tails.get(self._topic)
-        if tail is not None:
-            tail.forget(self._swept)  # all have passed these since the sweep before
-            self._swept = min(tail.end, self._segments.ends[self._topic]) + 1
+        if self._tail is not None:
+            self._tail.forget(self._swept)  # all were woken to pass these by the sweep before
+            self._swept = min(self._tail.end, self._segments.ends[self._topic]) + 1
 
-    async def _load_ahead(self, tail: Tail | None, position: int, end: int) -> None:
-        """Load the next entries; with a tail to fill, all that are new, within reason."""
-        for _ in range(1 if tail is None else LOADS_AHEAD):
-            if tail is not None:
-                position = tail.end + 1
-            if position <= end:
-                await self._segments.load(self._topic, position, _ignore)
+    async def _load_ahead(self, before: int, end: int) -> None:
+        """Load the next entries, if a lane is there; a tail learns all of them, unless they are too many."""
+        wanted = any(lane.at_tail(before) for lane in self.lanes.values())
+        tail = self._tail
+        if tail is None:
+            if wanted:
+                await self._segments.load(self._topic, before + 1, _ignore)
+            return
+        if tail.end < before:
+            tail.restart(before + 1)
+        for _ in range(LOADS_AHEAD if wanted else 0):
+            if tail.end < end:
+                await self._segments.load(self._topic, tail.end + 1, _ignore)
+        if tail.end < end:
+            tail.restart(end + 1)  # all lanes read it by themselves
 
-    def _concerned(self, tail: Tail | None, first: int, last: int) -> Iterable[Lane]:
-        if tail is None or not tail.knows(first, last):
-            return self.lanes.values()
-        words = tail.words(first, last)
-        if ANY in words:
-            return self.lanes.values()
-        return {id: lane for word in (ANY, *words) for id, lane in self._by_word.get(word, {}).items()}.values()
-
-    def _keep_tail(self) -> None:
-        """A topic has a tail as long as one of its lanes can sleep."""
-        if len(self._by_word.get(ANY, ())) == len(self.lanes):
-            self._segments.tails.pop(self._topic, None)
-        else:
-            self._segments.tails.setdefault(self._topic, Tail())
+    def _concerned(self, first: int, last: int) -> list[Lane]:
+        tail = self._tail
+        if tail is not None and tail.knows(first, last):
+            words = tail.words(first, last)
+            if ANY not in words:
+                lanes = [lane for word in (ANY, *words) for lane in self._by_word.get(word, {}).values()]
+                return list(dict.fromkeys(lanes))
+        return list(self.lanes.values())

@@ -1,17 +1,17 @@
 """Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes.
 
-What conditions look at is decoded once for all filters of a topic: their keys are remembered from segment to segment.
+What conditions look at is decoded once for all filters of a topic whose keys are shared.
 """
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from recapito.dispatch.tail import Tail
+from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
 from recapito.domain.conversion import Convert
 from recapito.domain.filter import Filter
-from recapito.domain.match import Sight, select
+from recapito.domain.match import Sight, Word, select, words_of
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
 
@@ -21,9 +21,9 @@ NO_KEYS: frozenset[str] = frozenset()
 
 
 class CachedEntry:
-    """One entry of a log: a decoded segment, or the mark of a change, which has none."""
+    """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
 
-    __slots__ = ("converted", "segment", "selections", "sight", "size")
+    __slots__ = ("converted", "kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
@@ -31,6 +31,7 @@ class CachedEntry:
         self.converted: dict[Convert, Segment] = {}
         self.selections: dict[Filter, Sequence[int]] = {}
         self.sight: Sight | None = None
+        self.kept = False
 
 
 class Segments:
@@ -42,9 +43,9 @@ class Segments:
         self._entries: OrderedDict[tuple[int, int], CachedEntry] = OrderedDict()
         self._readers = asyncio.Semaphore(limits.COLD_READERS)
         self._loading: dict[tuple[int, int], list[Callable[[Exception | None], None]]] = {}
-        self._keys: dict[int, frozenset[str]] = {}  # topic -> what its filters look at
         self.size = 0
         self.ends: dict[int, int] = {}
+        self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
         self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     @property
@@ -77,8 +78,11 @@ class Segments:
                 return ()
 
             def sight(keys: frozenset[str]) -> Sight:
+                shared = self.shared_keys.get(topic, NO_KEYS)
+                if not keys <= shared:
+                    return Sight(segment, keys)
                 if entry.sight is None or not entry.sight.shows(keys):
-                    entry.sight = Sight(segment, self._with_known_keys(topic, keys))
+                    entry.sight = Sight(segment, shared)
                     self._grow(entry, len(segment.body))
                 return entry.sight
 
@@ -86,15 +90,10 @@ class Segments:
             self._grow(entry, SELECTION_BYTES + (0 if isinstance(selected, range) else 8 * len(selected)))
         return selected
 
-    def _with_known_keys(self, topic: int, keys: frozenset[str]) -> frozenset[str]:
-        """These keys, and what other filters of the topic look at: one look then serves them all."""
-        known = self._keys.get(topic, NO_KEYS) | keys
-        self._keys[topic] = known if len(known) <= limits.LENS_KEYS else keys
-        return self._keys[topic]
-
     def _grow(self, entry: CachedEntry, size: int) -> None:
         entry.size += size
-        self.size += size
+        if entry.kept:
+            self.size += size
 
     async def load(self, topic: int, position: int, done: Callable[[Exception | None], None]) -> None:
         """Read from a position on; `done` is told when it is here or why not. One read serves all who ask meanwhile."""
@@ -107,7 +106,7 @@ class Segments:
         try:
             async with self._readers:
                 entries = await self._log.read(topic, position, READ_BYTES)
-                self._take_in(topic, [(entry.position, CachedEntry(entry)) for entry in entries])
+                self._take_in(topic, entries)
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:
@@ -115,18 +114,32 @@ class Segments:
         for waiter in waiters:
             waiter(failure)
 
-    def _take_in(self, topic: int, entries: list[tuple[int, CachedEntry]]) -> None:
-        if topic in self.tails:
-            for position, entry in entries:
-                self.tails[topic].add(position, entry.segment)
+    def _take_in(self, topic: int, read: list[Entry]) -> None:
+        """Keep entries, and let the tail know them."""
+        tail = self.tails.get(topic)
+        entries = [(each.position, self._entries.get((topic, each.position)) or CachedEntry(each)) for each in read]
+        for position, entry in entries:
+            if tail is not None and position == tail.end + 1:
+                tail.add(self._words(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment))
         for position, entry in reversed(entries):  # what is wanted last, to be evicted last
             self._keep((topic, position), entry)
 
+    def _words(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[Word]:
+        """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read."""
+        if entry.segment is None:
+            return [ANY]
+        try:
+            return words_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]
+        except Exception:  # each lane that needs to know meets it by itself, and stops loudly
+            return [ANY]
+
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
-        if key in self._entries:
+        if entry.kept:
             return
+        entry.kept = True
         self._entries[key] = entry
         self.size += entry.size
         while self.size > self._capacity and len(self._entries) > 1:
             _, evicted = self._entries.popitem(last=False)
+            evicted.kept = False
             self.size -= evicted.size

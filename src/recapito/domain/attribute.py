@@ -71,14 +71,13 @@ class Attributes:
         self._inside_data = published is InputSchema.CUSTOM
         self._left_out = left_out
         for attribute in attributes:
-            if not is_allowed(attribute.name):
-                left_out(attribute.name)
-                continue
             match attribute:
-                case StaticAttribute(name, value, secret):
+                case StaticAttribute(name, value, secret) if is_allowed(name) and is_sendable(value):
                     self._static.append(Header(name, value, secret))
-                case DynamicAttribute(name, source):
+                case DynamicAttribute(name, source) if is_allowed(name):
                     self._dynamic.append((name, tuple(source.split("."))))
+                case _:
+                    left_out(attribute.name)
 
     def headers(self, stored: bytes) -> tuple[Header, ...]:
         """The headers for one event, which is looked at as it was published."""

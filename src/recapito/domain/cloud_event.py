@@ -19,6 +19,7 @@ from recapito.domain import limits
 from recapito.domain.event import NonEmptyText, Text, check_count, check_size, encode, is_date_time, refused
 from recapito.domain.jsontext import Fault, decode, members, shortened, too_deep
 from recapito.domain.segment import StampedEvent
+from recapito.errors import TooLarge
 
 SPEC_VERSION = "1.0"
 SINGLE = b"application/cloudevents+json"
@@ -57,7 +58,7 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 _decode_any = msgspec.json.Decoder(Raw).decode
 
 
-@lru_cache(1000)
+@lru_cache(100)
 def media_of(content_type: bytes | None) -> Media:
     """The content type of a request, taken apart."""
     text = content_type or b""
@@ -149,7 +150,10 @@ def _from_headers(headers: Mapping[bytes, bytes], media: Media, body: bytes) -> 
     if body:
         name, data = _data(media, body)
         event[name] = data
-    return encode(event)
+    text = encode(event)
+    if len(text) > limits.EVENT_BYTES:  # Base64 and escapes make it grow
+        raise TooLarge("RequestEntityTooLarge", f"The event is larger than {limits.EVENT_BYTES} bytes as JSON.")
+    return text
 
 
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)

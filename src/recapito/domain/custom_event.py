@@ -15,6 +15,7 @@ from recapito.domain.instant import stamp as stamp_time
 from recapito.domain.jsontext import Fault, decode, reach, scalar, too_deep, top
 from recapito.domain.schema import InputMapping, MappedField
 from recapito.domain.segment import StampedEvent
+from recapito.errors import TooLarge
 
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
@@ -102,11 +103,18 @@ def accept(
         events = decode(_decode_list, body)
         check_count(events)
         stamped: list[StampedEvent] = []
+        size = 0
         for event in events:
             try:
                 stamped.append(mapper.stamped(event, published, new_id))
             except Fault as fault:
                 raise Fault(f"Event {len(stamped)}: {fault}") from None
+            size += len(stamped[-1].body)
+            if size > limits.SEGMENT_BYTES:
+                raise TooLarge(
+                    "RequestEntityTooLarge",
+                    f"The events are larger than {limits.SEGMENT_BYTES} bytes with the envelopes of the mapping.",
+                )
         return stamped
     except Fault as fault:
         raise refused("CustomEvent", fault) from None

@@ -53,7 +53,6 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
         events = decode(_decode, body)
         check_count(events)
         sizes = _sizes(topic_id, domain)
-        name_at = len(topic_id) + len("/topics/")
         spare = len(body) - len(events) - 1  # what the events do not account for: blanks, or members there twice
         members = 0
         stamped: list[StampedEvent] = []
@@ -67,7 +66,7 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
                 raise Fault(f"Event {len(stamped)}: {fault}") from None
             spare += sizes[added] - len(encoded)
             members += added.bit_count()
-            name = event.topic[name_at:] if domain and event.topic else ""
+            name = domain_topic_name(event.topic or "") if domain else ""
             stamped.append(StampedEvent(encoded, event.eventType, event.subject, event.dataVersion or "", name))
         if spare >= _SHORTEST_MEMBER and not _only_blanks(body, stamped, members):
             check_members_once(body)
@@ -127,6 +126,11 @@ def domain_topic_id(domain_id: str, name: str | None) -> str:
     if "/" in name or not name.isprintable():
         raise Fault("'topic' must be the bare name of a topic of this domain.")
     return f"{domain_id}/topics/{name}"
+
+
+def domain_topic_name(id: str) -> str:
+    """The name in the ARM id of a domain topic."""
+    return id.rpartition("/")[2]
 
 
 def is_date_time(text: str) -> bool:

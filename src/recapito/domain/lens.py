@@ -6,6 +6,7 @@ looked at in its stored form: the Event Grid envelope (first name of a key witho
 
 import json
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Union
 
 import msgspec
@@ -33,6 +34,29 @@ _Element = _Object | list[Any] | str | int | float | bool | None
 _Leaf = _Object | list[_Element] | str | int | float | bool | None
 
 
+class _Node:
+    """A name on the way to a value, and the names behind it. Its field is what it is called in the decoded form."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+        self._children: dict[str, _Node] = {}
+
+    def grow(self, path: tuple[str, ...]) -> list[str]:
+        """Add the names of a path; their fields."""
+        if not path:
+            return []
+        child = self._children.setdefault(path[0], _Node(f"_{len(self._children)}"))
+        return [child.field, *child.grow(path[1:])]
+
+    def form(self) -> type[msgspec.Struct]:
+        """The struct that decodes the names behind this one and skips all others."""
+        fields = [(node.field, node._kind(), UNSET) for node in self._children.values()]
+        return msgspec.defstruct("Seen", fields, rename={node.field: name for name, node in self._children.items()})
+
+    def _kind(self) -> Any:
+        return Union[self.form(), list[_Element], str, int, float, bool, None] if self._children else _Leaf  # noqa: UP007
+
+
 class Lens:
     """Made for some keys and one form of events. Views of many events are cheap to keep."""
 
@@ -40,14 +64,10 @@ class Lens:
         self.keys = keys
         self.cloud_events = cloud_events
         paths = {key: _path(key, cloud_events) for key in keys}
-        tree: dict[str, Any] = {}
-        for path in paths.values():
-            node = tree
-            for name in path:
-                node = node.setdefault(name, {})
-        self._form = _form(tree)
+        root = _Node("")
+        self._values = {key: attrgetter(".".join(root.grow(path))) for key, path in paths.items()}
+        self._form = root.form()
         self._decode = msgspec.json.Decoder(self._form).decode
-        self._fields = {key: _fields(tree, path) for key, path in paths.items()}
 
     def look(self, event: bytes) -> View:
         """What there is to see of an event."""
@@ -58,9 +78,10 @@ class Lens:
 
     def value(self, view: View, key: str) -> Any:
         """The value under a key: UNSET if there is none, None if it is null."""
-        for field in self._fields[key]:
-            view = getattr(view, field, UNSET)
-        return view
+        try:
+            return self._values[key](view)
+        except AttributeError:  # the way leads through something that is no object
+            return UNSET
 
 
 @lru_cache(maxsize=limits.LENSES)
@@ -83,29 +104,6 @@ def _path(key: str, cloud_events: bool) -> tuple[str, ...]:
     """The names on the way to a value. No name is escaped: one with a dot in it can not be reached."""
     first, *rest = key.split(".")
     return (first if cloud_events else _ENVELOPE.get(first.lower(), first), *rest)
-
-
-def _form(tree: dict[str, Any]) -> type[msgspec.Struct]:
-    """The struct that decodes the names in the tree and skips all others."""
-    names = list(tree)
-    return msgspec.defstruct(
-        "Seen",
-        [(f"_{n}", _kind(tree[name]), UNSET) for n, name in enumerate(names)],
-        rename={f"_{n}": name for n, name in enumerate(names)},
-    )
-
-
-def _kind(tree: dict[str, Any]) -> Any:
-    return Union[_form(tree), list[_Element], str, int, float, bool, None] if tree else _Leaf  # noqa: UP007
-
-
-def _fields(tree: dict[str, Any], path: tuple[str, ...]) -> list[str]:
-    """The fields on the way to the end of a path."""
-    fields = []
-    for name in path:
-        fields.append(f"_{list(tree).index(name)}")
-        tree = tree[name]
-    return fields
 
 
 def _integer(digits: str) -> int | float:

@@ -142,11 +142,11 @@ SEGMENT_CACHE_BYTES = 64 * MB
 PARKED_SLICE = 1000
 PARKED_SLICE_BYTES = 4 * MB
 SPARSE_FILTER = 16
-TAIL_ENTRIES = 4096
+TAIL_ENTRIES = 2048
 TAIL_WORDS = 64  # of one entry; one with more is read by everybody
 COMPILED_FILTERS = 10_000
 LENSES = 1000
-LENS_KEYS = 500  # of all filters of a topic together, before what is not asked for is forgotten
+LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
 
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000

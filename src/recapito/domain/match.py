@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from recapito.domain import limits
-from recapito.domain.condition import compile_condition
+from recapito.domain.condition import Test, compile_condition
 from recapito.domain.filter import Filter
-from recapito.domain.lens import Lens, View, is_cloud_event, is_extension, lens
+from recapito.domain.lens import View, is_cloud_event, is_extension, lens
 from recapito.domain.segment import Segment
+
+Word = str | Filter  # by which a lane knows whether a segment may concern it
 
 
 class Matcher:
     """A filter, compiled. `keys` are those that its conditions name.
 
-    `words` is None, or a segment in which something passes holds one of them (`words_of`).
+    A segment in which something passes holds one of `words` (`words_of`). A filter that goes neither by types nor by a
+    domain topic is itself the word of segments in which something passes it. One that takes all has no words: None.
     """
 
     def __init__(self, filter: Filter) -> None:
@@ -25,7 +28,7 @@ class Matcher:
         self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
         self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
-        self.words = _wanted_words(self._types, self._domain_topic)
+        self.words = self._find_words(filter)
         self.keys = frozenset(condition.key for condition in filter.conditions)
         self._tests = {
             cloud_events: [
@@ -34,6 +37,13 @@ class Matcher:
             ]
             for cloud_events in (False, True)
         }
+
+    def _find_words(self, filter: Filter) -> frozenset[Word] | None:
+        if self._domain_topic is not None:
+            return frozenset((_domain_topic_word(self._domain_topic),))
+        if self._types is not None:
+            return frozenset(map(_type_word, self._types))
+        return None if filter.takes_all else frozenset((filter,))
 
     def takes_type(self, name: str) -> bool:
         """Whether the event type alone lets an event pass; types compare without case (spec: undocumented)."""
@@ -60,10 +70,9 @@ class Matcher:
             passing = [i for i in passing if segment.subjects[i] in subjects]
         return passing
 
-    def takes(self, lens: Lens, view: View) -> bool:
-        """Whether the conditions let an event pass, as it is seen through a lens."""
-        value = lens.value
-        return all(test(value(view, key)) for key, test in self._tests[lens.cloud_events])
+    def tests(self, cloud_events: bool) -> list[tuple[str, Test]]:
+        """The keys of the conditions, and the tests that the values under them must pass."""
+        return self._tests[cloud_events]
 
 
 @lru_cache(maxsize=limits.COMPILED_FILTERS)
@@ -86,7 +95,9 @@ class Sight:
 
     def select(self, matcher: Matcher, passing: Sequence[int]) -> Sequence[int]:
         """Those of the events whose conditions hold."""
-        chosen = [i for i in passing if matcher.takes(self._lens, self._view(i))]
+        chosen, view, value = passing, self._view, self._lens.value
+        for key, test in matcher.tests(self._lens.cloud_events):
+            chosen = [i for i in chosen if test(value(view(i), key))]
         return passing if len(chosen) == len(passing) else chosen
 
     def _view(self, i: int) -> View:
@@ -115,20 +126,15 @@ def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_t
     if not by_columns or not matcher.keys:
         return by_columns
     through = lens(matcher.keys, is_cloud_event(body))
-    return matcher.takes(through, through.look(body))
+    view = through.look(body)
+    return all(test(through.value(view, key)) for key, test in matcher.tests(through.cloud_events))
 
 
-def words_of(segment: Segment) -> tuple[str, ...]:
-    """The words by which lanes know whether a segment may concern them: its event types and domain topics."""
+def words_of(segment: Segment) -> list[Word]:
+    """The words that a segment holds by itself: its event types and domain topics, each once."""
     words = [_type_word(name.casefold()) for name in segment.types]
     words += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
-    return tuple(dict.fromkeys(words))
-
-
-def _wanted_words(types: frozenset[str] | None, domain_topic: str | None) -> frozenset[str] | None:
-    if domain_topic is not None:
-        return frozenset((_domain_topic_word(domain_topic),))
-    return None if types is None else frozenset(_type_word(name) for name in types)
+    return list(dict.fromkeys(words))
 
 
 def _type_word(name: str) -> str:

@@ -18,13 +18,15 @@ from recapito.domain.topic import Topic, TopicKind
 
 _TOKEN = re.compile(r"(r=(?P<resource>[^&]+)&e=(?P<expiry>[^&]+))&s=(?P<signature>[^&]+)")
 _GAP = "[ +\u00a0\u202f]"  # a blank, as it is or as forms encode it, or the narrow one of newer en-US formats
-_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.(?P<fraction>\d{1,9}))?)?"
+_TIME = r"(?P<hour>\d{1,2}):(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,9}))?)?"
 _ISO = re.compile(
     rf"(?P<year>\d{{4}})-(?P<month>\d{{2}})-(?P<day>\d{{2}})(?:[Tt]|{_GAP}){_TIME}"
-    rf"(?P<zone>[Zz]|{_GAP}?UTC|(?P<sign>[-+ ])(?P<zone_hour>\d{{2}}):?(?P<zone_minute>\d{{2}}))?"
+    rf"(?P<zone>[Zz]|{_GAP}?UTC|(?P<sign>[-+ ])(?P<zone_hour>\d{{2}}):?(?P<zone_minute>\d{{2}}))?",
+    re.ASCII,
 )
 _EN_US = re.compile(
-    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}),?{_GAP}{_TIME}(?:{_GAP}(?P<half>[AaPp][Mm]))?"
+    rf"(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}})/(?P<year>\d{{4}}),?{_GAP}{_TIME}(?:{_GAP}(?P<half>[AaPp][Mm]))?",
+    re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HOST_PATH = "/api/events"
@@ -79,7 +81,7 @@ def parse_expiry(text: str) -> int | None:
     parts = {name: text or "" for name, text in found.groupdict().items()}
     hour, half = int(parts["hour"]), parts.get("half", "").lower()
     if half:
-        if not 1 <= hour <= 12:
+        if hour > 12:  # an old client writes noon as 0 PM
             return None
         hour = hour % 12 + (12 if half == "pm" else 0)
     date = (int(parts["year"]), int(parts["month"]), int(parts["day"]))

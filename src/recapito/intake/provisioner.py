@@ -12,6 +12,7 @@ from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake import rules
+from recapito.intake.domain_topics import DomainTopic
 from recapito.intake.draft import SubscriptionChange, SubscriptionDraft, subscription_draft
 from recapito.intake.handshake import Asked, Attempt, Unasked
 from recapito.intake.missing import parent_missing, subscription_missing
@@ -134,6 +135,11 @@ class Provisioner(TopicProvisioner):
                 return
             await self._delete_subscription(found)
         self._on_change()
+
+    async def put_domain_topic(self, domain: Topic, name: str) -> DomainTopic:
+        """Create a topic of a domain, unless it is there."""
+        async with self._one_change:
+            return await self.domain_topics.put(await self._living(domain), name)
 
     async def delete_domain_topic(self, domain: Topic, name: str) -> None:
         """Delete a topic of a domain with its subscriptions."""

@@ -30,6 +30,7 @@ class Stats(msgspec.Struct):
     bytes: int = 0
     failed: int = 0
     refused: int = 0
+    throttled: int = 0
 
 
 class _Waiter(NamedTuple):

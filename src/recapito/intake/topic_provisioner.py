@@ -31,7 +31,7 @@ from recapito.store import Registry
 
 KEY_BYTES = 32
 NAME_BYTES = 8
-PAGE = 1000
+PAGE = 200
 
 
 class TopicProvisioner:
@@ -166,6 +166,14 @@ class TopicProvisioner:
         await self.groups.ensure(stored.azure_subscription, stored.resource_group, stored.location)
         return stored
 
+    async def delete_account(self, account: Account) -> None:
+        """Forget a storage account, and its system topic with it."""
+        await self.accounts.remove(account)
+        topic = await self.system_topic_of(account.resource_id)
+        if topic is not None:
+            with suppress(NotFound):
+                await self.delete_topic(topic)
+
     async def delete_group(self, group: Group) -> None:
         """Delete a resource group with all that is in it."""
         place = group.azure_subscription, group.name
@@ -178,7 +186,7 @@ class TopicProvisioner:
         while page := await self.accounts.page(after, PAGE):
             for account in page:
                 if account.is_at(*place):
-                    await self.accounts.remove(account)
+                    await self.delete_account(account)
             after = page[-1].name
         await self.groups.remove(group)
 

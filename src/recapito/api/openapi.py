@@ -1,0 +1,140 @@
+"""The description of our API in OpenAPI 3.1, made from the routes and the types of their bodies."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recapito import __version__
+from recapito.api.arm import ArmRoute, answer
+from recapito.api.wire import Shown
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_SCHEMAS = "#/components/schemas/"
+_LISTING = ("$filter", "$top", "$skiptoken")
+_ERROR: Shown = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "target": {"type": ["string", "null"]},
+                "details": {"type": "array", "items": {"type": "object"}},
+            },
+        }
+    },
+}
+_OBJECT: Shown = {"application/json": {"schema": {"type": "object"}}}
+_EVENTS: Shown = {
+    "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+    "application/cloudevents+json": {"schema": {"type": "object"}},
+    "application/cloudevents-batch+json": {"schema": {"type": "array", "items": {"type": "object"}}},
+}
+_MOVE: Shown = {
+    "application/json": {
+        "schema": {
+            "type": "object",
+            "properties": {"seconds": {"type": "number"}, "until": {"enum": ["idle"]}},
+        }
+    }
+}
+
+
+class Description:
+    """The description, made once, and its route."""
+
+    def __init__(self, management: Sequence[ArmRoute], operation: Sequence[Route]) -> None:
+        self._shown = describe(management, operation)
+
+    def routes(self) -> list[Route]:
+        """Its path."""
+        return [Route("/openapi.json", self._show)]
+
+    async def _show(self, request: Request) -> Response:
+        return answer(self._shown)
+
+
+def describe(management: Sequence[ArmRoute], operation: Sequence[Route]) -> Shown:
+    """The whole description."""
+    types = sorted({body for route in management for body in route.bodies.values()}, key=lambda body: body.__name__)
+    _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+    paths: dict[str, Shown] = {}
+    for route in management:
+        paths.setdefault(_plain(route.path), {}).update(_describe_arm(route))
+    for plain in operation:
+        paths.setdefault(_plain(plain.path), {}).update(_describe_plain(plain))
+    for kind in ("topics", "domains"):
+        paths[f"/{kind}/{{topic}}/api/events"] = _describe_publish()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Recapito", "version": __version__, "summary": "Event Grid's push delivery, self-hosted."},
+        "paths": paths,
+        "components": {"schemas": {**components, "Error": _ERROR}},
+    }
+
+
+def _plain(path: str) -> str:
+    return _PARAMETER.sub(r"{\1}", path)
+
+
+def _describe_arm(route: ArmRoute) -> Shown:
+    shown: Shown = {"parameters": [*_path_parameters(route.path), _query("api-version", required=True)]}
+    for method in sorted(route.methods or ()):
+        operation = _operation()
+        if method == "GET" and not route.path.endswith("}"):
+            operation["parameters"] = [_query(name) for name in _LISTING]
+        body = route.bodies.get(method)
+        if body is not None:
+            schema = {"$ref": _SCHEMAS + body.__name__}
+            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        shown[method.lower()] = operation
+    return shown
+
+
+def _describe_plain(route: Route) -> Shown:
+    shown: Shown = {"parameters": _path_parameters(route.path)} if "{" in route.path else {}
+    for method in sorted(route.methods or ()):
+        shown[method.lower()] = _operation()
+        if method == "POST":
+            shown["post"]["requestBody"] = {"required": True, "content": _MOVE}
+    return shown
+
+
+def _describe_publish() -> Shown:
+    key = {"name": "aeg-sas-key", "in": "header", "required": False, "schema": {"type": "string"}}
+    publish = {**_operation(), "requestBody": {"required": True, "content": _EVENTS}}
+    return {"parameters": [*_path_parameters("{topic}"), key], "post": publish}
+
+
+def _operation() -> Shown:
+    error = {"application/json": {"schema": {"$ref": _SCHEMAS + "Error"}}}
+    return {
+        "responses": {
+            "2XX": {"description": "Done.", "content": _OBJECT},
+            "default": {"description": "Refused, and why.", "content": error},
+        }
+    }
+
+
+def _path_parameters(path: str) -> list[Shown]:
+    return [
+        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        for name in _PARAMETER.findall(path)
+    ]
+
+
+def _query(name: str, required: bool = False) -> dict[str, Any]:
+    schema: Shown = {"type": "string"}
+    if name == "api-version":
+        schema = {"type": "string", "enum": ["2018-01-01", "2021-10-15-preview", "2022-06-15", "2025-02-15"]}
+    if name == "$top":
+        schema = {"type": "integer", "minimum": 1, "maximum": 100}
+    return {"name": name, "in": "query", "required": required, "schema": schema}
