@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import pycurl
@@ -223,6 +224,7 @@ class Pump:
         self._epoll.close()
 
 
+@cache
 def _happened(events: int) -> int:
     """What epoll saw, in libcurl's words."""
     happened = 0
