@@ -55,7 +55,7 @@ def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: in
     if position == last + 1:
         return []
     found: list[Entry] = []
-    until = _last_that_fits(connection, topic, position, limit_bytes)
+    until = last if position == last else _last_that_fits(connection, topic, position, limit_bytes)
     for at, kind, stored, columns, body in connection.execute(SQL["entries"], (topic, position, until)):
         if at != position + len(found):
             break
