@@ -79,10 +79,10 @@ class Place(NamedTuple):
         return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
 
     def show(self, subscription: Subscription, state: str | None = None) -> Shown:
-        """A subscription of this place as ARM shows it."""
-        return show_subscription(
-            subscription, f"{self.id}{self.form.value}{subscription.name}", self.type, self.id, state
-        )
+        """A subscription of this place as ARM shows it, with the place spelled as it was first."""
+        place = self._replace(domain_topic=subscription.domain_topic)
+        id = f"{place.id}{self.form.value}{subscription.name}"
+        return show_subscription(subscription, id, place.type, place.id, state)
 
 
 def domain_topic_id(domain: Topic, name: str) -> str:

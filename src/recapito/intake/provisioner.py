@@ -6,6 +6,8 @@ a subscription asks for it, and when the topic is given a profile that lacks wha
 
 from collections.abc import AsyncIterator
 
+from msgspec.structs import replace
+
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
 from recapito.intake import rules
@@ -118,20 +120,24 @@ class Provisioner(TopicProvisioner):
         rules.check_endpoint(draft.destination.url, self._egress)
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
         if old is None:
-            if draft.domain_topic is not None:
-                await self._enter_domain_topic(topic, draft.domain_topic)
             await self._check_room(topic, draft.domain_topic)
+            if draft.domain_topic is not None:
+                name = await self._enter_domain_topic(topic, draft.domain_topic)
+                draft = replace(draft, domain_topic=name)
+                wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
         stored = await self._registry.put_subscription(wanted)
         if stored.expires_at is not None:
             self._on_expiry(stored)
         return stored
 
-    async def _enter_domain_topic(self, domain: Topic, name: str) -> None:
-        """A domain topic is made with its first subscription, where the domain wants that."""
+    async def _enter_domain_topic(self, domain: Topic, name: str) -> str:
+        """The name of a domain topic as it was first spelled; it is made here, where the domain wants that."""
         if domain.domain is not None and domain.domain.auto_create:
-            await self.domain_topics.put(domain, name)
-        elif await self.domain_topics.find(domain, name) is None:
+            return (await self.domain_topics.put(domain, name)).name
+        found = await self.domain_topics.find(domain, name)
+        if found is None:
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", f"{domain.resource_id}/topics/{name}")
+        return found.name
 
     async def _delete_subscription(self, subscription: Subscription) -> None:
         await self._registry.delete_subscription(subscription.id)
