@@ -3,6 +3,8 @@ PYTHON ?= python3
 SEEDS ?= 200
 ARGS ?=
 BIN := .venv/bin
+NODE := tests/clients/node
+PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help serve test check lint format sim bench docs lock clean
@@ -13,8 +15,8 @@ help: ## Show this help
 serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
 	@$(BIN)/recapito serve --data data $(ARGS)
 
-test: .venv/.test ## Run all tests
-	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
+test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients) ## Run all tests
+	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 check: lint test ## Run linters, type checks, layer checks and all tests
 
@@ -33,22 +35,34 @@ bench: .venv/.bench ## Measure speed and print a table (ARGS="--quick" for a sho
 docs: .venv/.test ## Generate docs/reference
 	@$(BIN)/python -m docs.generate
 
-lock: ## Resolve and lock all requirements (needs uv)
-	@for set in run test bench; do \
+lock: ## Resolve and lock all requirements (needs uv and npm)
+	@for set in run test bench az; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			--no-annotate -o requirements/$$set.txt requirements/$$set.in; done
+	@cd $(NODE) && npm install --loglevel=error --no-audit --no-fund --package-lock-only
 
-clean: ## Remove the virtual environment
-	@rm -rf .venv
+clean: ## Remove the virtual environments and node's modules
+	@rm -rf .venv .venv-az $(NODE)/node_modules
 
-.venv/bin/python:
+.venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Recapito needs Python 3.11 or newer; set PYTHON=… to choose one." >&2; exit 1; }
-	@$(PYTHON) -m venv .venv \
-		|| { echo "On Debian, install the package python3-venv first." >&2; rm -rf .venv; exit 1; }
+	@$(PYTHON) -m venv $* \
+		|| { echo "On Debian, install the package python3-venv first." >&2; rm -rf $*; exit 1; }
 
 .venv/.run .venv/.test .venv/.bench: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
 	@echo "Installing what requirements/$*.txt names …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/$*.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(BIN)/python $(PIP) --require-hashes -r requirements/$*.txt
+	@$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# az writes the bytecode of what it loads; compiling all of it would take as long again as installing it.
+.venv-az/.az: requirements/az.txt | .venv-az/bin/python
+	@echo "Installing Microsoft's az, which the tests run (a minute) …"
+	@.venv-az/bin/python $(PIP) --require-hashes --no-compile -r requirements/az.txt
+	@touch $@
+
+$(NODE)/node_modules/.clients: $(NODE)/package.json $(NODE)/package-lock.json
+	@echo "Installing Microsoft's clients for node, which the tests run …"
+	@cd $(NODE) && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@

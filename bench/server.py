@@ -38,7 +38,7 @@ class Recapito:
         self._child.end()
 
     def _start(self) -> Child:
-        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet")
+        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--handshake", "off")
         child = Child(serve, self._errors, self._environment)
         line = child.line()
         if not line.startswith(READY):
@@ -74,14 +74,19 @@ class Recapito:
         """Make a topic."""
         return make_topic(self.port, name)
 
-    def subscribe(self, topic: str, name: str, url: str, batch: tuple[int, int] = (1, 64)) -> None:
-        """Subscribe a webhook; `batch` is the most events and the preferred kilobytes."""
+    def subscribe(
+        self, topic: str, name: str, url: str, batch: tuple[int, int] = (1, 64), filter: Mapping[str, Any] | None = None
+    ) -> None:
+        """Subscribe a webhook; `batch` is the most events and the preferred kilobytes, `filter` as ARM writes it."""
         destination = {
             "endpointUrl": url,
             "maxEventsPerBatch": batch[0],
             "preferredBatchSizeInKilobytes": batch[1],
         }
-        body = {"properties": {"destination": {"endpointType": "WebHook", "properties": destination}}}
+        properties: dict[str, Any] = {"destination": {"endpointType": "WebHook", "properties": destination}}
+        if filter is not None:
+            properties["filter"] = filter
+        body = {"properties": properties}
         call(self.port, "PUT", f"{_GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
 
 

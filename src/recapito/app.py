@@ -1,5 +1,6 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
+import asyncio
 import random
 import secrets
 import uuid
@@ -7,10 +8,12 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
+from recapito.access import make_access
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
@@ -20,20 +23,26 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
+from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
 from recapito.intake.expiry import Expiry
+from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
+from recapito.keys.identity import Identity
+from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
@@ -63,13 +72,18 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, the end of what expires."""
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
+
+    `caller` is what they and a foreign issuer of tokens are asked by.
+    """
 
     surface: Surface
     publisher: Publisher
     provisioner: Provisioner
     janitor: Janitor
     expiry: Expiry
+    handshakes: Handshakes | None
+    caller: Caller
 
 
 @dataclass(frozen=True)
@@ -121,10 +135,17 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             yield Stores(log, log, ledger, _vault(settings))
 
 
-async def prepare_store(settings: Settings, journal: Journal) -> int:
-    """Make or migrate the files, or refuse them; the newest instant at which anything was stored there."""
+class Found(NamedTuple):
+    """What was in the data directory: when something was stored last, and whether it may be damaged."""
+
+    newest: int
+    doubtful: bool
+
+
+async def prepare_store(settings: Settings, journal: Journal) -> Found:
+    """Make or migrate the files, or refuse them."""
     if settings.server.store == "memory":
-        return 0
+        return Found(0, doubtful=False)
     data = settings.data
     try:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -132,8 +153,21 @@ async def prepare_store(settings: Settings, journal: Journal) -> int:
         raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
     check_directory(data, settings.disk.allow_network_filesystem)
     newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
+    doubtful = stopped_uncleanly(data)
     async with open_both(settings, journal):
-        return newest
+        return Found(newest, doubtful)
+
+
+@asynccontextmanager
+async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
+    """While this lasts, files that a crash may have damaged are looked through."""
+    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
+    try:
+        yield
+    finally:
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
 
 
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
@@ -167,6 +201,7 @@ def make_intake(
     on_append: Callable[[], None],
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
+    identity: Identity | None = None,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
     disk = None
@@ -177,6 +212,8 @@ def make_intake(
     expiry = Expiry(stores.registry, clock, journal)
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
+    handshakes = _handshakes(settings, caller, clock, journal)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -186,6 +223,7 @@ def make_intake(
         on_append,
         settings.quota,
         expiry.watch,
+        handshakes=handshakes,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -195,6 +233,7 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
+    rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
         provisioner=provisioner,
@@ -207,9 +246,17 @@ def make_intake(
         clock_mode=settings.clock.mode,
         clock_control=clock_control,
         journal=journal,
+        access=make_access(settings, identity, caller, clock, journal),
+        throttle=Throttle(rate, clock, publisher.stats),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
+
+
+def _handshakes(settings: Settings, caller: Caller, clock: Clock, journal: Journal) -> Handshakes | None:
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal)
 
 
 async def _store_problem(log: Log) -> str | None:

@@ -22,6 +22,10 @@ class NotFound(CallerError):
     """The named resource does not exist."""
 
 
+class Gone(CallerError):
+    """What the caller speaks of was there, and its time is over."""
+
+
 class Conflict(CallerError):
     """The resource exists already, or changed since the caller read it."""
 
@@ -31,7 +35,7 @@ class PreconditionFailed(CallerError):
 
 
 class Unauthorized(CallerError):
-    """The key is missing or wrong. One text for every reason."""
+    """Who asks is not known, or may not. One text for every reason."""
 
 
 class TooLarge(CallerError):
@@ -45,6 +49,10 @@ class Busy(Exception):
         super().__init__(message)
         self.message = message
         self.retry_after_s = retry_after_s
+
+
+class TooManyRequests(Busy):
+    """The topic's rate is exceeded."""
 
 
 class StoreFailed(Exception):

@@ -11,17 +11,19 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from ssl import SSLContext
 
 import msgspec
 import uvicorn
 import uvloop
 
-from recapito import app
+from recapito import access, app
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.errors import SettingsError
+from recapito.keys.identity import Identity
 from recapito.settings import Settings
 from recapito.telemetry import Journal, LineJournal
 
@@ -29,6 +31,7 @@ HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
 DRAIN_NS = 5 * SECOND
 KEEP_ALIVE_S = 75
+GOODBYE_S = 0.2
 SWITCH_INTERVAL_S = 0.0005
 
 
@@ -80,28 +83,38 @@ class Wake:
 class HttpServer(uvicorn.Server):
     """uvicorn on our socket; signals are the caller's business."""
 
-    def __init__(self, surface: Surface) -> None:
-        super().__init__(
-            uvicorn.Config(
-                surface.app,
-                loop="none",
-                http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
-                ws="none",
-                lifespan="off",
-                interface="asgi3",
-                access_log=False,
-                log_config=None,
-                server_header=False,
-                date_header=False,
-                proxy_headers=False,
-                timeout_keep_alive=KEEP_ALIVE_S,
-                timeout_graceful_shutdown=5,
-            )
+    def __init__(self, surface: Surface, tls: SSLContext | None = None) -> None:
+        config = uvicorn.Config(
+            surface.app,
+            loop="none",
+            http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            date_header=False,
+            proxy_headers=False,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=5,
         )
+        config.load()
+        config.ssl = tls  # uvicorn would make one of its own, with old ciphers
+        super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does it, but nobody waits for clients that do not say goodbye, as TLS wants them to."""
+        ending = asyncio.create_task(super().shutdown(sockets))
+        while not (await asyncio.wait({ending}, timeout=GOODBYE_S))[0]:
+            for connection in [*self.server_state.connections]:
+                if connection.transport.is_closing():
+                    connection.transport.abort()
+        await ending
 
     def stop(self) -> None:
         """Finish open requests, then return from `serve`."""
@@ -109,7 +122,12 @@ class HttpServer(uvicorn.Server):
 
 
 async def run_alone(
-    settings: Settings, origin: Origin, listener: socket.socket, stopping: asyncio.Event, on_ready: Callable[[], None]
+    settings: Settings,
+    identity: Identity | None,
+    origin: Origin,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    on_ready: Callable[[], None],
 ) -> None:
     """Both roles in this process, until `stopping` is set."""
     _tune_process()
@@ -125,6 +143,7 @@ async def run_alone(
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
             clock_control=app.make_clock_control(settings, clock, dispatch, stores),
+            identity=identity,
         )
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         try:
@@ -154,7 +173,15 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     listener = socket.socket(fileno=order.listener)
     async with app.open_intake(settings, journal) as stores:
-        intake = app.make_intake(settings, stores, clock, journal, on_append=wake.ring, dispatch_problem=wake.missing)
+        intake = app.make_intake(
+            settings,
+            stores,
+            clock,
+            journal,
+            on_append=wake.ring,
+            dispatch_problem=wake.missing,
+            identity=access.prepare_identity(settings),
+        )
         wake.listen()
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
@@ -192,7 +219,7 @@ async def _serve(
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
     await app.make_first_resources(settings, intake, stores)
-    server = HttpServer(intake.surface)
+    server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
     expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
@@ -202,6 +229,9 @@ async def _serve(
     on_ready()
     await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
+    await intake.caller.close()
+    if intake.handshakes is not None:
+        await intake.handshakes.close()
     await serving
     await intake.publisher.close()
     for task in (stop, sweeping, expiring, beating):

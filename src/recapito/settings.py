@@ -4,15 +4,18 @@ An unknown key, a wrong type or a value out of range is an error at start that n
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
 from recapito.domain import profile
+from recapito.domain.access import Role, is_loopback, roles_named
 from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
@@ -31,11 +34,58 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Literal["sqlite", "memory"]
 
 
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether HTTPS is served, and with which certificate; without a file of its own the server makes one."""
+
+    enabled: bool
+    cert: str
+    key: str
+
+    @property
+    def on(self) -> bool:
+        """True when HTTPS is served."""
+        return self.enabled or bool(self.cert)
+
+
+class PrincipalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Somebody who gets tokens of our own issuer."""
+
+    client_id: str
+    roles: list[str]
+    secret: str = ""
+    secret_sha256: str = ""
+
+    def __repr__(self) -> str:
+        return f"<PrincipalSettings {self.client_id}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("client_id", self.client_id)]  # msgspec's own would show the secret in a pretty traceback
+
+
+class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who is known, by our own issuer or by another."""
+
+    tenant: str
+    principals: list[PrincipalSettings]
+    issuer: str
+    audience: str
+    role_claim: str
+    role_names: dict[str, str]
+
+
+class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How fast a topic may be published to; 0 is no limit."""
+
+    events_per_second: int
+    bytes_per_second: int
+
+
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How events are delivered."""
 
     profile: str
     egress: Egress
+    handshake: Literal["on", "off"]
     ca_file: str
 
 
@@ -82,6 +132,9 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
     server: Server
+    tls: Tls
+    identity: IdentitySettings
+    publish: Publish
     delivery: Delivery
     clock: ClockSettings
     dead_letter: DeadLetter
@@ -96,9 +149,37 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def public_url(self) -> str:
-        """How callers reach the server."""
+        """How callers reach the server. Over TLS that is a name, since some clients check no addresses."""
         host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
-        return self.server.public_url.rstrip("/") or f"http://{host}:{self.server.port}"
+        if self.tls.on and host == "127.0.0.1":
+            host = "localhost"
+        scheme = "https" if self.tls.on else "http"
+        return self.server.public_url.rstrip("/") or f"{scheme}://{host}:{self.server.port}"
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.server.host == "localhost" or is_loopback(self.server.host)
+
+    @property
+    def own_urls(self) -> tuple[str, ...]:
+        """How callers may name this server: its public URL, and on loopback every way to write that."""
+        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback else ()
+        scheme = "https" if self.tls.on else "http"
+        return self.public_url, *(f"{scheme}://{host}:{self.server.port}" for host in hosts)
+
+    @property
+    def certificate_names(self) -> tuple[str, ...]:
+        """The names and addresses that a certificate of ours must be good for, Event Grid's own host names included."""
+        given = (self.server.host, urlsplit(self.public_url).hostname or "")
+        grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
+        return "localhost", "*.localhost", "127.0.0.1", "::1", *given, *grid
+
+    @property
+    def certificate_files(self) -> tuple[Path, Path]:
+        """The certificate that is served, and its key."""
+        own = Path(self.tls.cert), Path(self.tls.key)
+        return own if self.tls.cert else (self.data / "tls" / "server.pem", self.data / "tls" / "server.key")
 
     @property
     def one_process(self) -> bool:
@@ -144,6 +225,7 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise SettingsError(f"settings: {error}") from None
     _check(settings)
+    _check_identity(settings.identity)
     return settings
 
 
@@ -162,6 +244,11 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
+    if bool(settings.tls.cert) != bool(settings.tls.key):
+        raise SettingsError("tls: cert and key belong together; name both files or none")
+    for key, value in msgspec.structs.asdict(settings.publish).items():
+        if value < 0:
+            raise SettingsError(f"publish.{key}: {value} is negative; 0 is no limit")
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")
@@ -170,6 +257,32 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
+
+
+def _check_identity(identity: IdentitySettings) -> None:
+    for n, principal in enumerate(identity.principals):
+        where = f"identity.principals[{n}]"
+        if not principal.client_id:
+            raise SettingsError(f"{where}.client_id: an id must be given")
+        if bool(principal.secret) == bool(principal.secret_sha256):
+            raise SettingsError(f"{where}: either secret or secret_sha256 must be given")
+        if principal.secret_sha256 and not re.fullmatch("[0-9A-Fa-f]{64}", principal.secret_sha256):
+            raise SettingsError(f"{where}.secret_sha256: a SHA-256 has 64 hexadecimal digits")
+        for name in principal.roles:
+            _check_role(name, f"{where}.roles")
+    for name in identity.role_names.values():
+        _check_role(name, "identity.role_names")
+    if identity.issuer and not re.match("https?://[^/]", identity.issuer):
+        raise SettingsError("identity.issuer: the name of an issuer is an https URL")
+    if bool(identity.issuer) != bool(identity.audience):
+        raise SettingsError("identity: issuer and audience belong together; give both or neither")
+    if identity.issuer and identity.principals:
+        raise SettingsError("identity.principals: with another issuer there are none of our own")
+
+
+def _check_role(name: str, where: str) -> None:
+    if not roles_named(name):
+        raise SettingsError(f"{where}: '{name}' is not a role; known: {', '.join(Role)}")
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -197,8 +310,12 @@ def _from_text(text: str, default: object, name: str) -> object:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if isinstance(default, int):
             return int(text)
+        if isinstance(default, dict) or (isinstance(default, list) and text.lstrip().startswith("[")):
+            return msgspec.json.decode(text)
         if isinstance(default, list):
             return [part.strip() for part in text.split(",") if part.strip()]
         return float(text) if isinstance(default, float) else text
+    except msgspec.MsgspecError as error:
+        raise SettingsError(f"{name}: this is not JSON: {error}") from None
     except (KeyError, ValueError):
         raise SettingsError(f"{name}: '{text}' is not a {type(default).__name__}") from None

@@ -2,17 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from starlette.types import Message
 
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.clock import ManualClock
+from recapito.domain.rate import Rate
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
+from recapito.intake.handshake import Handshakes
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
+from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock
 
@@ -41,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class World:
-    """A running intake with its HTTP surface."""
+    """A running intake with its HTTP surface. `webhooks` is what endpoints answer; without it nobody asks them."""
 
     def __init__(
         self,
@@ -49,13 +54,23 @@ class World:
         clock_control: ClockControl | None = None,
         intake_open: Callable[[], str | None] = lambda: None,
         readiness: Mapping[str, str | None] | None = None,
+        rate: Rate | None = None,
+        webhooks: CallScript | None = None,
+        **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
         self.ledger = MemoryLedger(MemoryDisk())
         self.clock = StillClock()
         self.told: list[tuple[str, dict[str, object]]] = []
         keys = iter(range(1, 10_000))
-        self.provisioner = Provisioner(self.log, self.clock, lambda size: next(keys).to_bytes(size, "big"))
+        self.caller = None if webhooks is None else MemoryCaller(webhooks)
+        self.patience = ManualClock(0)
+        self.provisioner = Provisioner(
+            self.log,
+            self.clock,
+            _random(keys),
+            handshakes=None if self.caller is None else self._handshakes(self.caller),
+        )
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
         self.surface = make_surface(
@@ -70,10 +85,16 @@ class World:
                 readiness=self._ready,
                 clock_control=clock_control,
                 journal=self._journal,
+                throttle=None if rate is None else Throttle(rate, self.clock, self.publisher.stats),
+                **more,
             )
         )
 
         self.app = self.surface.app
+
+    def _handshakes(self, caller: MemoryCaller) -> Handshakes:
+        codes = _random(iter(range(10_000, 20_000)))
+        return Handshakes(caller, self.clock, self.patience, codes, "http://127.0.0.1:8585", self._journal)
 
     async def _ready(self) -> Mapping[str, str | None]:
         return self._readiness
@@ -167,6 +188,10 @@ class World:
     async def publish(self, body: Any, key: str, **more: Any) -> Answer:
         """A publish request to `orders`."""
         return await self.call("POST", EVENTS, body, headers={"aeg-sas-key": key}, **more)
+
+
+def _random(numbers: Iterator[int]) -> Callable[[int], bytes]:
+    return lambda size: next(numbers).to_bytes(size, "big")
 
 
 def webhook(url: str = "https://example.com/hook?code=secret", **properties: Any) -> dict[str, Any]:

@@ -129,3 +129,23 @@ def test_a_failed_commit_is_a_503() -> None:
         assert (await answer(reader))[0] == 200
 
     assert talk(conversation, _Refusing()) == 0
+
+
+def test_the_host_names_a_topic_on_the_express_lane_too() -> None:
+    """A topic by its host name, and one that is asked for in the wrong schema, are answered like any other."""
+
+    async def conversation(line: Line, key: str) -> None:
+        reader, writer = line
+        by_host = (
+            publish(key, 1).replace(b"/topics/orders", b"").replace(b"127.0.0.1", b"orders.local-1.eventgrid.azure.net")
+        )
+        wrong = publish(key, 2).replace(
+            b"Content-Length", b"Content-Type: application/cloudevents+json\r\nContent-Length"
+        )
+        writer.write(by_host)
+        assert await answer(reader) == (200, b"")
+        writer.write(wrong)
+        status, body = await answer(reader)
+        assert status == 400 and b"EventGridEvent" in body
+
+    assert talk(conversation) == 1

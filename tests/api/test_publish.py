@@ -9,6 +9,7 @@ import pytest
 
 from recapito.domain import limits
 from recapito.domain.segment import Segment
+from recapito.domain.topic import TopicKind
 from recapito.errors import StoreFailed
 from recapito.store import EntryKind
 from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
@@ -97,7 +98,7 @@ def test_a_missing_and_a_wrong_key_get_the_same_answer(key: str | None) -> None:
         headers = {} if key is None else {"aeg-sas-key": key}
         answer = await world.call("POST", EVENTS, headers=headers, chunks=[])
         message = refused(answer, 401, "Unauthorized", "Unauthorized")
-        assert message.startswith("The request authorization key is missing or not one of this topic's keys.")
+        assert message.startswith("The request is not authorized: it needs a key of this topic, ")
         assert await stored(world) == []
 
     run(test)
@@ -314,7 +315,7 @@ def test_a_failed_commit_is_503_for_all_its_publishers_and_for_nobody_after() ->
 class BuggyLog(ScriptedLog):
     """A registry that breaks in a way that nobody expected."""
 
-    async def topic(self, name: str, kind: Any = None) -> Any:
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Any:
         raise RuntimeError("a bug with a secret inside")
 
 

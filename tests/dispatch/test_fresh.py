@@ -5,15 +5,20 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import CachedEntry, Segments
+from recapito.dispatch.tail import Tail
 from recapito.domain.cursor import Cursor
-from recapito.domain.filter import Filter
+from recapito.domain.filter import TAKE_ALL, Filter
+from recapito.domain.schema import InputSchema
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.subscription import FilterSince, Subscription, WebHook
 from recapito.store import Entry, EntryKind
 from recapito.stores.memory import MemoryLog
+from recapito.telemetry import silent
 
 TOPIC = 1
 
@@ -49,13 +54,16 @@ def subscription(filter: Filter) -> Subscription:
     )
 
 
+PLAIN = Presentation(subscription(Filter()), InputSchema.EVENT_GRID, silent)
+
+
 def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, cursor: Cursor | None = None) -> list[int]:
     """How many events each load takes, with the bytes of its request checked on the way."""
     reader = FreshReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
     counts = []
     while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
         if taken.load.events:
-            body = taken.load.batch("sub", "origin").body
+            body = taken.load.batch(PLAIN, "origin").body
             assert taken.load.events <= terms.event_limit
             assert len(body) <= terms.byte_limit or taken.load.events == 1
             counts.append(taken.load.events)
@@ -107,3 +115,52 @@ def test_spans_touch(event_limit: int) -> None:
         spans.append(taken.load.span)
     assert (spans[0][0], spans[-1][1]) == ((1, 0), (4, 0))
     assert all(a[1] == b[0] for a, b in pairwise(spans))
+
+
+@given(
+    types=st.lists(st.lists(st.sampled_from("ABC"), min_size=1, max_size=3), min_size=1, max_size=12),
+    known_from=st.integers(1, 6),
+    changed_at=st.integers(0, 12),
+    finished=st.none() | st.integers(2, 6),
+    event_limit=st.integers(1, 3),
+)
+def test_passing_over_is_reading(
+    types: list[list[str]], known_from: int, changed_at: int, finished: int | None, event_limit: int
+) -> None:
+    """A reader that passes over what the tail knows takes what one that reads everything takes, and counts the same."""
+    entries = [entry(n + 1, [5] * len(row), row) for n, row in enumerate(types)]
+    filters = (FilterSince(0, Filter(event_types=("B",))), FilterSince(changed_at, Filter(event_types=("c",))))
+    changing = replace(subscription(TAKE_ALL), filters=filters)
+    cursor = Cursor((1, 0)) if finished is None else Cursor((1, 0), (((finished, 0), (finished + 1, 0)),))
+
+    def read(shelf: Shelf) -> tuple[list[tuple[int, int]], int]:
+        reader = FreshReader(TOPIC, cursor, shelf)
+        identities: list[tuple[int, int]] = []
+        unmatched = 0
+        while (taken := reader.take(changing, len(entries), Terms(event_limit, 1024, -1))) is not None:
+            identities += [delivery.identity for delivery in taken.load.deliveries()]
+            unmatched += taken.load.unmatched
+        assert reader.caught_up(changing, len(entries))
+        return identities, unmatched
+
+    knowing = Shelf(entries)
+    tail = knowing.tails[TOPIC] = Tail()
+    tail.restart(known_from)
+    for row in types[known_from - 1 :]:
+        tail.add([f"type {name.casefold()}" for name in dict.fromkeys(row)], len(row))
+    assert read(knowing) == read(Shelf(entries))
+
+
+def test_what_is_passed_over_is_not_read() -> None:
+    """A reader needs no segment of which the tail knows that nothing in it matches."""
+    shelf = Shelf([entry(1, [5]), entry(3, [5], ["B"])])
+    tail = shelf.tails[TOPIC] = Tail()
+    for words, events in ((["type a"], 1), (["type a", "type c"], 40), (["type b"], 1), (["type a"], 2)):
+        tail.add(list(words), events)
+    reader = FreshReader(TOPIC, Cursor((1, 0)), shelf)
+    wanting = subscription(Filter(event_types=("B",)))
+    assert reader.next_position(wanting, 4) == 3
+    taken = reader.take(wanting, 4, Terms(10, 1024, -1))
+    assert taken is not None
+    assert (taken.load.events, taken.load.unmatched, taken.load.span) == (1, 43, ((1, 0), (5, 0)))
+    assert reader.wants is None

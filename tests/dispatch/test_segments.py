@@ -2,11 +2,13 @@
 
 import asyncio
 
-from recapito.dispatch.segments import Segments
+from recapito.dispatch.segments import CachedEntry, Segments
+from recapito.dispatch.tail import Tail
+from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.store import Entry, NewSegment
+from recapito.store import Entry, EntryKind, NewSegment
 from recapito.stores.memory import MemoryLog
 
 
@@ -85,5 +87,84 @@ def test_a_failed_read_is_told_to_all() -> None:
         assert [type(failure) for failure in told] == [StoreFailed] * 2
         await segments.load(1, first, told.append)
         assert told[-1] is None
+
+    asyncio.run(main())
+
+
+def numbered(count: int) -> CachedEntry:
+    """A segment whose events hold the numbers from 0 on, in data.n."""
+    events = [StampedEvent(b'{"id":"1","data":{"n":%d}}' % n, "A", "", "") for n in range(count)]
+    return CachedEntry(Entry(1, EntryKind.SEGMENT, *pack([Publish(0, events)])))
+
+
+def under(key: str, number: int) -> Filter:
+    """What has a smaller number under a key."""
+    return Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, key, (number,)),))
+
+
+def test_one_look_serves_all_filters() -> None:
+    """Filters whose keys are shared look at each event once; one that looks elsewhere does so by itself."""
+    segments, entry = Segments(MemoryLog()), numbered(3)
+    segments.shared_keys[1] = frozenset({"data.n", "data.m"})
+    assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
+    sight = entry.sight
+    assert not segments.select(1, entry, under("data.m", 2))
+    assert not segments.select(1, entry, under("data.o", 2))
+    assert segments.select(1, entry, under("data.n", 9)) == range(3)
+    assert entry.sight is sight
+
+
+def test_keys_that_come_later_are_seen() -> None:
+    """When a new filter brings new keys, what was seen before is looked at once more."""
+    segments, entry = Segments(MemoryLog()), numbered(3)
+    segments.shared_keys[1] = frozenset({"data.m"})
+    assert not segments.select(1, entry, under("data.m", 2))
+    segments.shared_keys[1] = frozenset({"data.n", "data.m"})
+    assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
+
+
+def test_conditions_look_at_nothing_that_cannot_pass() -> None:
+    """Events whose type or subject is wrong are not looked at, nor are any if no condition asks."""
+    segments, entry = Segments(MemoryLog()), numbered(3)
+    assert segments.select(1, entry, TAKE_ALL) == range(3)
+    other_type = Filter(event_types=("B",), conditions=under("data.n", 2).conditions)
+    assert not segments.select(1, entry, other_type)
+    assert entry.sight is None
+
+
+def test_what_is_remembered_counts() -> None:
+    """Selections and looks make an entry larger, so that they are bounded as well."""
+
+    async def main() -> None:
+        log, first = await filled(3)
+        segments = Segments(log)
+        segments.shared_keys[1] = frozenset({"data.k1"})
+        await segments.load(1, first, lambda failure: None)
+        entries = [segments.get(1, first + n) for n in range(3)]
+        before = segments.size
+        for n in range(100):
+            for entry in entries:
+                assert entry is not None
+                segments.select(1, entry, under(f"data.k{n}", n))
+        assert segments.size > before + 3 * 100 * 100
+        assert segments.size == sum(entry.size for entry in entries if entry is not None)
+
+    asyncio.run(main())
+
+
+def test_what_is_judged_before_it_is_kept_counts_once() -> None:
+    """Filters that a tail watches are judged while a segment is read; the books of the cache stay right."""
+
+    async def main() -> None:
+        log, first = await filled(20)
+        segments = Segments(log, capacity=2000)
+        tail = segments.tails[1] = Tail()
+        tail.restart(first)
+        tail.watch(under("data.n", 2))
+        for position in (first, first + 5, first, first + 19):
+            await segments.load(1, position, lambda failure: None)
+        kept = [entry for n in range(20) if (entry := segments.get(1, first + n)) is not None]
+        assert segments.size == sum(entry.size for entry in kept) <= 2000
+        assert tail.end == first + 19
 
     asyncio.run(main())

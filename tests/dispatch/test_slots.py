@@ -24,17 +24,27 @@ def taken(slots: Slots, count: int) -> Slots:
 def test_a_quarter_is_kept_for_the_responsive() -> None:
     """Lanes whose endpoint did not answer a moment ago may take three quarters."""
     slots = taken(Slots(8), 6)
-    assert slots.free(responsive=True)
-    assert not slots.free(responsive=False)
-    assert not taken(slots, 2).free(responsive=True)
+    assert slots.free(responsive=True, open=0)
+    assert not slots.free(responsive=False, open=0)
+    assert not taken(slots, 2).free(responsive=True, open=0)
+
+
+def test_lanes_that_hang_at_once_leave_room_for_others() -> None:
+    """Thirty lanes that answered a moment ago take what they are given and hang: another one still gets a slot."""
+    slots = Slots()
+    for _ in range(30):
+        for open in range(limits.WINDOW_REQUESTS):
+            if slots.free(responsive=True, open=open):
+                slots.take(1)
+    assert slots.free(responsive=True, open=0)
 
 
 def test_bytes_are_limited_too() -> None:
     """Few requests may be too many bytes."""
     slots = Slots(100, size=1000)
     slots.take(800)
-    assert slots.free(responsive=True)
-    assert not slots.free(responsive=False)
+    assert slots.free(responsive=True, open=0)
+    assert not slots.free(responsive=False, open=0)
 
 
 def test_a_slot_goes_to_who_may_take_it() -> None:
@@ -47,17 +57,17 @@ def test_a_slot_goes_to_who_may_take_it() -> None:
     assert (slow.woken, quick.woken) == (0, 1)
 
 
-def test_as_many_are_woken_as_there_is_room_for() -> None:
-    """Those that waited longest first, each once."""
+def test_a_few_are_woken_when_there_is_room() -> None:
+    """Those that waited longest first, each once; a few more than one, who may not be allowed to take it."""
     slots = taken(Slots(8), 8)
-    waiting = [Waiting() for _ in range(3)]
+    waiting = [Waiting() for _ in range(6)]
     for each in waiting:
         slots.wait(each, responsive=True)
         slots.wait(each, responsive=True)
     slots.give_back(1)
-    assert [each.woken for each in waiting] == [1, 0, 0]
+    assert [each.woken for each in waiting] == [1, 1, 1, 1, 0, 0]
     slots.give_back(1)
-    assert [each.woken for each in waiting] == [1, 1, 1]
+    assert [each.woken for each in waiting] == [1, 1, 1, 1, 1, 1]
 
 
 def test_all_are_woken_when_there_is_plenty_of_room() -> None:
@@ -74,7 +84,7 @@ def test_closed_slots_are_not_free() -> None:
     """A process that stops starts nothing new."""
     slots = Slots()
     slots.closed = True
-    assert not slots.free(responsive=True)
+    assert not slots.free(responsive=True, open=0)
 
 
 def test_a_window_grows_by_one_and_halves() -> None:

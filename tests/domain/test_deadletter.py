@@ -6,13 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recapito.domain import cloud_event, custom_event
 from recapito.domain.deadletter import array, path, record
 from recapito.domain.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED, Dead, Delivery, Identity, attempted, decide
 from recapito.domain.event import accept
 from recapito.domain.instant import HOUR, SECOND, stamp
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.profile import EndpointKind, load, names
+from recapito.domain.schema import DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.subscription import RetryPolicy
+from recapito.errors import InvalidInput
 
 # The sample of Event Grid's page (2020 and later) in the Event Grid schema: the event as it is delivered …
 EVENT = b"""{
@@ -111,7 +114,7 @@ def test_never_tried() -> None:
 )
 def test_last_http_status(outcome: Outcome, extra_fields: bool, status: int | None) -> None:
     """The last HTTP status is in the record only when asked for, and only if there was one."""
-    text = record(attempted(fresh(), outcome, SENT_AT), ATTEMPTS_EXCEEDED, extra_fields)
+    text = record(attempted(fresh(), outcome, SENT_AT), ATTEMPTS_EXCEEDED, extra_fields=extra_fields)
     assert json.loads(text).get("lastHttpStatusCode") == status
 
 
@@ -162,3 +165,113 @@ def test_path(now: int, folders: str) -> None:
     """A file lies under the upper-cased subscription and the UTC hour, without zeros in front."""
     guid = "11111111-1111-1111-1111-111111111111"
     assert path("my-blob-subscription", now, guid) == f"MY-BLOB-SUBSCRIPTION/{folders}/{guid}.json"
+
+
+CLOUD_EVENT = b"""{
+    "id": "caee971c-3ca0-4254-8f99-1395b394588e",
+    "source": "mysource",
+    "dataversion": "1.0",
+    "subject": "mySubject",
+    "type": "fooEventType",
+    "datacontenttype": "application/json",
+    "specversion": "1.0",
+    "data": {
+        "prop1": "value1",
+        "prop2": 5
+    }
+}"""
+# The page's sample has a comma too many and no specversion, without which the event could not have been published.
+CLOUD_EVENT_SAMPLE = (
+    CLOUD_EVENT.removesuffix(b"\n}")
+    + b""",
+
+    "deadletterreason": "MaxDeliveryAttemptsExceeded",
+    "deliveryattempts": 1,
+    "lastdeliveryoutcome": "NotFound",
+    "publishtime": "2020-08-13T21:21:36.4018726Z"
+}"""
+)
+CUSTOM_EVENT = b"""{
+    "prop1": "my property",
+    "prop2": 5,
+    "myEventType": "fooEventType"
+}"""
+CUSTOM_TOPIC = (
+    "/subscriptions/00000000000-0000-0000-0000-000000000000000/resourceGroups/rgwithoutpolicy/providers/"
+    "Microsoft.EventGrid/topics/myCustomSchemaTopic"
+)
+CUSTOM_SAMPLE = b"""{
+    "id": "8bc07e6f-0885-4729-90e4-7c3f052bd754",
+    "eventTime": "2020-08-13T18:11:29.4121391Z",
+    "eventType": "myEventType",
+    "dataVersion": "1.0",
+    "metadataVersion": "1",
+    "topic": "%b",
+    "subject": "subjectDefault",
+
+    "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+    "deliveryAttempts": 1,
+    "lastDeliveryOutcome": "NotFound",
+    "publishTime": "2020-08-13T18:11:29.4121391Z",
+    "lastDeliveryAttemptTime": "2020-08-13T18:11:29.4277644Z",
+
+    "data": %b
+}""" % (CUSTOM_TOPIC.encode(), CUSTOM_EVENT)
+CUSTOM_MAPPING = InputMapping(
+    event_type=MappedField(default="myEventType"),
+    subject=MappedField(default="subjectDefault"),
+    data_version=MappedField(default="1.0"),
+)
+
+
+def test_cloud_event_sample_from_its_publishing() -> None:
+    """The publisher's attributes as they came, then four in lower case: the page's sample, with its specversion."""
+    (stamped,) = cloud_event.accept(CLOUD_EVENT, {b"content-type": b"application/cloudevents+json"})
+    published_at = 1_597_353_696_401_872_600
+    delivery = Delivery(Identity(1, 0), published_at, stamped.body)
+    tried = attempted(delivery, answered(404), published_at + SECOND)
+    written = record(tried, ATTEMPTS_EXCEEDED, InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)
+    assert members(written) == members(CLOUD_EVENT_SAMPLE)
+    assert written.startswith(CLOUD_EVENT.removesuffix(b"}"))
+
+
+def test_cloud_event_sample_as_it_is_printed_is_refused() -> None:
+    """Without specversion it is no CloudEvent."""
+    printed = CLOUD_EVENT.replace(b'    "specversion": "1.0",\n', b"")
+    with pytest.raises(InvalidInput, match="required property 'specversion' is missing"):
+        cloud_event.accept(printed, {b"content-type": b"application/cloudevents+json"})
+
+
+def test_custom_sample_from_its_publishing() -> None:
+    """An envelope by a mapping of defaults, the properties, and the event untouched: the page's sample."""
+    published_at = 1_597_342_289_412_139_100
+    guid = "8bc07e6f-0885-4729-90e4-7c3f052bd754"
+    body = b"[" + CUSTOM_EVENT + b"]"
+    (stamped,) = custom_event.accept(body, CUSTOM_TOPIC, CUSTOM_MAPPING, published_at, lambda: guid)
+    delivery = Delivery(Identity(1, 0), published_at, stamped.body)
+    tried = attempted(delivery, answered(404), published_at + 15_625_300)
+    written = record(tried, ATTEMPTS_EXCEEDED, InputSchema.CUSTOM, DeliverySchema.CUSTOM)
+    assert members(written) == members(CUSTOM_SAMPLE)
+    assert written.endswith(b',"data":' + CUSTOM_EVENT + b"}")
+
+
+@pytest.mark.parametrize(
+    ("published", "delivered", "extra", "names"),
+    [
+        (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID, True, ["lastDeliveryAttemptTime", "lastHttpStatusCode"]),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, False, ["lastdeliveryoutcome", "publishtime"]),
+        (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT, True, ["lastdeliveryattempttime", "lasthttpstatuscode"]),
+        (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID, False, ["publishTime", "lastDeliveryAttemptTime"]),
+        (InputSchema.CUSTOM, DeliverySchema.CUSTOM, True, ["lastHttpStatusCode", "data"]),
+    ],
+)
+def test_the_delivery_schema_decides(
+    published: InputSchema, delivered: DeliverySchema, extra: bool, names: list[str]
+) -> None:
+    """A record is in the subscription's schema, whatever the publisher's was, and ends as that schema's do."""
+    stored = json.dumps(json.loads(EVENT), separators=(",", ":")).encode()
+    tried = attempted(fresh(stored), answered(404), SENT_AT)
+    written = json.loads(record(tried, ATTEMPTS_EXCEEDED, published, delivered, extra))
+    assert list(written)[-2:] == names
+    assert written["data"] == json.loads(EVENT)["data"]
+    assert ("source" in written) == (delivered is DeliverySchema.CLOUD_EVENT)

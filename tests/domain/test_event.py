@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from recapito.domain import limits
 from recapito.domain.event import accept
 from recapito.errors import InvalidInput, TooLarge
+from tests.domain.texts import blank, value
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 
@@ -231,26 +232,7 @@ def test_limits_of_size() -> None:
         accept(with_data('"' + "x" * (padding + 1) + '"'), TOPIC)
 
 
-blank = st.text(" \t\r\n", max_size=3)
-number = st.one_of(
-    st.integers(-(10**40), 10**40).map(str),
-    st.sampled_from(["-0", "1e400", "1E-400", "0.10", "1.000000000000000000000000000001", "12345678901234567890"]),
-)
-escape = st.sampled_from([r"\u00e9", r"\/", r"\ud83d\ude00", r"\u0000", r"\"", r"\\", "é", "😀", "[", "{", " "])
-string = st.lists(st.one_of(escape, st.sampled_from("abc,:")), max_size=6).map(lambda parts: '"' + "".join(parts) + '"')
-scalar = st.one_of(number, string, st.sampled_from(["true", "false", "null"]))
-
-
-def _containers(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    padded = st.tuples(blank, inner, blank).map("".join)
-    member = st.tuples(blank, string, blank, padded).map(lambda parts: f"{parts[0]}{parts[1]}{parts[2]}:{parts[3]}")
-    return st.one_of(
-        st.lists(padded, min_size=1, max_size=4).map(lambda members: "[" + ",".join(members) + "]"),
-        st.lists(member, min_size=1, max_size=4).map(lambda members: "{" + ",".join(members * 2) + "}"),
-    )
-
-
-@given(data=st.recursive(scalar, _containers, max_leaves=12), before=blank, after=blank)
+@given(data=value, before=blank, after=blank)
 def test_data_bytes_are_identical_in_and_out(data: str, before: str, after: str) -> None:
     """Whatever whitespace, escapes, big numbers and duplicate keys data holds, its bytes are forwarded unchanged."""
     (stamped,) = accept(with_data(before + data + after), TOPIC)
@@ -283,3 +265,99 @@ def test_wrong_types_are_never_our_fault(events: list[dict[str, Any]]) -> None:
         accept(json.dumps(events).encode("utf-8", "surrogatepass"), TOPIC)
     except InvalidInput:
         return
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"\xef\xbb\xbf[]", "The body begins with a byte order mark: send UTF-8 without one."),
+        (b"\xff\xfe[\x00]\x00", "The body is not UTF-8 (byte 0)."),
+        (with_data("NaN"), "JSON knows no NaN and no Infinity"),
+        (with_data("[-Infinity]"), "JSON knows no NaN and no Infinity"),
+        (with_data(r'"\ud800"'), r"must be half of a pair"),
+        (with_data(r'"\udc00\ud800 and more"'), r"must be half of a pair"),
+        (with_data("01"), "invalid number"),
+        (with_data("{'a': 1}"), "malformed"),
+        (b"[", "truncated"),
+        (b'{"id":"1"}', "Token Expected: StartArray, Actual Token Received: StartObject"),
+        (b'"text"', "Token Expected: StartArray, Actual Token Received: String"),
+        (b"null", "Token Expected: StartArray, Actual Token Received: Null"),
+    ],
+)
+def test_what_is_not_an_array_of_json_is_explained(body: bytes, said: str) -> None:
+    """The usual mistakes are named in words that their maker understands."""
+    message = fault(body)
+    assert said in message
+    assert message.startswith("This resource is configured to receive event in 'EventGridEvent' schema.")
+
+
+@pytest.mark.parametrize(
+    "twice",
+    [
+        '{"id":"1","id":"2","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z"}',
+        '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","data":1,"data":2}',
+        '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","topic":null,"topic":null}',
+        r'{"id":"1","\u0069d":"2","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z"}',
+        r'{"id":"\u0022\u0022\u0022\u0022","id":"2","subject":"\u0022\u0022","eventType":"t",'
+        r'"eventTime":"2026-01-01T00:00:00Z"}',
+    ],
+)
+def test_a_member_of_the_envelope_may_be_there_once(twice: str) -> None:
+    """Of two ids one would be lost without a word; what is inside data is the publisher's."""
+    once = '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","data":{"a":1,"a":2}}'
+    assert "Event 1: property '" in fault(f"[{once},{twice}]".encode())
+    assert "is there more than once" in fault(f"[{once} , {twice} ]".encode())
+    assert len(accept(f"[{once} , {once} ]".encode(), TOPIC)) == 2
+
+
+_VALUES = {
+    "id": ['"1"', r'"\u0022\u0022"', r'"a\"b"'],
+    "subject": ['""', '"s"', r'"\u00e9\/"', r'"\u0022"'],
+    "eventType": ['"t"'],
+    "eventTime": ['"2026-01-01T00:00:00Z"'],
+    "dataVersion": ['""', '"1"', "null"],
+    "metadataVersion": ['"1"', "null"],
+    "topic": [f'"{TOPIC}"', "null"],
+    "data": ["1", '"x"', '{"id":"2","id":"3"}', "null", r'"\""'],
+}
+_REQUIRED = ("id", "subject", "eventType", "eventTime")
+_member = st.sampled_from(sorted(_VALUES)).flatmap(
+    lambda name: st.tuples(st.just(name), st.sampled_from(_VALUES[name]))
+)
+
+
+@given(
+    more=st.lists(_member, max_size=4),
+    first=st.tuples(*(st.sampled_from(_VALUES[name]) for name in _REQUIRED)),
+    gap=st.sampled_from(["", " ", "\n    "]),
+    escaped=st.booleans(),
+)
+def test_repeated_members_are_found_by_a_slow_reader_too(
+    more: list[tuple[str, str]], first: tuple[str, ...], gap: str, escaped: bool
+) -> None:
+    """However an event is written, it is refused exactly if a member of it is there twice."""
+    pairs = [*zip(_REQUIRED, first, strict=True), *more]
+    names = [rf"\u{ord(name[0]):04x}{name[1:]}" if escaped else name for name, _ in pairs]
+    texts = [f'"{name}"{gap}:{gap}{text}' for name, (_, text) in zip(names, pairs, strict=True)]
+    body = ("[{" + f",{gap}".join(texts) + "}]").encode()
+    if len({name for name, _ in pairs}) < len(pairs):
+        assert "more than once" in fault(body)
+    else:
+        assert accept(body, TOPIC)
+
+
+DOMAIN = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/domains/shop"
+
+
+def test_an_event_of_a_domain_names_its_topic() -> None:
+    """The name becomes the whole id in the event, and is a column of its own for filters."""
+    (stamped,) = accept(body_of(event(topic="customer-7")), DOMAIN, domain=True)
+    assert json.loads(stamped.body)["topic"] == f"{DOMAIN}/topics/customer-7"
+    assert stamped.domain_topic == "customer-7"
+
+
+@pytest.mark.parametrize("topic", [None, "", f"{DOMAIN}/topics/a", "a\nb", ...])
+def test_an_event_of_a_domain_without_a_usable_topic(topic: Any) -> None:
+    """No name, an id where a name belongs, and a name that could not be one are refused."""
+    with pytest.raises(InvalidInput, match="Event 0: 'topic' must"):
+        accept(body_of(event(topic=topic)), DOMAIN, domain=True)

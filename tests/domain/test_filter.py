@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.filter import TAKE_ALL, Filter, matches, select
+from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.match import matches, select
 from recapito.domain.segment import Publish, Segment, StampedEvent, pack
 
 BLOBS = "/blobServices/default/containers/Photos/blobs/a.JPG"
@@ -23,7 +24,7 @@ def segment(events: list[tuple[str, str]]) -> Segment:
         (Filter(event_types=("Orders.Placed",)), "orders.placed", "", True),
         (Filter(event_types=("Orders.Placed",)), "Orders.Placed.Late", "", False),
         (Filter(event_types=("a", "b")), "b", "", True),
-        (Filter(event_types=()), "a", "", False),
+        (TAKE_NONE, "a", "", False),
         (Filter(subject_begins_with="/blobservices/"), "t", BLOBS, True),
         (Filter(subject_begins_with="/blobservices/", subject_case_sensitive=True), "t", BLOBS, False),
         (Filter(subject_begins_with="/blobServices/", subject_case_sensitive=True), "t", BLOBS, True),
@@ -38,7 +39,7 @@ def segment(events: list[tuple[str, str]]) -> Segment:
 )
 def test_one_event(filter: Filter, event_type: str, subject: str, taken: bool) -> None:
     """All parts must hold; subjects compare without case unless asked, types always; nothing is a wildcard."""
-    assert matches(filter, event_type, subject) is taken
+    assert matches(filter, event_type, subject, b"{}") is taken
     assert list(select(filter, segment([(event_type, subject)]))) == ([0] if taken else [])
 
 
@@ -57,6 +58,30 @@ def test_a_segment(filter: Filter, taken: list[int]) -> None:
     assert list(select(filter, segment([("a", "/x/1"), ("b", "/x/2"), ("a", "/y/1")]))) == taken
 
 
+@pytest.mark.parametrize(
+    ("filter", "taken"),
+    [
+        (Filter(domain_topic="north"), [0, 2]),
+        (Filter(domain_topic="SOUTH"), [1]),
+        (Filter(domain_topic="west"), []),
+        (Filter(domain_topic="north", event_types=("b",)), [2]),
+        (Filter(event_types=("b",)), [1, 2]),
+    ],
+)
+def test_a_domain(filter: Filter, taken: list[int]) -> None:
+    """Of a domain's segment a domain topic's own events are taken, without regard to case."""
+    names = [("a", "north"), ("b", "south"), ("b", "North")]
+    events = [StampedEvent(b"{}", type, "", "", name) for type, name in names]
+    assert list(select(filter, Segment(*pack([Publish(0, events)])))) == taken
+    assert [i for i, (type, name) in enumerate(names) if matches(filter, type, "", b"{}", name)] == taken
+
+
+def test_a_domain_topic_of_no_domain() -> None:
+    """A topic that is no domain has no events of a domain topic."""
+    assert list(select(Filter(domain_topic="north"), segment([("a", "")]))) == []
+    assert not matches(Filter(domain_topic="north"), "a", "", b"{}")
+
+
 words = st.text("aAbBßé/.", max_size=4)
 filters = st.builds(
     Filter,
@@ -70,7 +95,7 @@ filters = st.builds(
 @given(filters, st.lists(st.tuples(words, words), max_size=30))
 def test_select_is_matches(filter: Filter, events: list[tuple[str, str]]) -> None:
     """A segment matched at once gives the events that match one by one, in their order."""
-    one_by_one = [i for i, (type, subject) in enumerate(events) if matches(filter, type, subject)]
+    one_by_one = [i for i, (type, subject) in enumerate(events) if matches(filter, type, subject, b"{}")]
     assert list(select(filter, segment(events))) == one_by_one
 
 
@@ -78,7 +103,7 @@ def test_select_is_matches(filter: Filter, events: list[tuple[str, str]]) -> Non
 def test_takes_all(filter: Filter, events: list[tuple[str, str]]) -> None:
     """A filter that says it takes all does."""
     if filter.takes_all:
-        assert all(matches(filter, type, subject) for type, subject in events)
+        assert all(matches(filter, type, subject, b"{}") for type, subject in events)
 
 
 def test_equal_filters_are_one_key() -> None:

@@ -49,6 +49,21 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
         ("[disk]\nstop_percent = 101.0", "stop_percent"),
         ("[quota]\ntopics = -1", "quota.topics"),
         ("[azure]\nstorage_accounts = ['/subscriptions/s']", "azure.storage_accounts"),
+        ("[publish]\nevents_per_second = -1", "publish.events_per_second"),
+        ("[tls]\ncert = 'a.pem'", "tls: cert and key"),
+        ("[tls]\nkey = 'a.key'", "tls: cert and key"),
+        ("[[identity.principals]]\nroles = []", "client_id"),
+        ("[[identity.principals]]\nclient_id = ''\nsecret = 's'\nroles = []", r"principals\[0\].client_id"),
+        ("[[identity.principals]]\nclient_id = 'a'\nroles = []", r"principals\[0\]: either secret or"),
+        ("[[identity.principals]]\nclient_id = 'a'\nsecret_sha256 = 'a'\nroles = []", r"principals\[0\].secret_sha256"),
+        (
+            "[[identity.principals]]\nclient_id = 'a'\nsecret = 's'\nroles = ['Owner']",
+            "'Owner' is not a role; known: R",
+        ),
+        ("[[identity.principals]]\nclient_id = 'a'\nsecret = 's'\nrole = []", "role"),
+        ("[identity]\nissuer = 'https://i'", "identity: issuer and audience"),
+        ("[identity]\nissuer = 'i'\naudience = 'a'", "identity.issuer"),
+        ("[identity]\nrole_names = { a = 'Boss' }", "identity.role_names: 'Boss'"),
         ("not toml", "recapito.toml"),
     ],
 )
@@ -65,6 +80,40 @@ def test_lists_in_the_environment() -> None:
     account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
     chosen = settings.load(environment={"RECAPITO_AZURE_STORAGE_ACCOUNTS": f"{account}, {account}2,"})
     assert chosen.azure.storage_accounts == (account, account + "2")
+
+
+def test_principals_from_a_file_and_from_the_environment(tmp_path: Path) -> None:
+    """Principals are tables of a file, or JSON in the environment; their secrets are not shown."""
+    file = tmp_path / "recapito.toml"
+    file.write_text('[[identity.principals]]\nclient_id = "a"\nsecret = "hidden"\nroles = ["reader"]\n')
+    [principal] = settings.load(file, {}).identity.principals
+    assert (principal.client_id, principal.secret, principal.roles) == ("a", "hidden", ["reader"])
+    assert "hidden" not in repr(settings.load(file, {}))
+    text = '[{"client_id": "b", "secret": "hidden", "roles": ["Contributor", "EventGrid Data Sender"]}]'
+    [principal] = settings.load(file, {"RECAPITO_IDENTITY_PRINCIPALS": text}).identity.principals
+    assert principal.client_id == "b"
+    with pytest.raises(SettingsError, match="RECAPITO_IDENTITY_PRINCIPALS: this is not JSON") as refused:
+        settings.load(file, {"RECAPITO_IDENTITY_PRINCIPALS": text[:-1]})
+    assert "hidden" not in str(refused.value)
+
+
+def test_tls_changes_the_public_url() -> None:
+    """With TLS clients are told a name that they can check; what was given is kept."""
+    assert settings.load(environment={}, flags={"tls.enabled": True}).public_url == "https://localhost:8585"
+    given = {"tls.cert": "a.pem", "tls.key": "a.key", "server.host": "0.0.0.0"}
+    assert settings.load(environment={}, flags=given).public_url == "https://0.0.0.0:8585"
+    flags = {"tls.enabled": True, "server.public_url": "https://events.example/"}
+    chosen = settings.load(environment={}, flags=flags)
+    assert chosen.public_url == "https://events.example"
+    assert {"events.example", "localhost", "127.0.0.1", "::1"} <= set(chosen.certificate_names)
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False)]
+)
+def test_on_loopback(host: str, ours: bool) -> None:
+    """Whether other machines can reach the server is read from its host."""
+    assert settings.load(environment={}, flags={"server.host": host}).on_loopback is ours
 
 
 def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:

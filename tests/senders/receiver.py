@@ -51,7 +51,7 @@ class Connection:
             return None
         pairs = [line.partition(":") for line in head[1:-2]]
         headers = {name.lower(): value.strip() for name, _, value in pairs}
-        request = Request(head[0], headers, await self._reader.readexactly(int(headers["content-length"])))
+        request = Request(head[0], headers, await self._reader.readexactly(int(headers.get("content-length", 0))))
         self._receiver.requests.append(request)
         self._receiver.changed.set()
         return request
@@ -214,6 +214,9 @@ async def posting(
 
 class RawPost:
     """A POST straight to the pump, as if all judgement before it had been fooled."""
+
+    method = "POST"
+    kept_bytes = 4096
 
     def __init__(self, url: str, resolve: str | None) -> None:
         self.url = url

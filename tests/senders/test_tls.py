@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from recapito.domain.call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result
+from recapito.senders.web_caller import WebCaller
 from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")
@@ -121,3 +124,24 @@ def test_mute_endpoint() -> None:
             assert 9 < took_s < 13
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_single_requests_are_as_strict(authority: Authority, trusted: bool) -> None:
+    """What a caller asks is verified like a delivery, by the same authorities; a failure is said to be one of TLS."""
+
+    async def main() -> Answer:
+        async with Receiver(answering(OK), authority.context("hook.test", self_signed=not trusted)) as receiver:
+            caller = WebCaller(Egress.LOCAL, authority.file, names(hook_test="127.0.0.1"))
+            answer = await caller.ask(Request("GET", receiver.at("hook.test")))
+            await caller.close()
+            return answer
+
+    answer = asyncio.run(main())
+    if trusted:
+        assert isinstance(answer, Reply)
+        assert answer.status == 200
+    else:
+        assert isinstance(answer, Unanswered)
+        assert answer.trouble is Trouble.TLS_FAILED
+        assert "certificate" in answer.detail

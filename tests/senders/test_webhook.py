@@ -7,6 +7,8 @@ import threading
 import pytest
 
 from recapito import __version__
+from recapito.domain.attribute import Header
+from recapito.domain.batch import Form
 from recapito.domain.egress import Egress
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome, Result
@@ -67,6 +69,61 @@ def test_data_version_is_no_injection(version: str | None, sent: str | None) -> 
         assert not {"x-evil", "aeg-output-event-id"} & set(headers)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("form", "content_type"),
+    [
+        (Form.CLOUD_EVENT, "application/cloudevents+json; charset=utf-8"),
+        (Form.CLOUD_EVENTS, "application/cloudevents-batch+json; charset=utf-8"),
+    ],
+)
+def test_delivery_headers_of_cloud_events(form: Form, content_type: str) -> None:
+    """CloudEvents have their own content types, their own version, no data version, and say where they come from."""
+
+    async def main() -> None:
+        async with Receiver(answering(OK)) as receiver, posting() as post:
+            await post(receiver.url, batch(version=None)._replace(form=form))
+            await post(receiver.url, batch())
+            headers, plain = (request.headers for request in receiver.requests)
+        assert headers["content-type"] == content_type
+        assert headers["aeg-metadata-version"] == "1.0"
+        assert "aeg-data-version" not in headers
+        assert headers["webhook-request-origin"] == headers["origin"] == "eventgrid.azure.net"
+        assert plain["content-type"] == "application/json; charset=utf-8"
+        assert "origin" not in plain
+
+    asyncio.run(main())
+
+
+def test_custom_headers() -> None:
+    """They are sent as they are, an empty one too; one that could be mistaken for more than a value is not."""
+    headers = (Header("X-A", "a b"), Header("X-Empty", ""), Header("X-Bad", "1\r\nX-Evil: 1"))
+
+    async def main() -> None:
+        async with Receiver(answering(OK)) as receiver, posting() as post:
+            await post(receiver.url, batch()._replace(headers=headers))
+            await post(receiver.url, batch())
+            sent, plain = (request.headers for request in receiver.requests)
+        assert (sent["x-a"], sent["x-empty"]) == ("a b", "")
+        assert not {"x-bad", "x-evil"} & set(sent)
+        assert not {"x-a", "x-empty"} & set(plain)
+
+    asyncio.run(main())
+
+
+def test_a_secret_header_that_is_repeated_is_not_shown() -> None:
+    """An endpoint that answers with what it got does not bring a secret into the journal."""
+    headers = (Header("Authorization", "Bearer s3cr3t-t0ken", secret=True), Header("X-Open", "open"))
+    reply = status(401, body=b"I do not know s3cr3t-t0ken, nor Bearer s3cr3t-t0ken, in open")
+
+    async def main() -> Outcome:
+        async with Receiver(answering(reply)) as receiver, posting() as post:
+            return await post(receiver.url, batch()._replace(headers=headers))
+
+    detail = asyncio.run(main()).detail
+    assert detail.startswith("I do not know") and detail.endswith("in open")
+    assert "s3cr3t" not in detail
 
 
 STATUSES = {

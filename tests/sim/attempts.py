@@ -73,8 +73,9 @@ def _check_event(oracle: Oracle, lane: Watched, event: ArrivedEvent) -> Owed | N
         oracle.fail("I6", "was delivered and never stored", lane=lane.id, event=event.id)
         return None
     topic = oracle.topics[sent.topic]
+    version = None if event.dataVersion is None else sent.data_version
     got = (event.eventType, event.subject, event.eventTime, event.dataVersion, event.topic, bytes(event.data))
-    if got != (sent.type, sent.subject, sent.event_time, sent.data_version, topic.resource_id, sent.data):
+    if got != (sent.type, sent.subject, sent.event_time, version, topic.resource_id, sent.data):
         oracle.fail("I7", f"arrived as {got}", lane=lane.id, event=event.id)
     owed = lane.books.owed.get(identity) if sent.topic == lane.topic else None
     if owed is None:

@@ -7,20 +7,16 @@ I16–I18 of the service.
 from collections import Counter
 from typing import Any
 
-import msgspec
-
 from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
 from recapito.domain.instant import HOUR, SECOND
 from tests.sim.books import State
 from tests.sim.facts import Watched
 from tests.sim.oracle import Oracle
-from tests.sim.settlements import Buried
+from tests.sim.settlements import decode_records
 
 WORTH_WAITING_NS = 20 * HOUR  # the longest delay with its jitter, the longest hold, dead letters, and some more
 PROBE_NS = 180 * SECOND
-
-_decode = msgspec.json.Decoder(list[Buried]).decode
 
 
 def quiet(oracle: Oracle) -> bool:
@@ -66,7 +62,7 @@ def check_vault(oracle: Oracle) -> None:
     """The vault has each dead letter once, with the event's bytes, and nothing else (I5, I7, I11)."""
     found: Counter[tuple[str, str]] = Counter()
     for (container, path), content in oracle.vault_files.items():
-        for record in _decode(content):
+        for record in decode_records(content):
             sent = oracle.published.get(record.id)
             if sent is None or bytes(record.data) != sent.data or record.subject != sent.subject:
                 oracle.fail("I7", f"{container}/{path} holds something else", event=record.id)

@@ -7,12 +7,12 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from recapito.clock import Clock
-from recapito.domain.batch import Batch
+from recapito.domain.batch import Batch, Form
 from recapito.domain.outcome import Outcome
 from recapito.domain.subscription import Destination
 from recapito.sender import Exchange
@@ -20,19 +20,47 @@ from tests.sim.behaviour import HEALTHY, Behaviour
 
 
 class ArrivedEvent(msgspec.Struct):
-    """An event as a subscriber sees it; the bytes of `data` are kept as they came."""
+    """An event as a subscriber sees it; the bytes of `data` are kept as they came. A CloudEvent has no data version."""
 
     id: str
     eventType: str
     subject: str
     eventTime: str
-    dataVersion: str
+    dataVersion: str | None
     metadataVersion: str
     topic: str
     data: msgspec.Raw = msgspec.Raw(b"")
 
 
+class ArrivedCloudEvent(msgspec.Struct, forbid_unknown_fields=True):
+    """The same in the other schema."""
+
+    specversion: Literal["1.0"]
+    id: str
+    source: str
+    type: str
+    time: str
+    subject: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"")
+
+    def plain(self) -> ArrivedEvent:
+        return ArrivedEvent(self.id, self.type, self.subject, self.time, None, "1.0", self.source, self.data)
+
+
 _decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
+_decode_cloud_event = msgspec.json.Decoder(ArrivedCloudEvent).decode
+_decode_cloud_events = msgspec.json.Decoder(list[ArrivedCloudEvent]).decode
+
+
+def events_of(batch: Batch) -> list[ArrivedEvent]:
+    """The events of a request, in whichever form it has them."""
+    match batch.form:
+        case Form.EVENTS:
+            return _decode(batch.body)
+        case Form.CLOUD_EVENT:
+            return [_decode_cloud_event(batch.body).plain()]
+        case Form.CLOUD_EVENTS:
+            return [event.plain() for event in _decode_cloud_events(batch.body)]
 
 
 @dataclass(eq=False)
@@ -94,7 +122,7 @@ class Network:
         """Bring a request to its endpoint, and the answer back when its time has come."""
         endpoint = self.endpoint(url)
         now = self._clock.now()
-        arrival = Arrival(url, batch, now, _decode(batch.body), endpoint.behaviour.name, life)
+        arrival = Arrival(url, batch, now, events_of(batch), endpoint.behaviour.name, life)
         reply = endpoint.behaviour.reply(self._rng, self._loop.time())
         self._onlooker.arrived(arrival)
         exchange = SimExchange(arrival, self._clock, self._onlooker, answer)

@@ -42,6 +42,7 @@ class Plan:
     small_late: int | None
     small_cache: bool
     keep_for_ever: bool
+    sleepers: int
     kinds: list[str] = field(default_factory=list)
 
 
@@ -70,6 +71,7 @@ def draw_plan(seed: int) -> Plan:
         small_late=rng.choice((None, None, None, 2)),
         small_cache=rng.random() < 0.3,
         keep_for_ever=rng.random() < 0.1,
+        sleepers=rng.choice((0, 0, 0, 2, 8)),
         kinds=kinds,
     )
 

@@ -4,12 +4,14 @@ import random
 from collections.abc import Callable
 
 from recapito.domain.subscription import Batching
+from recapito.store import Settlement
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.facts import Watched
 from tests.sim.faults import Role
 from tests.sim.machine import Parts
 from tests.sim.scene import Scene, act
+from tests.sim.storage import MemoryStorage
 
 
 class Poison:
@@ -52,3 +54,27 @@ def test_a_poisonous_event_stops_its_lane_and_nothing_else() -> None:
 
     act(script, Parts(jitter=poison, poisoned=True))
     assert lanes[0].books.states[State.DELIVERED] == 10
+
+
+def test_a_lane_that_can_not_be_settled_stops_and_nothing_else() -> None:
+    """Somebody else settled a lane: it stops, others that share its commits go on; a restart loses nothing."""
+    lanes: list[Watched] = []
+    storage = MemoryStorage()
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        lanes.extend([await scene.subscribe("stale"), await scene.subscribe("well")])
+        await scene.publish(5)
+        await scene.wait(60)
+        ledger = storage.open_ledger(write=True)
+        row = await ledger.lane(lanes[0].id)
+        await ledger.settle([Settlement(row.id, row.version, row.cursor, row.hold)])
+        await scene.publish(1)
+        await scene.wait(60)
+        assert [lane.books.states[State.DELIVERED] for lane in lanes] == [5, 6]
+        scene.machine.crash(Role.DISPATCH)
+        await scene.quiet()
+        await scene.close_the_books()
+
+    act(script, Parts(storage=storage, poisoned=True))
+    assert [lane.books.states[State.DELIVERED] for lane in lanes] == [6, 6]

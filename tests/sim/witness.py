@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from recapito.domain.delivery import Identity
-from recapito.domain.filter import matches
+from recapito.domain.match import matches
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
 from recapito.store import Due, Group, Lane, NewSegment, Settlement
@@ -88,7 +88,7 @@ class Witness:
         self._oracle.appended[id] = identity
         for lane in self._oracle.lanes.values():
             if lane.topic == topic and lane.deleted_at is None:
-                taken = matches(lane.now.filter, event.type, event.subject)
+                taken = matches(lane.now.filter, event.type, event.subject, event.wire())
                 lane.books.add(identity, event, taken)
 
     async def _put_topic(self, log: Any, stored: Topic, topic: Topic) -> None:

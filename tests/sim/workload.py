@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Awaitable, Callable
-from itertools import count
+from itertools import count, cycle
 from typing import Any, TypeVar
 
 from recapito.domain.event import accept
-from recapito.domain.filter import TAKE_ALL, Filter
+from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.profile import load
+from recapito.domain.schema import DeliverySchema
 from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
@@ -22,11 +23,27 @@ T = TypeVar("T")
 NO_ANSWER = (ConnectionLost, StoreFailed, Busy, NotFound, Conflict)
 
 
+CONDITIONS = (
+    Condition(Operator.NUMBER_GREATER_THAN, "data.n", (1,)),
+    Condition(Operator.NUMBER_IN, "data.a", (2, 3)),
+    Condition(Operator.NUMBER_GREATER_THAN, "data", (1e308,)),
+    Condition(Operator.NUMBER_NOT_IN, "data", (0,)),
+    Condition(Operator.STRING_CONTAINS, "Subject", ("ORDERS", "a")),
+    Condition(Operator.STRING_NOT_IN, "data.deadLetterReason", ("Mine",)),
+    Condition(Operator.STRING_BEGINS_WITH, "data", ("x", "t")),
+    Condition(Operator.IS_NOT_NULL, "data"),
+    Condition(Operator.IS_NULL_OR_UNDEFINED, "data.a"),
+)
+
+
 def draw_filter(rng: random.Random) -> Filter:
-    """Everything, some types, some subjects, or next to nothing."""
+    """Everything, some types, some subjects, some contents, or next to nothing."""
     kind = rng.random()
-    if kind < 0.45:
+    if kind < 0.3:
         return TAKE_ALL
+    if kind < 0.45:
+        conditions = tuple(rng.sample(CONDITIONS, rng.randrange(1, 3)))
+        return Filter(conditions=conditions, arrays=rng.random() < 0.5)
     if kind < 0.6:
         return Filter(event_types=tuple(rng.sample(TYPES, rng.randrange(1, 3))))
     if kind < 0.8:
@@ -34,6 +51,12 @@ def draw_filter(rng: random.Random) -> Filter:
     if kind < 0.9:
         return Filter(event_types=("Stock.Low",), subject_ends_with=".JSON", subject_case_sensitive=rng.random() < 0.5)
     return Filter(subject_begins_with=rng.choice(SUBJECTS), subject_case_sensitive=True)
+
+
+def draw_sleepy_filter(rng: random.Random) -> Filter:
+    """One type, which comes now and then or never, and sometimes more."""
+    conditions = (rng.choice(CONDITIONS),) if rng.random() < 0.3 else ()
+    return Filter(event_types=(rng.choice(("stock.low", "Order.Paid", "Never.Seen")),), conditions=conditions)
 
 
 def draw_batching(rng: random.Random) -> Batching:
@@ -63,6 +86,7 @@ class Workload:
         self._events = count()
         self._publishes = count(1)
         self._urls = count(1)
+        self._schemas = cycle((DeliverySchema.EVENT_GRID, DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT))
 
     async def put_topic(self, name: str, profile: str | None) -> Topic | None:
         """Create or change a topic."""
@@ -86,6 +110,7 @@ class Workload:
             retry_policy=draw_policy(rng),
             dead_letter=DeadLetterDirectory(name=f"box-{rng.randrange(3)}") if rng.random() < 0.6 else None,
             filter=draw_filter(rng),
+            delivery_schema=next(self._schemas),
         )
 
     def fixed_draft(self, name: str, host: str, **settings: Any) -> SubscriptionDraft:

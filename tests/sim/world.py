@@ -22,6 +22,7 @@ from tests.sim.loop import Deadlock, Livelock, SimLoop, run
 from tests.sim.machine import Parts
 from tests.sim.plan import Episode, Plan, draw_plan
 from tests.sim.scene import Scene
+from tests.sim.workload import draw_sleepy_filter
 
 LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLATION", "fault", "reloaded", "healed")
 
@@ -80,12 +81,19 @@ class World:
             checkers.check_calm(self.scene.oracle)
 
     async def _settle_in(self) -> None:
-        """Topics and first subscriptions, in peace. One subscription's endpoint stays healthy for good."""
+        """Topics and first subscriptions, in peace. One subscription's endpoint stays healthy for good.
+
+        Some more subscriptions wait for one type of events, and mostly sleep.
+        """
         await asyncio.sleep(1)
         for n, name in enumerate(self._topics):
             await self.scene.people.put_topic(name, self.plan.profiles[n])
             for m in range(self.plan.subscriptions[n]):
                 await self._create(name, f"sub-{m}", healthy=n == 0 and m == 0)
+        for n in range(self.plan.sleepers):
+            filter = draw_sleepy_filter(self.rng)
+            draft = self.scene.people.fixed_draft(f"sleeper-{n}", f"host-{n % self.plan.hosts}", filter=filter)
+            await self.scene.people.put_subscription(self._topics[-1], draft)
 
     async def _create(self, topic: str, name: str, healthy: bool = False) -> None:
         host = "steady" if healthy else f"host-{self.rng.randrange(self.plan.hosts)}"

@@ -4,11 +4,13 @@ import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -101,12 +103,13 @@ def receiver() -> Iterator[Receiver]:
 
 
 class Server:
-    """A `recapito serve` process with its children."""
+    """A `recapito serve` process with its children; without handshakes, unless a flag says otherwise."""
 
     def __init__(self, data: Path, *flags: str, port: int = 0, environment: dict[str, str] | None = None) -> None:
         self.data = data
+        fixed = ["--data", str(data), "--port", str(port), "--quiet", "--handshake", "off"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "recapito", "serve", "--data", str(data), "--port", str(port), "--quiet", *flags],
+            [sys.executable, "-m", "recapito", "serve", *fixed, *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -120,7 +123,17 @@ class Server:
         assert line.startswith("Recapito is ready at "), line + "".join(self.journal)
         self.url = line.split()[-1]
         self.port = int(self.url.rsplit(":", 1)[1])
-        self.key = self.call("POST", f"{GROUP}/topics/demo/listKeys?{VERSION}")["key1"]
+
+    @cached_property
+    def key(self) -> str:
+        """A key of the first topic."""
+        found: str = self.call("POST", f"{GROUP}/topics/demo/listKeys?{VERSION}")["key1"]
+        return found
+
+    @property
+    def authority(self) -> Path:
+        """The file with the certificate authority of a server with TLS."""
+        return self.data / "tls" / "ca.pem"
 
     def _read_journal(self) -> None:
         assert self._process.stderr is not None
@@ -130,6 +143,9 @@ class Server:
     def request(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
         """One request on a connection of its own; the status and the body of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        if self.url.startswith("https"):
+            context = ssl.create_default_context(cafile=self.authority)
+            connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=PATIENCE_S, context=context)
         try:
             connection.request(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()})
             response = connection.getresponse()

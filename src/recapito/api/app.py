@@ -11,11 +11,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.identity import IdentityProvider
+from recapito.api.local import Admission
 from recapito.api.manage import Management
 from recapito.api.openapi import Description
 from recapito.api.operate import Operation
-from recapito.api.publish import PublishRoute, published_topic
+from recapito.api.publish import PublishRoute, target_of
 from recapito.api.services import Services
+from recapito.api.validate import Validation
 from recapito.api.wire import full_target, is_flat
 from recapito.errors import Busy, CallerError, StoreFailed
 
@@ -35,9 +38,9 @@ def make_surface(services: Services) -> Surface:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            name = published_topic(scope["path"])
-            if name is not None:
-                await publish(name, scope, receive, send)
+            target = target_of(scope["path"], scope["headers"])
+            if target is not None:
+                await publish(target, scope, receive, send)
                 return
             if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
@@ -52,14 +55,21 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
+    access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
-    description = Description(management, operation).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
-        routes=[*management, *operation, *description],
+        routes=[
+            *Validation(services).routes(),
+            *management,
+            *operation,
+            *Description(management, operation).routes(),
+            *IdentityProvider(services, bodies).routes(),
+        ],
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
+    starlette.state.admission = Admission(access.tokens, access.open_to_loopback, access.authority)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from recapito.api.local import check_local
+from recapito.api.local import admit
 from recapito.errors import InvalidInput
 from recapito.intake.precondition import Precondition
 
@@ -35,7 +35,7 @@ class ArmRoute(Route):
         self.bodies = bodies or {}
 
         async def endpoint(request: Request) -> Response:
-            check_local(request.scope)
+            await admit(request)
             check_api_version(request)
             return await (methods.get(request.method) or methods["GET"])(request)
 

@@ -1,7 +1,7 @@
-"""The one table from errors to HTTP statuses, and the two shapes of an error body.
+"""The one table from errors to HTTP statuses, and the three shapes of an error body.
 
 The data plane answers as Event Grid does (spec §3): the status by name, the exact code in `details`, and a report id.
-Management answers as ARM does: the exact code, and the field as `target`.
+Management answers as ARM does: the exact code, and the field as `target`. Identity answers as OAuth does.
 """
 
 import traceback
@@ -15,11 +15,13 @@ from recapito.errors import (
     Busy,
     CallerError,
     Conflict,
+    Gone,
     InvalidInput,
     NotFound,
     PreconditionFailed,
     StoreFailed,
     TooLarge,
+    TooManyRequests,
     Unauthorized,
 )
 from recapito.telemetry import Journal
@@ -29,6 +31,26 @@ Headers = list[tuple[bytes, bytes]]
 
 class Forbidden(CallerError):
     """The caller is not one who may ask this."""
+
+
+class Unauthenticated(Unauthorized):
+    """Management was asked without a token that is good now. `authority` is where one can be got."""
+
+    def __init__(self, authority: str) -> None:
+        super().__init__("AuthenticationFailed", "The request needs a bearer token that is good here and now.")
+        self.authority = authority
+
+
+class GrantRefused(CallerError):
+    """A request for a token was wrong: `code` is OAuth's, `number` the one that Entra has for it."""
+
+    def __init__(self, code: str, number: int, message: str) -> None:
+        super().__init__(code, message)
+        self.number = number
+
+
+class ClientRefused(GrantRefused):
+    """The client that asks for a token is not who it says."""
 
 
 class MethodNotAllowed(CallerError):
@@ -55,15 +77,20 @@ class TooSlow(CallerError):
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     InvalidInput: (400, "BadRequest"),
     Unauthorized: (401, "Unauthorized"),
+    Unauthenticated: (401, "Unauthorized"),
+    ClientRefused: (401, "Unauthorized"),
+    GrantRefused: (400, "BadRequest"),
     Forbidden: (403, "Forbidden"),
     NotFound: (404, "NotFound"),
     MethodNotAllowed: (405, "MethodNotAllowed"),
     TooSlow: (408, "RequestTimeout"),
     Conflict: (409, "Conflict"),
+    Gone: (410, "Gone"),
     PreconditionFailed: (412, "PreconditionFailed"),
     TooLarge: (413, "RequestEntityTooLarge"),
     TooMuch: (413, "RequestEntityTooLarge"),
     UnsupportedMedia: (415, "UnsupportedMediaType"),
+    TooManyRequests: (429, "TooManyRequests"),
     Busy: (503, "ServiceUnavailable"),
     StoreFailed: (503, "ServiceUnavailable"),
 }
@@ -88,10 +115,17 @@ def refusal(error: Exception) -> Refusal:
     match error:
         case MethodNotAllowed():
             return Refusal(status, name, error.code, error.message, None, ((b"allow", error.allow.encode()),))
+        case Unauthenticated():
+            challenge = f'Bearer authorization_uri="{error.authority}", error="invalid_token"'.encode()
+            return Refusal(status, name, error.code, error.message, None, ((b"www-authenticate", challenge),))
+        case ClientRefused():
+            return Refusal(status, name, error.code, error.message, None, ((b"www-authenticate", b"Basic"),))
         case TooMuch() | TooSlow():
             return Refusal(status, name, error.code, error.message, error.target, ((b"connection", b"close"),))
         case CallerError():
             return Refusal(status, name, error.code, error.message, error.target)
+        case TooManyRequests():
+            return Refusal(status, name, "TooManyRequests", error.message, None, _retry_after(error.retry_after_s))
         case Busy():
             return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
         case StoreFailed():
@@ -116,6 +150,20 @@ def publish_body(refused: Refusal, report: str) -> bytes:
     message = f"{refused.message} Report '{report}' when you ask for help."
     details = [{"code": refused.code, "message": message}]
     return msgspec.json.encode({"error": {"code": refused.name, "message": message, "details": details}})
+
+
+def oauth_body(error: GrantRefused, now: int) -> bytes:
+    """The error body of a token endpoint, as Entra writes it."""
+    return msgspec.json.encode(
+        {
+            "error": error.code,
+            "error_description": f"AADSTS{error.number}: {error.message}",
+            "error_codes": [error.number],
+            "timestamp": f"{utc(now):%Y-%m-%d %H:%M:%SZ}",
+            "trace_id": str(uuid4()),
+            "correlation_id": str(uuid4()),
+        }
+    )
 
 
 def new_report(now: int) -> str:

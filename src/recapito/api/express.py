@@ -10,9 +10,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from recapito.api.authenticate import authenticate
 from recapito.api.body import check_headers
-from recapito.api.publish import PublishRoute, check_content_type, published_topic
+from recapito.api.publish import PublishRoute, check_content_type, target_of
 from recapito.domain import limits
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, CallerError
@@ -26,8 +25,9 @@ class _Request:
 
     message_event = asyncio.Event()  # nobody waits for it: uvicorn sets it when a caller hangs up
 
-    def __init__(self, topic: Topic, keep_alive: bool) -> None:
+    def __init__(self, topic: Topic, headers: dict[bytes, bytes], keep_alive: bool) -> None:
         self.topic = topic
+        self.headers = headers
         self.keep_alive = keep_alive
         self.body = b""
         self.whole = False
@@ -41,6 +41,7 @@ class ExpressProtocol(HttpToolsProtocol):
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
+        self._given: dict[bytes, bytes] = {}
         self._express: _Request | None = None  # being received; once it is whole, uvicorn's `cycle` has it
 
     def data_received(self, data: bytes) -> None:
@@ -55,18 +56,19 @@ class ExpressProtocol(HttpToolsProtocol):
             super().on_headers_complete()
             return
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self._express = _Request(topic, keep_alive)
+        self._express = _Request(topic, self._given, keep_alive)
 
     def _topic(self) -> Topic | None:
         """The topic of a request that may be published to directly."""
-        name = published_topic(self.url.decode("latin-1").partition("?")[0])
-        topic = None if name is None else self._route.known_topic(name)
+        path, _, query = self.url.partition(b"?")
+        target = target_of(path.decode("latin-1"), self.headers)
+        topic = None if target is None else self._route.known_topic(target)
         if topic is None or self.parser.get_method() != b"POST":
             return None
-        headers = dict(self.headers)
+        headers = self._given = dict(self.headers)
         try:
-            authenticate(headers, topic)
-            check_content_type(headers.get(b"content-type"))
+            self._route.gate.check(headers, query, self.client[0] if self.client else None, topic)
+            check_content_type(headers, topic)
             check_headers(headers, limits.PUBLISH_BYTES)
             self._route.publisher.check_open()
         except (CallerError, Busy):
@@ -86,7 +88,7 @@ class ExpressProtocol(HttpToolsProtocol):
             return
         request.whole = True
         try:
-            stored = self._route.submit(request.topic, request.body)
+            stored = self._route.submit(request.topic, request.headers, request.body)
         except (CallerError, Busy):
             self._go_the_ordinary_way(whole=True)
             return

@@ -1,22 +1,57 @@
-"""Until identity exists, management is for this machine only.
+"""Who may manage: whoever shows the token of a principal whose roles allow it, and on loopback this machine itself.
 
-The peer must be a loopback address, and the Host header and any Origin must name loopback too: a web page elsewhere
-can make a browser here send requests, but it can choose neither of these (DNS rebinding, cross-site requests).
+A token that is sent decides. Without one the peer must be a loopback address, and the Host header and any Origin must
+name loopback too: a web page elsewhere can make a browser here send requests, but it can choose neither of these (DNS
+rebinding, cross-site requests).
 """
 
-from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
+from starlette.requests import Request
 from starlette.types import Scope
 
-from recapito.api.errors import Forbidden
+from recapito.api.authenticate import bearer_of
+from recapito.api.errors import Forbidden, Unauthenticated
+from recapito.api.token import TokenVerifier
+from recapito.domain.access import Plane, is_loopback, may, operation_of
+
+
+class Admission:
+    """Admits to management. `authority` is where tokens are got."""
+
+    def __init__(self, tokens: TokenVerifier, open_to_loopback: bool, authority: str) -> None:
+        self._tokens = tokens
+        self._open_to_loopback = open_to_loopback
+        self._authority = authority
+
+    async def admit(self, request: Request) -> None:
+        """Raise Unauthenticated or Forbidden unless the request may do what it wants."""
+        headers = dict(request.scope["headers"])
+        if b"authorization" not in headers and self._open_to_loopback:
+            check_local(request.scope)
+            return
+        token = bearer_of(headers)
+        principal = None if token is None else await self._tokens.verify(token, Plane.MANAGEMENT)
+        if principal is None:
+            raise Unauthenticated(self._authority)
+        operation = operation_of(request.method, request.url.path)
+        if not may(principal.roles, operation):
+            raise Forbidden(
+                "AuthorizationFailed",
+                f"The client '{principal.id}' does not have authorization to perform the action '{operation}' here.",
+            )
+
+
+async def admit(request: Request) -> None:
+    """Ask the application's admission."""
+    admission: Admission = request.app.state.admission
+    await admission.admit(request)
 
 
 def check_local(scope: Scope) -> None:
     """Raise Forbidden unless peer, Host and Origin are all this machine's own."""
-    client = scope.get("client")
-    if client is None or not _is_loopback_address(client[0]):
-        raise Forbidden("Forbidden", "Management answers only callers on this machine.")
+    if not is_loopback(peer_of(scope) or ""):
+        raise Forbidden("Forbidden", "Management without a token answers only callers on this machine.")
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     if len(hosts) != 1 or not _is_loopback_url(f"http://{hosts[0].decode('latin-1')}"):
         raise Forbidden("Forbidden", "Management answers only when the Host header names this machine by loopback.")
@@ -25,19 +60,15 @@ def check_local(scope: Scope) -> None:
         raise Forbidden("Forbidden", "Management does not answer web pages from elsewhere.")
 
 
+def peer_of(scope: Scope) -> str | None:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return None if client is None else client[0]
+
+
 def _is_loopback_url(url: str) -> bool:
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:
         return False
-    return host == "localhost" or host.endswith(".localhost") or _is_loopback_address(host)
-
-
-def _is_loopback_address(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost") or is_loopback(host)

@@ -4,6 +4,7 @@ Azure tells global from regional ones by the location of their topic; a list wit
 """
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -41,6 +42,7 @@ class SubscriptionLists:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._provisioner = services.provisioner
         self._registry = services.registry
+        self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
         """Every path."""
@@ -50,7 +52,7 @@ class SubscriptionLists:
         path = request.path_params
         if "group" in path:
             await self._provisioner.groups.get(path["subscription"], path["group"])
-        return await show_page(request, self._walk(request), _name, _id, _show)
+        return await show_page(request, self._walk(request), _name, _id, partial(_show, now=self._clock.now()))
 
     async def _walk(self, request: Request) -> AsyncIterator[_Listed]:
         topics: dict[int, Topic | None] = {}
@@ -80,8 +82,8 @@ def _plain(location: str) -> str:
     return location.replace(" ", "").lower()
 
 
-def _show(listed: _Listed) -> Shown:
-    return place_of(listed.topic, listed.subscription).show(listed.subscription)
+def _show(listed: _Listed, now: int) -> Shown:
+    return place_of(listed.topic, listed.subscription).show(listed.subscription, now)
 
 
 def _name(listed: _Listed) -> str:

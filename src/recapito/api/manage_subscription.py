@@ -33,6 +33,7 @@ _NESTED = {
     TopicKind.SYSTEM: ("/systemTopics/{topic}",),
 }
 _EXTENSION = "/{scope:path}" + PROVIDER
+_WAITING_RETRY_S = "2"
 
 PlaceFinder = Callable[[Request], Awaitable[Place]]
 
@@ -43,6 +44,7 @@ class SubscriptionManagement:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._provisioner = services.provisioner
         self._bodies = bodies
+        self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
         """Every path, with its methods."""
@@ -122,22 +124,23 @@ class SubscriptionManagement:
             if error.code != "ParentResourceNotFound" or not _is_account(request.path_params.get("scope", "")):
                 raise
             return answer({"value": []})  # an account to which nobody subscribes has no system topic
+        show = partial(place.show, now=self._clock.now())
         if place.domain_topic is not None:
             walk = self._provisioner.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
-            return await show_page(request, walk, _name, _name, place.show)
+            return await show_page(request, walk, _name, _name, show)
 
         async def of_the_topic_itself() -> AsyncIterator[Subscription]:
             async for subscription in self._provisioner.walk_subscriptions(place.topic, page_start_id(request)):
                 if subscription.domain_topic is None:
                     yield subscription
 
-        return await show_page(request, of_the_topic_itself(), _name, _id, place.show)
+        return await show_page(request, of_the_topic_itself(), _name, _id, show)
 
     async def _get(self, find: PlaceFinder, request: Request) -> Response:
         place, found = await self._find(find, request)
-        response = answer(place.show(found), etag=found.version)
+        response = answer(place.show(found, self._clock.now()), etag=found.version)
         if found.handshake is not None:
-            response.headers["retry-after"] = "1"  # for those who wait for the endpoint's consent
+            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the end asks again soon
         return response
 
     async def _put(self, find: PlaceFinder, request: Request) -> Response:
@@ -150,7 +153,7 @@ class SubscriptionManagement:
         except CallerError:
             await self._provisioner.tidy_system_topic(place.topic)
             raise
-        return _accepted(place, stored)
+        return self._accepted(place, stored)
 
     async def _patch(self, find: PlaceFinder, request: Request) -> Response:
         change = read_subscription_change(await self._body(request))
@@ -158,7 +161,11 @@ class SubscriptionManagement:
         stored = await self._provisioner.change_subscription(
             place.topic, found.name, place.domain_topic, change, demand_of(request)
         )
-        return _accepted(place, stored)
+        return self._accepted(place, stored)
+
+    def _accepted(self, place: Place, stored: Subscription) -> Response:
+        state = "Creating" if stored.version == 1 else "Updating"
+        return accepted(place.show(stored, self._clock.now(), state), stored.version)
 
     async def _delete(self, find: PlaceFinder, request: Request) -> Response:
         demand = demand_of(request)
@@ -178,11 +185,6 @@ class SubscriptionManagement:
     async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
         return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
-
-
-def _accepted(place: Place, stored: Subscription) -> Response:
-    state = "Creating" if stored.version == 1 else "Updating"
-    return accepted(place.show(stored, state), stored.version)
 
 
 def _silent(request: Request, what: str) -> CallerError:

@@ -52,6 +52,7 @@ class Snapshot(Collector):
             ("published_bytes", "Bytes of events stored.", stats.bytes),
             ("publishes_failed", "Publish requests whose commit failed.", stats.failed),
             ("publishes_refused", "Publish requests refused because intake was busy or closed.", stats.refused),
+            ("publishes_throttled", "Publish requests refused because of their topic's rate.", stats.throttled),
         ):
             yield CounterMetricFamily(f"recapito_{name}", text, value)
 

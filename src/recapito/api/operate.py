@@ -9,7 +9,7 @@ from recapito import __version__
 from recapito.api import metrics
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
-from recapito.api.local import check_local
+from recapito.api.local import admit
 from recapito.api.services import ClockControl, Services
 from recapito.api.wire import Body, check_choice, decode, invalid
 from recapito.domain import limits
@@ -65,11 +65,11 @@ class Operation:
         return Response(await metrics.render(self._services), media_type=CONTENT_TYPE_LATEST)
 
     async def _clock(self, request: Request) -> Response:
-        check_local(request.scope)
+        await admit(request)
         return answer({"now": stamp(self._services.clock.now()), "mode": self._services.clock_mode})
 
     async def _advance(self, request: Request) -> Response:
-        check_local(request.scope)
+        await admit(request)
         control = self._services.clock_control
         if control is None:
             raise Conflict("ClockNotManual", "The clock is not manual; start with --clock manual.")

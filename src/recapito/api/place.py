@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from recapito.api.wire import Shown
 from recapito.api.wire_subscription import show_subscription
+from recapito.domain.consent import provisioning_state
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
 
@@ -78,11 +79,15 @@ class Place(NamedTuple):
         inner = "" if self.domain_topic is None else "/topics"
         return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
 
-    def show(self, subscription: Subscription, state: str | None = None) -> Shown:
-        """A subscription of this place as ARM shows it, with the place spelled as it was first."""
+    def show(self, subscription: Subscription, now: int, state: str | None = None) -> Shown:
+        """A subscription of this place as ARM shows it, in the state that it is in now unless told another.
+
+        A domain topic is spelled as it was first, whoever asks.
+        """
         place = self._replace(domain_topic=subscription.domain_topic)
-        id = f"{place.id}{self.form.value}{subscription.name}"
-        return show_subscription(subscription, id, place.type, place.id, state)
+        name = f"{place.id}{self.form.value}{subscription.name}"
+        state = state or provisioning_state(subscription, now)
+        return show_subscription(subscription, name, place.type, place.id, state)
 
 
 def domain_topic_id(domain: Topic, name: str) -> str:

@@ -1,15 +1,18 @@
-"""POST /topics/{topic}/api/events, as bare ASGI: the hot path makes no request objects.
+"""Publishing, as bare ASGI: the hot path makes no request objects. Topics are named by the path or by the host.
 
 The key is checked before the body is read; 200 leaves after the commit, never before.
 """
 
+import re
 from asyncio import Future
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
+from uuid import uuid4
 
 from starlette.types import Receive, Scope, Send
 
-from recapito.api.authenticate import authenticate
+from recapito.api.authenticate import PublishGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import (
     MethodNotAllowed,
@@ -19,25 +22,48 @@ from recapito.api.errors import (
     publish_body,
     refusal,
 )
+from recapito.api.local import peer_of
 from recapito.api.services import Services
 from recapito.domain import limits
-from recapito.domain.event import accept
-from recapito.domain.topic import Topic
+from recapito.domain.acceptance import accept
+from recapito.domain.cloud_event import in_binary_mode, media_of
+from recapito.domain.schema import InputSchema
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import NotFound
 
-_PREFIX = "/topics/"
+_TOPICS, _DOMAINS = "/topics/", "/domains/"
 _SUFFIX = "/api/events"
+_HOST = re.compile(rb"([a-z0-9-]+)\.(?:[a-z0-9-]+\.eventgrid\.azure\.net|localhost)\.?(?::\d+)?", re.IGNORECASE)
 _ACCEPTED = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
 _EMPTY = {"type": "http.response.body", "body": b""}
 _CURL_DEFAULT = b"application/x-www-form-urlencoded"  # Event Grid's own quickstarts publish with a bare `curl -d`
 
 
-def published_topic(path: str) -> str | None:
-    """The topic that a path publishes to, None if it is another path."""
-    if not (path.startswith(_PREFIX) and path.endswith(_SUFFIX)):
+class Target(NamedTuple):
+    """Where a request publishes to: a name, and what it may be the name of, first come first."""
+
+    name: str
+    kinds: tuple[TopicKind, ...]
+
+
+_NOWHERE = Target("", ())
+_CUSTOM, _DOMAIN, _BY_HOST = (TopicKind.CUSTOM,), (TopicKind.DOMAIN,), (TopicKind.CUSTOM, TopicKind.DOMAIN)
+
+
+def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> Target | None:
+    """Where a request with this path publishes to, None if it is no publish at all."""
+    if not path.endswith(_SUFFIX):
         return None
-    name = path[len(_PREFIX) : -len(_SUFFIX)]
-    return name if name and "/" not in name else None
+    if path.startswith(_TOPICS):
+        target = Target(path[len(_TOPICS) : -len(_SUFFIX)], _CUSTOM)
+    elif path.startswith(_DOMAINS):
+        target = Target(path[len(_DOMAINS) : -len(_SUFFIX)], _DOMAIN)
+    elif path == _SUFFIX:
+        host = _HOST.fullmatch(next((value for name, value in headers if name == b"host"), b""))
+        return Target(host[1].decode(), _BY_HOST) if host else _NOWHERE
+    else:
+        return None
+    return target if target.name and "/" not in target.name else None
 
 
 class Answer(NamedTuple):
@@ -65,10 +91,12 @@ class PublishRoute:
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
+        self.gate = PublishGate(services.clock.now, services.access.tokens)
+        self._throttle = services.throttle
 
-    async def __call__(self, name: str, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await self._publish(name, scope, receive)
+            await self._publish(target, scope, receive)
         except ClientGone:
             return
         except Exception as error:
@@ -79,26 +107,42 @@ class PublishRoute:
             await send(_ACCEPTED)
             await send(_EMPTY)
 
-    async def _publish(self, name: str, scope: Scope, receive: Receive) -> None:
+    async def _publish(self, target: Target, scope: Scope, receive: Receive) -> None:
         if scope["method"] != "POST":
             raise MethodNotAllowed("POST")
-        topic = await self._provisioner.find_topic(name)
-        if topic is None:
-            raise NotFound("NotFound", "There is no topic of this name.")
+        topic = await self._find_topic(target)
         headers = dict(scope["headers"])
-        authenticate(headers, topic)
-        check_content_type(headers.get(b"content-type"))
+        await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
+        check_content_type(headers, topic)
         self.publisher.check_open()
-        await self.submit(topic, await self._bodies.read(headers, receive, limits.PUBLISH_BYTES))
+        body = await self._bodies.read(headers, receive, limits.PUBLISH_BYTES)
+        await self.submit(topic, headers, body)
 
-    def known_topic(self, name: str) -> Topic | None:
-        """The topic, if it is at hand without asking the store."""
-        return self._provisioner.known_topic(name)
+    async def _find_topic(self, target: Target) -> Topic:
+        for kind in target.kinds:
+            topic = await self._provisioner.find_topic(target.name, kind)
+            if topic is not None:
+                return topic
+        if target.kinds:
+            raise NotFound("NotFound", "There is no topic of this name.")
+        raise NotFound(
+            "NotFound",
+            "The host names no topic. Publish to /topics/{topic}/api/events or /domains/{domain}/api/events, or to "
+            "the host {topic}.{region}.eventgrid.azure.net.",
+        )
 
-    def submit(self, topic: Topic, body: bytes) -> Future[None]:
+    def known_topic(self, target: Target) -> Topic | None:
+        """The topic, if it is at hand without asking the store: of several it may be, only the first is."""
+        return self._provisioner.known_topic(target.name, target.kinds[0]) if target.kinds else None
+
+    def submit(self, topic: Topic, headers: Mapping[bytes, bytes], body: bytes) -> Future[None]:
         """Accept the events of a body; the future is done when they are durable."""
-        events = accept(body, topic.resource_id)
-        return self.publisher.submit(topic, events, sum([len(event.body) for event in events]))
+        now = self._clock.now()
+        events = accept(topic, headers, body, now, _new_id)
+        size = sum([len(event.body) for event in events])
+        if self._throttle is not None:
+            self._throttle.admit(topic.id, len(events), size)
+        return self.publisher.submit(topic, events, size, now)
 
     def refused(self, error: Exception) -> Answer:
         """What the publisher is told about an error; our own faults are journalled."""
@@ -114,8 +158,15 @@ class PublishRoute:
         return Answer(refused.status, headers, body)
 
 
-def check_content_type(content_type: bytes | None) -> None:
-    """Refuse what does not call itself JSON."""
-    media = (content_type or b"").partition(b";")[0].strip().lower()
-    if media and not media.endswith((b"/json", b"+json")) and media != _CURL_DEFAULT:
-        raise UnsupportedMedia("UnsupportedMediaType", "Events are taken as JSON: send Content-Type: application/json.")
+def _new_id() -> str:
+    return str(uuid4())
+
+
+def check_content_type(headers: Mapping[bytes, bytes], topic: Topic) -> None:
+    """Refuse what does not call itself JSON; in the binary mode of CloudEvents the data may be anything."""
+    media = media_of(headers.get(b"content-type"))
+    if not media.type or media.type.endswith((b"/json", b"+json")) or media.type == _CURL_DEFAULT:
+        return
+    if topic.input_schema is InputSchema.CLOUD_EVENT and in_binary_mode(headers, media):
+        return
+    raise UnsupportedMedia("UnsupportedMediaType", "Events are taken as JSON: send Content-Type: application/json.")

@@ -2,12 +2,15 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from recapito.api.issuer import TokenIssuer
+from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
 from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.throttle import Throttle
 from recapito.store import Log, Registry
 from recapito.telemetry import Journal, silent
 
@@ -20,6 +23,21 @@ class ClockControl(Protocol):
 
     async def until_idle(self) -> Mapping[str, object]:
         """Move from due time to due time until nothing is pending."""
+
+
+class Access(NamedTuple):
+    """Who is believed. `issuer` is our own, if there is one; `authority` is where tokens are got.
+
+    `open_to_loopback` lets callers on this machine manage without a token.
+    """
+
+    tokens: TokenVerifier = NO_TOKENS
+    issuer: TokenIssuer | None = None
+    authority: str = ""
+    open_to_loopback: bool = True
+
+
+ONLY_LOOPBACK = Access()
 
 
 @dataclass(frozen=True)
@@ -40,3 +58,5 @@ class Services:
     clock_mode: str = "system"
     clock_control: ClockControl | None = None
     journal: Journal = silent
+    access: Access = ONLY_LOOPBACK
+    throttle: Throttle | None = None

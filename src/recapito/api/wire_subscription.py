@@ -13,6 +13,7 @@ from recapito.api.wire_deadletter import read_dead_letter, show_dead_letter
 from recapito.api.wire_destination import read_destination, show_destination
 from recapito.api.wire_filter import FilterBody, read_filter, show_filter
 from recapito.domain import limits
+from recapito.domain.consent import shown
 from recapito.domain.instant import stamp
 from recapito.domain.schema import DeliverySchema
 from recapito.domain.subscription import RetryPolicy, Subscription
@@ -60,6 +61,7 @@ class SubscriptionProperties(Body):
     # What only the service writes; clients send it back to us.
     topic: Any = None
     provisioning_state: Any = None
+    handshake_message: Any = None
 
 
 class SubscriptionBody(Body):
@@ -185,13 +187,13 @@ def _read_expiry(text: str, target: str) -> int:
     return (at - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
-def show_subscription(subscription: Subscription, id: str, type: str, topic: str, state: str | None = None) -> Shown:
+def show_subscription(subscription: Subscription, id: str, type: str, topic: str, state: str) -> Shown:
     """A subscription as ARM shows it under one of its names, with every default filled in.
 
     While an endpoint's consent is awaited it is shown as it will be.
     """
-    wanted = subscription.proposed or subscription
-    state = state or ("Succeeded" if subscription.handshake is None else "AwaitingManualAction")
+    wanted = shown(subscription)
+    waiting = {} if subscription.handshake is None else {"handshakeMessage": subscription.handshake.note}
     return {
         "id": id,
         "name": subscription.name,
@@ -209,6 +211,7 @@ def show_subscription(subscription: Subscription, id: str, type: str, topic: str
                 "eventTimeToLiveInMinutes": wanted.retry_policy.ttl_minutes,
             },
             **_show_burial(wanted),
+            **waiting,
         },
         "systemData": {"createdAt": stamp(subscription.created_at), "lastModifiedAt": stamp(subscription.modified_at)},
     }

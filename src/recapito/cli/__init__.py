@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from recapito.cli import backup, profile, serve, settings
+from recapito.cli import backup, profile, serve, settings, tls
 from recapito.cli.exit import FAILED, WRONG_SETTINGS
 from recapito.errors import CallerError, SettingsError
 
@@ -17,6 +17,7 @@ app = typer.Typer(
 app.command("serve")(serve.serve)
 app.command("backup")(backup.backup)
 app.command("restore")(backup.restore)
+app.command("tls")(tls.tls)
 app.command("settings")(settings.settings)
 app.add_typer(profile.app, name="profile")
 

@@ -1,12 +1,15 @@
 """What a server says when it is ready: where it is, its first topic and key, and commands that work as they stand."""
 
 import json
+import shlex
+import ssl
 import threading
 import urllib.request
 from typing import Any, TextIO
 
 from rich.console import Console
 
+from recapito.keys.identity import Development, Identity
 from recapito.settings import Settings
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
@@ -14,15 +17,24 @@ API_VERSION = "2022-06-15"
 HOOK = '{"properties":{"destination":{"endpointType":"WebHook","properties":{"endpointUrl":"http://127.0.0.1:9000/"}}}}'
 EVENT = '{"id":"1","subject":"first","eventType":"Hello","eventTime":"2026-01-01T00:00:00Z","data":{"say":"hello"}}'
 
+_REMOTE = """
+The server can be reached from other machines, so management needs a token: make principals in a settings file, under
+\\[identity], and get tokens for them at /{tenant}/oauth2/v2.0/token."""
+_IN_CLEAR = """
+It does not speak TLS: keys, secrets and tokens cross the network in clear. Start it with --tls."""
 
-def print_welcome(settings: Settings, console: Console, out: TextIO, quiet: bool) -> None:
+
+def print_welcome(settings: Settings, identity: Identity | None, console: Console, out: TextIO, quiet: bool) -> None:
     """Print it from a thread of its own: it asks the server, which must go on meanwhile."""
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if not quiet:
-        threading.Thread(target=_print, args=(settings, console), daemon=True).start()
+        threading.Thread(target=_print, args=(settings, identity, console), daemon=True).start()
 
 
-def _print(settings: Settings, console: Console) -> None:
+def _print(settings: Settings, identity: Identity | None, console: Console) -> None:
+    if not settings.on_loopback:
+        console.print(_REMOTE if settings.tls.on else _REMOTE + _IN_CLEAR, highlight=False)
+        return
     try:
         topic, key = _first_topic(settings)
     except (OSError, ValueError, KeyError):
@@ -35,16 +47,33 @@ def _print(settings: Settings, console: Console) -> None:
         f"\n  topic     {name}\n  endpoint  {endpoint}\n  key       {key}\n",
         highlight=False,
     )
+    if identity is not None and identity.development is not None:
+        _print_development(settings, identity.development, console)
     subscription = f"{settings.public_url}{topic_id}/eventSubscriptions/first?api-version={API_VERSION}"
+    consent = " that answers the handshake" if settings.delivery.handshake == "on" else ""
+    local = settings.tls.on and not settings.tls.cert
+    curl = f"curl --cacert {shlex.quote(str(settings.data / 'tls' / 'ca.pem'))}" if local else "curl"
     commands = (
-        "# 1. where events go (a receiver of yours at port 9000; examples/receiver.py is one)\n"
-        f"curl -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
+        f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
+        f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
-        f"curl -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
+        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
-        f"curl -s {settings.public_url}/metrics | grep recapito_\n"
+        f"{curl} -s {settings.public_url}/metrics | grep recapito_\n"
     )
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
+
+
+def _print_development(settings: Settings, development: Development, console: Console) -> None:
+    trust = "" if settings.tls.on else "   # they need HTTPS: start with --tls"
+    console.print(
+        f"# a principal for az and the Azure SDKs{trust}\n"
+        f"export AZURE_TENANT_ID={development.tenant} AZURE_CLIENT_ID={development.client_id}\n"
+        f"export AZURE_CLIENT_SECRET={development.client_secret} AZURE_AUTHORITY_HOST={settings.public_url}\n",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
 
 
 def _first_topic(settings: Settings) -> tuple[dict[str, Any], str]:
@@ -56,9 +85,20 @@ def _first_topic(settings: Settings) -> tuple[dict[str, Any], str]:
 
 
 def _call(settings: Settings, method: str, path: str) -> dict[str, Any]:
-    host = "127.0.0.1" if settings.server.host in ("0.0.0.0", "") else settings.server.host
-    url = f"http://{f'[{host}]' if ':' in host else host}:{settings.server.port}{path}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    host = settings.server.host
+    scheme = "https" if settings.tls.on else "http"
+    url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.server.port}{path}"
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), *_tls(settings))
     with opener.open(urllib.request.Request(url, method=method), timeout=5) as answer:
         answered: dict[str, Any] = json.load(answer)
         return answered
+
+
+def _tls(settings: Settings) -> list[urllib.request.HTTPSHandler]:
+    """We trust the very certificate that we serve, whoever issued it and for whatever name."""
+    if not settings.tls.on:
+        return []
+    context = ssl.create_default_context(cafile=str(settings.certificate_files[0]))
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return [urllib.request.HTTPSHandler(context=context)]

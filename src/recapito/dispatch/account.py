@@ -74,6 +74,11 @@ class Account:
             self._lazy_since = now
         return self.stage.pressing or now >= self._lazy_since + LAZY_SAVE_NS
 
+    def passing_since(self, instant: int) -> None:
+        """The cursor is about to pass what lay there to be passed since then."""
+        if self._lazy_since is None:
+            self._lazy_since = instant
+
     def next_instant(self) -> int | None:
         """When a cursor that only passed what did not match is to be saved."""
         return None if self._lazy_since is None else self._lazy_since + LAZY_SAVE_NS

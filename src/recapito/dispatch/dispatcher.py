@@ -11,21 +11,20 @@ from functools import partial
 
 from recapito import store
 from recapito.clock import SECOND, Clock
+from recapito.dispatch.account import LAZY_SAVE_NS
 from recapito.dispatch.alarms import Alarms, Bell
 from recapito.dispatch.deadletter import DeadLetterWriter, Place
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.lane import Lane
+from recapito.dispatch.roster import Roster
 from recapito.domain import limits
 from recapito.domain.profile import Profile, load
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
-from recapito.errors import StoreFailed
+from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
 DRAIN_LOOK_NS = SECOND // 100
-
-
-def _ignore(failure: Exception | None) -> None:
-    """What could not be loaded ahead is asked for again by the lane that misses it."""
 
 
 class Dispatcher:
@@ -47,7 +46,7 @@ class Dispatcher:
         self._housekeeping = housekeeping
         self._default_profile = default_profile
         self._lanes: dict[int, Lane] = {}
-        self._by_topic: dict[int, dict[int, Lane]] = {}
+        self._rosters: dict[int, Roster] = {}
         self._mark = 0
         self._stored: dict[int, store.Lane] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
@@ -129,16 +128,21 @@ class Dispatcher:
         for id in news.subscriptions:
             await self._refresh_lane(id)
         for topic, end in news.ends.items():
-            before = self._equipment.segments.ends.get(topic, 0)
-            self._equipment.segments.ends[topic] = max(before, end)
-            if any(lane.at_tail(before) for lane in self._by_topic.get(topic, {}).values()):
-                await self._equipment.segments.load(topic, before + 1, _ignore)
-            for lane in self._by_topic.get(topic, {}).values():
-                lane.wake()
+            await self._grow(topic, end)
         self._mark = news.mark
 
+    async def _grow(self, topic: int, end: int) -> None:
+        ends = self._equipment.segments.ends
+        before = ends.get(topic, 0)
+        ends[topic] = max(before, end)
+        roster = self._rosters.get(topic)
+        if roster is not None:
+            sleeping_since = await roster.grow(before, ends[topic], self._equipment.clock.now())
+            if sleeping_since is not None:
+                self._alarms.set(roster, sleeping_since + LAZY_SAVE_NS, roster.sweep)
+
     async def _refresh_topic(self, topic: int) -> None:
-        for lane in self._by_topic.get(topic, {}).values():
+        for lane in self._lanes_of(topic):
             lane.profile = await self._profile_of(topic)
             lane.wake()
 
@@ -151,17 +155,20 @@ class Dispatcher:
         elif lane is None:
             await self._open_lane(subscription)
         else:
-            lane.subscription = subscription
+            lane.change(subscription)
+            self._rosters[lane.topic].put(lane)
             lane.wake()
 
     async def _open_lane(self, subscription: Subscription) -> None:
         row = self._stored.get(subscription.id) or await self._ledger.open_lane(
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
-        profile = await self._profile_of(subscription.topic)
-        lane = Lane(row, subscription, profile, self._equipment, self._make_ready)
+        topic = await self._registry.topic_by_id(subscription.topic)
+        published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
+        profile = load((topic and topic.profile) or self._default_profile)
+        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready)
         self._lanes[lane.id] = lane
-        self._by_topic.setdefault(lane.topic, {})[lane.id] = lane
+        self._rosters.setdefault(lane.topic, Roster(lane.topic, self._equipment.segments)).put(lane)
         end = await self._log.end(subscription.topic)
         if row.log_id != self._log.id:
             lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
@@ -173,11 +180,15 @@ class Dispatcher:
         topic = await self._registry.topic_by_id(topic_id)
         return load((topic and topic.profile) or self._default_profile)
 
+    def _lanes_of(self, topic: int) -> list[Lane]:
+        roster = self._rosters.get(topic)
+        return [] if roster is None else list(roster.lanes.values())
+
     def _remove(self, id: int) -> None:
         lane = self._lanes.pop(id, None)
         if lane is not None:
             lane.flights.cut_all()
-            del self._by_topic[lane.topic][id]
+            self._rosters[lane.topic].remove(id)
 
     # Steps.
 
@@ -253,17 +264,29 @@ class Dispatcher:
         self._dirty.clear()
         if not lanes:
             return
-        settlements = [lane.account.begin_commit() for lane in lanes]
+        work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
-            await self._ledger.settle(settlements)
+            await self._settle(work)
         except StoreFailed:
             for lane in lanes:
                 self._ask(partial(self._reload, lane))
             self._burial_bell.ring()  # what was to be buried may be
             raise
-        for lane, settlement in zip(lanes, settlements, strict=True):
+
+    async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
+        """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
+        try:
+            await self._ledger.settle([settlement for _, settlement in work])
+        except (StoreStale, ValueError) as error:
+            if len(work) == 1:
+                work[0][0].stop(f"it can not be settled: {error or type(error).__name__}")
+                return
+            for one in work:
+                await self._settle([one])
+            return
+        for lane, settlement in work:
             lane.end_commit(settlement)
-        if any(settlement.bury for settlement in settlements):
+        if any(settlement.bury for _, settlement in work):
             self._burial_bell.ring()
 
     def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:

@@ -9,6 +9,7 @@ from recapito.domain.hold import Hold
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.outcome import Outcome
 from recapito.domain.profile import Profile
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 from recapito.store import Burial
 
@@ -16,8 +17,16 @@ from recapito.store import Burial
 class Disposal:
     """Parks, buries or drops, by the subscription and the profile of now. `fresh`: the ledger has no row of it yet."""
 
-    def __init__(self, subscription: Subscription, profile: Profile, equipment: Equipment, stage: Stage) -> None:
+    def __init__(
+        self,
+        subscription: Subscription,
+        published: InputSchema,
+        profile: Profile,
+        equipment: Equipment,
+        stage: Stage,
+    ) -> None:
         self._subscription = subscription
+        self._published = published
         self._profile = profile
         self._equipment = equipment
         self._stage = stage
@@ -68,7 +77,9 @@ class Disposal:
             return
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
-        record = deadletter.record(delivery, reason, self._equipment.extra_fields)
+        record = deadletter.record(
+            delivery, reason, self._published, self._subscription.delivery_schema, self._equipment.extra_fields
+        )
         self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
 
     def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:

@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from recapito.dispatch.presentation import Presentation
+from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
 from recapito.domain.cursor import Range
 from recapito.domain.delivery import Delivery, Identity
@@ -38,9 +40,12 @@ class Piece(NamedTuple):
 
 
 class Load:
-    """What a flight carries: either a range of the log (fresh) or deliveries that were parked."""
+    """What a flight carries: either a range of the log (fresh) or deliveries that were parked.
 
-    __slots__ = ("_parked", "_pieces", "events", "span", "unmatched")
+    The segments of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
+    """
+
+    __slots__ = ("_parked", "_pieces", "events", "headers", "span", "unmatched")
 
     def __init__(
         self,
@@ -49,12 +54,14 @@ class Load:
         span: Range | None = None,
         events: int = 0,
         unmatched: int = 0,
+        headers: tuple[Header, ...] = (),
     ) -> None:
         self._pieces = pieces
         self._parked = parked
         self.span = span
         self.events = events or len(parked)
         self.unmatched = unmatched
+        self.headers = headers
 
     @property
     def fresh(self) -> bool:
@@ -66,15 +73,15 @@ class Load:
         if self.span is None:
             return list(self._parked)
         return [
-            Delivery(Identity(position, i), segment.published_at[i], segment.event(i))
+            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i))
             for position, segment, offsets in self._pieces
             for i in offsets
         ]
 
-    def batch(self, subscription: str, origin: str) -> Batch:
+    def batch(self, presentation: Presentation, origin: str) -> Batch:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
-            return self._parked_batch(subscription, origin)
+            return self._parked_batch(presentation, origin)
         first = self._pieces[0]
         if len(self._pieces) == 1:
             body, versions = first.body(), first.versions()
@@ -82,24 +89,30 @@ class Load:
             body = b",".join([piece.body() for piece in self._pieces])
             versions = set().union(*(piece.versions() for piece in self._pieces))
         return Batch(
-            subscription,
-            b"[%b]" % body,
+            presentation.subscription,
+            body if presentation.bare else b"[%b]" % body,
             self.events,
-            attempts_before=0,
-            data_version=versions.pop() if len(versions) == 1 else None,
-            output_id=_output_id(origin, first.position, first.offsets[0]) if self.events == 1 else None,
+            0,
+            versions.pop() if presentation.versioned and len(versions) == 1 else None,
+            _output_id(origin, first.position, first.offsets[0]) if self.events == 1 else None,
+            presentation.form,
+            self.headers,
         )
 
-    def _parked_batch(self, subscription: str, origin: str) -> Batch:
-        bodies = [delivery.body for delivery in self._parked]
-        versions = {_data_version(body) for body in bodies}
+    def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
+        body = b",".join([presentation.body(delivery.body) for delivery in self._parked])
+        versions: set[str] = set()
+        if presentation.versioned:
+            versions = {_data_version(delivery.body) for delivery in self._parked}
         return Batch(
-            subscription,
-            b"[%b]" % b",".join(bodies),
+            presentation.subscription,
+            body if presentation.bare else b"[%b]" % body,
             self.events,
-            attempts_before=min(delivery.attempts for delivery in self._parked),
-            data_version=versions.pop() if len(versions) == 1 else None,
-            output_id=_output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
+            min(delivery.attempts for delivery in self._parked),
+            versions.pop() if len(versions) == 1 else None,
+            _output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
+            presentation.form,
+            self.headers,
         )
 
 

@@ -8,9 +8,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from recapito.dispatch.flight import Load, Piece
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import Segments
 from recapito.domain import limits
+from recapito.domain.attribute import Attributes, Header
+from recapito.domain.conversion import Convert
 from recapito.domain.cursor import Cursor, Place
+from recapito.domain.match import compile_filter
 from recapito.domain.segment import Segment
 from recapito.domain.subscription import Subscription
 
@@ -18,11 +22,22 @@ ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to oth
 
 
 class Terms(NamedTuple):
-    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately."""
+    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately.
+
+    Sizes are those of the schema that is sent; events with different custom headers are never in one load.
+    """
 
     event_limit: int
     byte_limit: int
     expired_at: int
+    convert: Convert | None = None
+    attributes: Attributes | None = None
+
+
+def terms_at(now: int, subscription: Subscription, presentation: Presentation) -> Terms:
+    """How the loads of a subscription are cut at this instant."""
+    batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
+    return Terms(batching.event_limit, batching.byte_limit, expired_at, presentation.convert, presentation.attributes)
 
 
 class Taken(NamedTuple):
@@ -47,9 +62,13 @@ class FreshReader:
         """The first place that has not been taken."""
         return self._place
 
-    def caught_up(self, end: int) -> bool:
+    def next_position(self, subscription: Subscription, end: int) -> int:
+        """The position up to which there is nothing to take, as far as is known without reading; `end` + 1 if all."""
+        return self._pass_over(subscription, self._place, end)[0][0]
+
+    def caught_up(self, subscription: Subscription, end: int) -> bool:
         """True when nothing up to position `end` is left to take."""
-        return self._place[0] > end
+        return self.next_position(subscription, end) > end
 
     def take(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
         """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first."""
@@ -60,9 +79,12 @@ class FreshReader:
         self._jump_over_finished()
         cut = _Cut(self._place, terms)
         for _ in range(ENTRIES_PER_TAKE):
-            position, offset = cut.place
-            if cut.full or position > end or self._at_gap(cut.place):
+            if cut.full or cut.place[0] > end or self._at_gap(cut.place):
                 break
+            (position, offset), passed = self._pass_over(subscription, cut.place, end)
+            if passed or position > cut.place[0]:
+                cut.pass_over((position, offset), passed)
+                continue
             entry = self._segments.get(self._topic, position)
             if entry is None:
                 self.wants = position
@@ -71,10 +93,17 @@ class FreshReader:
                 cut.place = (position + 1, 0)
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
-            cut.add(entry.segment, entry.selection(subscription.filter_at(position)), offset, stop)
+            segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+            cut.add(segment, self._segments.select(self._topic, entry, subscription.filter_at(position)), offset, stop)
         if cut.place == self._place:
             return None
-        load = Load(cut.pieces, span=(self._place, cut.place), events=cut.events, unmatched=cut.unmatched)
+        load = Load(
+            cut.pieces,
+            span=(self._place, cut.place),
+            events=cut.events,
+            unmatched=cut.unmatched,
+            headers=cut.headers or (),
+        )
         self._place = cut.place
         self.wants = None
         return Taken(load, cut.expired)
@@ -85,14 +114,29 @@ class FreshReader:
         entry = self._segments.get(self._topic, position) if position <= end else None
         if entry is None or entry.segment is None:
             return None
-        segment = entry.segment
-        taken_all = type(entry.selection(subscription.filter_at(position))) is range
+        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+        taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
-        load = Load((Piece(position, segment, range(offset, offset + 1)),), span=(self._place, after), events=1)
+        headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
+        piece = Piece(position, segment, range(offset, offset + 1))
+        load = Load((piece,), span=(self._place, after), events=1, headers=headers)
         self._place = after
         return Taken(load, expired=False)
+
+    def _pass_over(self, subscription: Subscription, place: Place, end: int) -> tuple[Place, int]:
+        """The place after entries of which the tail knows that nothing in them matches, and how many events that is."""
+        position, offset = place
+        tail = self._segments.tails.get(self._topic)
+        since = subscription.filters[-1]
+        if tail is None or offset or self._gaps or since.position > position or position > end:
+            return place, 0
+        words = compile_filter(since.filter).words
+        if words is None:
+            return place, 0
+        position, passed = tail.search(position, words, end)
+        return (position, 0), passed
 
     def _jump_over_finished(self) -> None:
         while self._at_gap(self._place):
@@ -111,9 +155,15 @@ class _Cut:
         self.unmatched = 0
         self.full = False
         self.expired = False
+        self.headers: tuple[Header, ...] | None = None
         self._terms = terms
         self.events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
+
+    def pass_over(self, place: Place, unmatched: int) -> None:
+        """Go on from a place: so many events before it do not match."""
+        self.place = place
+        self.unmatched += unmatched
 
     def add(self, segment: Segment, selection: Sequence[int], offset: int, stop: int) -> None:
         """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""
@@ -143,10 +193,24 @@ class _Cut:
         if expired:
             return min(last, bisect_left(selection, living))
         fits = self._fits_bytes(segment, selection, first, last)
-        if fits > first or self.pieces:
-            return fits
-        self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
-        return first + 1
+        if fits == first and not self.pieces:
+            self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
+            fits = first + 1
+        if self._terms.attributes is not None:
+            fits = self._same_headers(self._terms.attributes, segment, selection, first, fits)
+        return fits
+
+    def _same_headers(
+        self, attributes: Attributes, segment: Segment, selection: Sequence[int], first: int, last: int
+    ) -> int:
+        """The end, in the selection, of those that have the headers of the load."""
+        for n in range(first, last):
+            headers = attributes.headers(segment.stored(selection[n]))
+            if self.headers is None:
+                self.headers = headers
+            elif headers != self.headers:
+                return n
+        return last
 
     def _fits_bytes(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
         """The same for bytes alone; neighbours are found by bisection, others one by one."""

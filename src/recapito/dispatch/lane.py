@@ -14,7 +14,8 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import FreshReader, Terms
+from recapito.dispatch.fresh import FreshReader, Terms, terms_at
+from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
@@ -22,6 +23,7 @@ from recapito.domain.delivery import Identity, Parked, expired, skip, succeeded
 from recapito.domain.hold import after_failure
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
+from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 
 CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
@@ -37,11 +39,13 @@ class Lane:
         self,
         row: store.Lane,
         subscription: Subscription,
+        published: InputSchema,
         profile: Profile,
         equipment: Equipment,
         wake: Callable[["Lane"], None],
     ) -> None:
-        self.subscription = subscription
+        self.id = row.id  # the subscription's
+        self.topic = row.topic
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
@@ -49,7 +53,14 @@ class Lane:
         self._wake = wake
         self._window = Window()
         self._responsive = False
+        self._published = published
+        self.change(subscription)
         self._begin(row)
+
+    def change(self, subscription: Subscription) -> None:
+        """Take over a subscription as it is now; what is stored stays as it is."""
+        self.subscription = subscription
+        self._presentation = Presentation(subscription, self._published, self._equipment.journal)
 
     def _begin(self, row: store.Lane) -> None:
         self.account = Account(row)
@@ -67,16 +78,6 @@ class Lane:
     # What the dispatcher asks.
 
     @property
-    def id(self) -> int:
-        """The id of its subscription."""
-        return self.account.row.id
-
-    @property
-    def topic(self) -> int:
-        """The id of its topic."""
-        return self.account.row.topic
-
-    @property
     def end(self) -> int:
         """The last position that this lane may read."""
         end = self._equipment.segments.ends.get(self.topic, 0)
@@ -90,11 +91,11 @@ class Lane:
 
     def at_tail(self, end: int) -> bool:
         """True when this lane will want what follows position `end` at once."""
-        return self.reader.place[0] == end + 1 and not self.account.hold.on
+        return self.reader.next_position(self.subscription, end) == end + 1 and not self.account.hold.on
 
     def has_work(self) -> bool:
         """True when something is unread, parked, under way or not yet settled."""
-        unread = not self.reader.caught_up(self.end)
+        unread = not self.reader.caught_up(self.subscription, self.end)
         unsettled = self.account.stage.pressing or self.account.committing is not None
         return self.stopped is None and bool(unread or unsettled or len(self.flights) or self.retries.has_work)
 
@@ -118,6 +119,12 @@ class Lane:
     def wake(self) -> None:
         """Be stepped soon."""
         self._wake(self)
+
+    def catch_up(self, since: int) -> None:
+        """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
+        if self.reader.place[0] <= self.end:
+            self.account.passing_since(since)
+            self.wake()
 
     def stop(self, reason: str) -> None:
         """Stop loudly: going on could deliver something wrong or lose something."""
@@ -191,7 +198,7 @@ class Lane:
         else:
             crowded = self.flights.full or self.account.unsettled_bytes >= limits.WINDOW_BYTES
             room = not crowded and self._window.has_room(len(self.flights), self.account.unsettled_flights)
-        if room and not self._equipment.slots.free(self._responsive):
+        if room and not self._equipment.slots.free(self._responsive, len(self.flights)):
             self._equipment.slots.wait(self, self._responsive)
             return False
         return room
@@ -212,8 +219,7 @@ class Lane:
         return None
 
     def _take_fresh(self, now: int) -> Load | None:
-        batching, policy = self.subscription.batching, self.subscription.retry_policy
-        terms = Terms(batching.event_limit, batching.byte_limit, now - policy.ttl_ns)
+        terms = terms_at(now, self.subscription, self._presentation)
         while not self.account.full:
             taken = self.reader.take(self.subscription, self.end, terms)
             if taken is None:
@@ -226,10 +232,9 @@ class Lane:
         return None
 
     def _take_parked(self, now: int) -> Load | None:
-        if not len(self.retries):
-            return None
         batching, policy = self.subscription.batching, self.subscription.retry_policy
-        while rows := self.retries.take(batching.event_limit, batching.byte_limit):
+        while len(self.retries):
+            rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
             living = []
             for row in rows:
                 if expired(row.delivery, policy, now):
@@ -237,11 +242,11 @@ class Lane:
                 else:
                     living.append(skip(self.profile.schedule, policy, row, now))
             if living:
-                return Load(parked=living)
+                return Load(parked=living, headers=headers)
         return None
 
     def _launch(self, load: Load, now: int, probing: bool) -> None:
-        batch = load.batch(self.subscription.name, self._id_origin)
+        batch = load.batch(self._presentation, self._id_origin)
         flight = Flight(load, len(batch.body), now, probing)
         self.flights.start(flight)
         answer = partial(self._answer, flight)
@@ -333,7 +338,7 @@ class Lane:
             if taken is None:
                 break
             self._drop(taken.load, set())
-        if self.reader.caught_up(self.subscription.deleted_position or 0) and self.account.settled:
+        if self.reader.place[0] > (self.subscription.deleted_position or 0) and self.account.settled:
             self.wants_parked = not self.retries.fetching and not self.wants_review
 
     def _drop(self, load: Load, settled: set[Identity]) -> None:
@@ -348,4 +353,4 @@ class Lane:
         self.account.stage.passed(load.span, load.events, load.unmatched)
 
     def _disposal(self) -> Disposal:
-        return Disposal(self.subscription, self.profile, self._equipment, self.account.stage)
+        return Disposal(self.subscription, self._published, self.profile, self._equipment, self.account.stage)

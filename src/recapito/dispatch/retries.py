@@ -5,8 +5,10 @@ answer, so that no delivery is ever taken from an old row.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from recapito.dispatch.presentation import Presentation
+from recapito.domain.attribute import Header
 from recapito.domain.batch import fill
 from recapito.domain.delivery import Identity, Parked
 from recapito.store import Due
@@ -64,11 +66,22 @@ class Retries:
             self._settled_meanwhile.update(identities)
             self._parked_meanwhile = _earlier(self._parked_meanwhile, earliest)
 
-    def take(self, event_limit: int, byte_limit: int) -> list[Parked]:
-        """The next batch."""
-        ahead = [self._queue[n] for n in range(min(event_limit, len(self._queue)))]
-        count = fill([len(parked.delivery.body) for parked in ahead], event_limit, byte_limit) if ahead else 0
-        return [self._queue.popleft() for _ in range(count)]
+    def take(
+        self, event_limit: int, byte_limit: int, presentation: Presentation
+    ) -> tuple[list[Parked], tuple[Header, ...]]:
+        """The next batch, measured as it will be sent, and the custom headers that its events have in common."""
+        headers: list[tuple[Header, ...]] = []
+        count = fill(self._sizes(presentation, headers), event_limit, byte_limit)
+        return [self._queue.popleft() for _ in range(count)], headers[0] if headers else ()
+
+    def _sizes(self, presentation: Presentation, headers: list[tuple[Header, ...]]) -> Iterator[int]:
+        """The sizes of what is queued, as far as the headers are the same."""
+        for parked in self._queue:
+            if presentation.attributes is not None:
+                headers.append(presentation.attributes.headers(parked.delivery.body))
+                if headers[-1] != headers[0]:
+                    return
+            yield len(presentation.body(parked.delivery.body))
 
     def discard(self, identity: Identity) -> None:
         """A late answer delivered it: it needs no further attempt."""

@@ -1,35 +1,37 @@
-"""Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes."""
+"""Decoded segments, shared by all lanes near them: read once, matched once per distinct filter, bounded in bytes.
+
+What conditions look at is decoded once for all filters of a topic whose keys are shared.
+"""
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
+from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
-from recapito.domain.filter import Filter, select
+from recapito.domain.conversion import Convert
+from recapito.domain.filter import Filter
+from recapito.domain.match import Sight, Word, select, words_of
 from recapito.domain.segment import Segment
 from recapito.store import Entry, EntryKind, Log
 
 READ_BYTES = 1 * limits.MB
+SELECTION_BYTES = 150  # about what remembering one costs, besides its offsets
+NO_KEYS: frozenset[str] = frozenset()
 
 
 class CachedEntry:
-    """One entry of a log: a decoded segment, or the mark of a change, which has none."""
+    """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
 
-    __slots__ = ("_selections", "segment", "size")
+    __slots__ = ("converted", "kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
-        self._selections: dict[Filter, Sequence[int]] = {}
-
-    def selection(self, filter: Filter) -> Sequence[int]:
-        """The offsets of the events that pass the filter."""
-        if self.segment is None:
-            return ()
-        selected = self._selections.get(filter)
-        if selected is None:
-            selected = self._selections[filter] = select(filter, self.segment)
-        return selected
+        self.converted: dict[Convert, Segment] = {}
+        self.selections: dict[Filter, Sequence[int]] = {}
+        self.sight: Sight | None = None
+        self.kept = False
 
 
 class Segments:
@@ -43,6 +45,8 @@ class Segments:
         self._loading: dict[tuple[int, int], list[Callable[[Exception | None], None]]] = {}
         self.size = 0
         self.ends: dict[int, int] = {}
+        self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
+        self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     @property
     def loading(self) -> bool:
@@ -56,6 +60,41 @@ class Segments:
             self._entries.move_to_end((topic, position))
         return entry
 
+    def converted(self, entry: CachedEntry, convert: Convert) -> Segment:
+        """The segment of an entry, which is here, in another schema: converted once for all lanes that want it."""
+        converted = entry.converted.get(convert)
+        if converted is None:
+            assert entry.segment is not None
+            converted = entry.converted[convert] = entry.segment.converted(convert)
+            self._grow(entry, len(converted.body) + 8 * len(converted))
+        return converted
+
+    def select(self, topic: int, entry: CachedEntry, filter: Filter) -> Sequence[int]:
+        """The offsets of the events of an entry, which is here, that pass the filter."""
+        selected = entry.selections.get(filter)
+        if selected is None:
+            segment = entry.segment
+            if segment is None:
+                return ()
+
+            def sight(keys: frozenset[str]) -> Sight:
+                shared = self.shared_keys.get(topic, NO_KEYS)
+                if not keys <= shared:
+                    return Sight(segment, keys)
+                if entry.sight is None or not entry.sight.shows(keys):
+                    entry.sight = Sight(segment, shared)
+                    self._grow(entry, len(segment.body))
+                return entry.sight
+
+            selected = entry.selections[filter] = select(filter, segment, sight)
+            self._grow(entry, SELECTION_BYTES + (0 if isinstance(selected, range) else 8 * len(selected)))
+        return selected
+
+    def _grow(self, entry: CachedEntry, size: int) -> None:
+        entry.size += size
+        if entry.kept:
+            self.size += size
+
     async def load(self, topic: int, position: int, done: Callable[[Exception | None], None]) -> None:
         """Read from a position on; `done` is told when it is here or why not. One read serves all who ask meanwhile."""
         key = (topic, position)
@@ -66,8 +105,8 @@ class Segments:
         failure: Exception | None = None
         try:
             async with self._readers:
-                for entry in reversed(await self._log.read(topic, position, READ_BYTES)):
-                    self._keep((topic, entry.position), CachedEntry(entry))  # what is wanted last, to be evicted last
+                entries = await self._log.read(topic, position, READ_BYTES)
+                self._take_in(topic, entries)
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
         finally:
@@ -75,11 +114,32 @@ class Segments:
         for waiter in waiters:
             waiter(failure)
 
+    def _take_in(self, topic: int, read: list[Entry]) -> None:
+        """Keep entries, and let the tail know them."""
+        tail = self.tails.get(topic)
+        entries = [(each.position, self._entries.get((topic, each.position)) or CachedEntry(each)) for each in read]
+        for position, entry in entries:
+            if tail is not None and position == tail.end + 1:
+                tail.add(self._words(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment))
+        for position, entry in reversed(entries):  # what is wanted last, to be evicted last
+            self._keep((topic, position), entry)
+
+    def _words(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[Word]:
+        """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read."""
+        if entry.segment is None:
+            return [ANY]
+        try:
+            return words_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]
+        except Exception:  # each lane that needs to know meets it by itself, and stops loudly
+            return [ANY]
+
     def _keep(self, key: tuple[int, int], entry: CachedEntry) -> None:
-        if key in self._entries:
+        if entry.kept:
             return
+        entry.kept = True
         self._entries[key] = entry
         self.size += entry.size
         while self.size > self._capacity and len(self._entries) > 1:
             _, evicted = self._entries.popitem(last=False)
+            evicted.kept = False
             self.size -= evicted.size

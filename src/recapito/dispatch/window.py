@@ -1,7 +1,8 @@
 """How much may be under way: a window per lane that follows how its endpoint answers, and slots for the whole process.
 
 The law: a slow or dead endpoint holds at most its own window, and never the quarter of the slots that is kept for
-lanes whose endpoint answered a moment ago.
+lanes whose endpoint answered a moment ago. Of that quarter a lane gets the less the more it has open already: many
+that answered a moment ago may hang at once.
 """
 
 from itertools import islice
@@ -11,6 +12,8 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 
 RESPONSIVE_NS = 5 * SECOND
+WOKEN = 4
+KEPT_SHARE = 16  # a lane may hold one part in so many of what is left of the kept quarter
 
 
 class Window:
@@ -62,9 +65,12 @@ class Slots:
         self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by whether they are responsive
         self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
 
-    def free(self, responsive: bool) -> bool:
-        """Whether a lane may start a request; a quarter is kept for the responsive ones."""
-        return not self.closed and self._room(responsive) > 0
+    def free(self, responsive: bool, open: int) -> bool:
+        """Whether a lane with so many open requests may start one more; a quarter is kept for the responsive ones."""
+        room = 0 if self.closed else self._room(responsive)
+        if responsive and room <= self._requests // 4:
+            return open < max(room // KEPT_SHARE, min(room, 1))
+        return room > 0
 
     def take(self, size: int) -> None:
         """One more request, of so many bytes, is under way."""
@@ -73,17 +79,18 @@ class Slots:
         self.taken_bytes += size
 
     def give_back(self, size: int) -> None:
-        """It is not under way any more; as many are woken as there is room for, who waited first among their kind.
+        """It is not under way any more; who waited first among their kind are woken, if there is room.
 
-        All are woken when there is plenty of room: those that were might not want it any more, and nobody else would
-        ever hear of it.
+        A few more than there is room for, and all when there is plenty: those that were woken might not want it any
+        more, or not be allowed to, and nobody else would ever hear of it.
         """
         self.taken -= 1
         self.taken_bytes -= size
         plenty = self.taken < self._requests // 2 and self.taken_bytes < self._size // 2
         for responsive, waiting in self._waiting.items():
-            room = len(waiting) if plenty else max(0, self._room(responsive))
-            for waiter in list(islice(waiting, room)):
+            room = self._room(responsive)
+            woken = len(waiting) if plenty else max(room, WOKEN) if room > 0 else 0
+            for waiter in list(islice(waiting, woken)):
                 del waiting[waiter]
                 waiter.wake()
 

@@ -1,6 +1,86 @@
-"""Who may publish to a topic: whoever holds one of its two keys."""
+"""Who may do what: the holders of a topic's keys, the addresses that its rules let in, and what each role allows."""
 
+from enum import StrEnum
+from functools import lru_cache
 from hmac import compare_digest
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+
+from recapito.domain import limits
+
+
+class Role(StrEnum):
+    """What a principal may be, by Azure's names for the roles."""
+
+    READER = "Reader"
+    CONTRIBUTOR = "Contributor"
+    DATA_SENDER = "EventGrid Data Sender"
+
+
+class Operation(StrEnum):
+    """What can be asked for. `find` reads topics and what they are in, `read` reads everything else.
+
+    `act` is what shows or changes secrets, or moves the clock; `send` publishes.
+    """
+
+    FIND = "find"
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    ACT = "action"
+    SEND = "send"
+
+
+class Plane(StrEnum):
+    """What a token is for: a token for the one side of the service is none for the other."""
+
+    MANAGEMENT = "management"
+    DATA = "data"
+
+
+class Principal(NamedTuple):
+    """Somebody who is known, with what they may be."""
+
+    id: str
+    roles: frozenset[Role]
+
+
+ALLOWED: dict[Role, frozenset[Operation]] = {
+    Role.READER: frozenset({Operation.FIND, Operation.READ}),
+    Role.CONTRIBUTOR: frozenset(
+        {Operation.FIND, Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ACT},
+    ),
+    Role.DATA_SENDER: frozenset({Operation.FIND, Operation.SEND}),
+}
+
+_FOUND = ("/subscriptions", "/providers")
+_BY_METHOD = {
+    "PUT": Operation.WRITE,
+    "PATCH": Operation.WRITE,
+    "DELETE": Operation.DELETE,
+    "POST": Operation.ACT,
+}
+
+
+def may(roles: frozenset[Role], operation: Operation) -> bool:
+    """Whether any of these roles allows it."""
+    return any(operation in ALLOWED[role] for role in roles)
+
+
+def operation_of(method: str, path: str) -> Operation:
+    """Which operation a request to management is."""
+    operation = _BY_METHOD.get(method)
+    if operation is not None:
+        return operation
+    lower = path.lower()
+    return Operation.FIND if "/eventsubscriptions" not in lower and lower.startswith(_FOUND) else Operation.READ
+
+
+def roles_named(names: object) -> frozenset[Role]:
+    """The roles of a claim that lists them by name; what is no role of ours counts for nothing."""
+    known = {role.lower(): role for role in Role}
+    listed = names if isinstance(names, list) else [names]
+    return frozenset(known[name.lower()] for name in listed if isinstance(name, str) and name.lower() in known)
 
 
 def key_matches(given: str, key1: str, key2: str) -> bool:
@@ -9,3 +89,39 @@ def key_matches(given: str, key1: str, key2: str) -> bool:
     first = compare_digest(offered, key1.encode())
     second = compare_digest(offered, key2.encode())
     return first | second
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    address = _address(host)
+    return address is not None and address.is_loopback
+
+
+@lru_cache(limits.PEER_CACHE)
+def lets_in(peer: str, public_access: bool, ip_rules: tuple[str, ...]) -> bool:
+    """Whether a topic's network rules let a publisher in.
+
+    Without public access Azure leaves private endpoints; here that is loopback, and the rules do not count.
+    """
+    if not public_access:
+        return is_loopback(peer)
+    if not ip_rules:
+        return True
+    address = _address(peer)
+    return address is not None and any(address in network for network in map(read_network, ip_rules) if network)
+
+
+def read_network(rule: str) -> IPv4Network | IPv6Network | None:
+    """The network of a rule, an address or a range in CIDR notation; None if it is neither."""
+    try:
+        return ip_network(rule.strip(), strict=False)
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> IPv4Address | IPv6Address | None:
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

@@ -5,15 +5,36 @@ bytes of request body only when a single event is larger, which then goes alone.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import islice
 from typing import NamedTuple
+
+from recapito.domain.attribute import Header
+from recapito.domain.schema import DeliverySchema
+
+
+class Form(StrEnum):
+    """What a request holds, by its content type: events in an array, a CloudEvent, or CloudEvents in an array."""
+
+    EVENTS = "application/json; charset=utf-8"
+    CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
+    CLOUD_EVENTS = "application/cloudevents-batch+json; charset=utf-8"
+
+
+def form_of(schema: DeliverySchema, batching: bool) -> Form:
+    """The form of a subscription's requests: only CloudEvents go without an array, where batching is off (A9)."""
+    if schema is not DeliverySchema.CLOUD_EVENT:
+        return Form.EVENTS
+    return Form.CLOUD_EVENTS if batching else Form.CLOUD_EVENT
 
 
 class Batch(NamedTuple):
-    """One request's content: a JSON array in the Event Grid schema, with what the headers say about it.
+    """One request's content, with what the headers say about it.
 
     `attempts_before` is the least number of attempts that any of its events has behind it; `data_version` is None
-    when the events differ; `output_id` is None when there are several.
+    when the events differ or their schema has none; `output_id` is None when there are several; `headers` are the
+    subscriber's own.
     """
 
     subscription: str
@@ -22,19 +43,25 @@ class Batch(NamedTuple):
     attempts_before: int
     data_version: str | None
     output_id: str | None
+    form: Form = Form.EVENTS
+    headers: tuple[Header, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Batch of {self.events} events, {len(self.body)} bytes, for {self.subscription}>"
 
 
-def fill(sizes: Sequence[int], event_limit: int, byte_limit: int) -> int:
-    """How many of the first events, of these sizes, go into one batch: at least one.
+def fill(sizes: Iterable[int], event_limit: int, byte_limit: int) -> int:
+    """How many of the first events, of these sizes, go into one batch: at least one, if there is one.
 
     The body of n events is their sizes plus n + 1 bytes: brackets and commas.
     """
-    total = 1
-    for n, size in enumerate(sizes[:event_limit]):
+    total, count = 1, 0
+    for size in islice(sizes, event_limit):
         total += size + 1
         if total > byte_limit:
-            return max(n, 1)
-    return min(len(sizes), event_limit)
+            return max(count, 1)
+        count += 1
+    return count
 
 
 def fill_run(ends: Sequence[int], first: int, last: int, event_limit: int, byte_limit: int) -> int:

@@ -1,22 +1,47 @@
-"""The dead-letter record: the event as it was sent, with why and how it was given up appended at top level.
+"""The dead-letter record: the event as it was sent, with why and how it was given up added at top level.
 
-The event's bytes are never parsed or written anew: the record is spliced into them before the final brace.
+The event's data is never parsed or written anew: the record is spliced around it (spec §1.8).
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
+from recapito.domain.conversion import DATA, conversion, split_data
 from recapito.domain.delivery import Delivery
 from recapito.domain.instant import stamp, utc
 from recapito.domain.outcome import Result
+from recapito.domain.schema import DeliverySchema, InputSchema
 
 
-def record(delivery: Delivery, reason: str, extra_fields: bool = False) -> bytes:
-    """The record of one dead delivery in the Event Grid schema, names and order as Event Grid's samples.
+def record(
+    delivery: Delivery,
+    reason: str,
+    published: InputSchema = InputSchema.EVENT_GRID,
+    delivered: DeliverySchema = DeliverySchema.EVENT_GRID,
+    extra_fields: bool = False,
+) -> bytes:
+    """The record of one dead delivery in its subscription's schema, names and order as Event Grid's samples.
+
+    A custom event is shown in its envelope, with the added properties before its data. `extra_fields` adds what the
+    samples do not have but records in the field did.
+    """
+    if delivered is DeliverySchema.CUSTOM:
+        envelope, data = split_data(delivery.body)
+        return envelope + b"," + _properties(delivery, reason, extra_fields)[1:-1] + DATA + data + b"}"
+    convert = conversion(published, delivered)
+    event = delivery.body if convert is None else convert(delivery.body)
+    if delivered is DeliverySchema.CLOUD_EVENT:
+        properties = _attributes(delivery, reason, extra_fields)
+    else:
+        properties = _properties(delivery, reason, extra_fields)
+    return event[: event.rindex(b"}")] + b"," + properties[1:]
+
+
+def _properties(delivery: Delivery, reason: str, extra_fields: bool) -> bytes:
+    """What is added in the Event Grid schema.
 
     A delivery that was never tried spent its life in a hold, which Event Grid calls the outcome `Probation`.
-    `extra_fields` adds the last HTTP status, which the samples do not have but records in the field did.
     """
     properties: dict[str, str | int] = {
         "deadLetterReason": reason,
@@ -28,8 +53,22 @@ def record(delivery: Delivery, reason: str, extra_fields: bool = False) -> bytes
         properties["lastDeliveryAttemptTime"] = stamp(delivery.last_attempt_at)
     if extra_fields and delivery.last_status is not None:
         properties["lastHttpStatusCode"] = delivery.last_status
-    brace = delivery.body.rindex(b"}")
-    return delivery.body[:brace] + b"," + msgspec.json.encode(properties)[1:]
+    return msgspec.json.encode(properties)
+
+
+def _attributes(delivery: Delivery, reason: str, extra_fields: bool) -> bytes:
+    """What is added in the CloudEvents schema: extensions, whose names are in lower case."""
+    attributes: dict[str, str | int] = {
+        "deadletterreason": reason,
+        "deliveryattempts": delivery.attempts,
+        "lastdeliveryoutcome": delivery.last_result or Result.PROBATION,
+        "publishtime": stamp(delivery.published_at),
+    }
+    if extra_fields and delivery.last_attempt_at is not None:
+        attributes["lastdeliveryattempttime"] = stamp(delivery.last_attempt_at)
+    if extra_fields and delivery.last_status is not None:
+        attributes["lasthttpstatuscode"] = delivery.last_status
+    return msgspec.json.encode(attributes)
 
 
 def array(records: Iterable[bytes]) -> bytes:

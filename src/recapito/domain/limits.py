@@ -3,7 +3,7 @@
 Sizes are bytes and end in `_BYTES`; durations are nanoseconds and end in `_NS`.
 """
 
-from recapito.domain.instant import DAY, MINUTE, SECOND
+from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 
 KB = 1024
 MB = 1024 * KB
@@ -50,6 +50,18 @@ SKIP_TOKEN_CHARS = 256
 LIST_FILTER_CHARS = 2048
 LIST_FILTER_TOKENS = 128
 TOPIC_CACHE = 10_000
+
+# Access.
+SAS_TOKEN_CHARS = 4096
+BEARER_TOKEN_CHARS = 16 * KB
+VERIFIED_TOKENS = 10_000
+PEER_CACHE = 10_000
+BEARER_LIFE_NS = 1 * HOUR
+BEARER_LIFE_UNREAL_NS = 366 * DAY
+TOKEN_REQUEST_BYTES = 64 * KB
+ISSUER_PAUSE_NS = 1 * MINUTE
+ISSUER_KEYS_NS = 1 * DAY
+ISSUER_WAIT_NS = 10 * SECOND
 
 # Retry policy and batching (Event Grid's ranges and defaults).
 ATTEMPTS = (1, 30)
@@ -100,6 +112,15 @@ CONNECTION_IDLE_NS = 1 * MINUTE
 IDLE_CONNECTIONS = 512
 ROUTES = 10_000
 
+# Handshakes (Event Grid's window; how often it tries is not documented).
+HANDSHAKE_TRIES = 3
+HANDSHAKE_PAUSE_NS = 5 * SECOND
+HANDSHAKE_WINDOW_NS = 10 * MINUTE
+HANDSHAKE_EXCERPT_CHARS = 200
+HANDSHAKES = 100
+DELETION_NOTICES = 100
+CALLBACK_CHARS = 512
+
 # Name look-ups.
 LOOKUP_WAIT_NS = 5 * SECOND
 LOOKUP_THREADS = 64
@@ -121,6 +142,11 @@ SEGMENT_CACHE_BYTES = 64 * MB
 PARKED_SLICE = 1000
 PARKED_SLICE_BYTES = 4 * MB
 SPARSE_FILTER = 16
+TAIL_ENTRIES = 2048
+TAIL_WORDS = 64  # of one entry; one with more is read by everybody
+COMPILED_FILTERS = 10_000
+LENSES = 1000
+LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
 
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000
@@ -136,6 +162,7 @@ assert ATTEMPTS[0] <= ATTEMPTS_DEFAULT <= ATTEMPTS[1]
 assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES
 assert WINDOW_START <= WINDOW_REQUESTS <= OPEN_EXCHANGES
+assert FILTER_CONDITIONS <= LENS_KEYS
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS
 assert RESPONSE_EXCERPT_BYTES <= RESPONSE_BODY_BYTES
 assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # a name handed to curl lives as long as a connection

@@ -4,19 +4,22 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from copy import copy
+from itertools import accumulate
 from typing import NamedTuple
 
 import msgspec
 
 
 class StampedEvent(NamedTuple):
-    """One accepted event: its delivery bytes, and what filters look at."""
+    """One accepted event: the bytes that are stored, and what filters look at. Only in a domain it has a topic."""
 
     body: bytes
     type: str
     subject: str
     data_version: str
+    domain_topic: str = ""
 
 
 class Publish(NamedTuple):
@@ -36,6 +39,8 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     version_of: list[int]
     subjects: list[str]
     publishes: list[tuple[int, int]]  # (how many events, published at)
+    domain_topics: list[str] = []
+    domain_topic_of: list[int] = []
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -49,6 +54,10 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
     type_of = [types.setdefault(event.type, len(types)) for event in events]
     versions: dict[str, int] = {}
     version_of = [versions.setdefault(event.data_version, len(versions)) for event in events]
+    domain_topics: dict[str, int] = {}
+    domain_topic_of: list[int] = []
+    if events and events[0].domain_topic:  # of one log all events are a domain's, or none
+        domain_topic_of = [domain_topics.setdefault(event.domain_topic, len(domain_topics)) for event in events]
     ends = []
     end = -1
     for event in events:
@@ -62,18 +71,36 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
         version_of=version_of,
         subjects=[event.subject for event in events],
         publishes=[(len(publish.events), publish.published_at) for publish in publishes],
+        domain_topics=list(domain_topics),
+        domain_topic_of=domain_topic_of,
     )
     return _encode(columns), b",".join([event.body for event in events])
 
 
 class Segment:
-    """A decoded segment, shared read-only by all lanes near it."""
+    """A decoded segment, shared read-only by all lanes near it; `original` is what a converted one was made of.
 
-    __slots__ = ("body", "ends", "published_at", "subjects", "type_of", "types", "version_of", "versions")
+    `domain_topics` are the distinct topics of a domain's events, without any outside a domain.
+    """
+
+    __slots__ = (
+        "body",
+        "domain_topic_of",
+        "domain_topics",
+        "ends",
+        "original",
+        "published_at",
+        "subjects",
+        "type_of",
+        "types",
+        "version_of",
+        "versions",
+    )
 
     def __init__(self, packed: bytes, body: bytes) -> None:
         columns = _decode(packed)
         self.body = body
+        self.original: Segment | None = None
         self.ends = columns.ends
         self.types = columns.types
         self.type_of = columns.type_of
@@ -81,6 +108,8 @@ class Segment:
         self.version_of = columns.version_of
         self.subjects = columns.subjects
         self.published_at = [at for count, at in columns.publishes for _ in range(count)]
+        self.domain_topics = columns.domain_topics
+        self.domain_topic_of = columns.domain_topic_of
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -93,9 +122,22 @@ class Segment:
         return self.ends[i - 1] + 1 if i else 0
 
     def event(self, i: int) -> bytes:
-        """The delivery bytes of event `i`."""
+        """The bytes of event `i`."""
         return self.body[self.start(i) : self.ends[i]]
+
+    def stored(self, i: int) -> bytes:
+        """The bytes of event `i` as they are stored, also in a converted segment."""
+        return self.event(i) if self.original is None else self.original.event(i)
 
     def type(self, i: int) -> str:
         """The event type of event `i`."""
         return self.types[self.type_of[i]]
+
+    def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":
+        """The same events in another schema; it shares the columns."""
+        segment = copy(self)
+        bodies = [convert(self.event(i)) for i in range(len(self))]
+        segment.body = b",".join(bodies)
+        segment.ends = [end - 1 for end in accumulate([len(body) + 1 for body in bodies])]
+        segment.original = self
+        return segment

@@ -133,10 +133,14 @@ DeliveryAttribute = StaticAttribute | DynamicAttribute
 
 
 class Handshake(msgspec.Struct, frozen=True):
-    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it."""
+    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it.
+
+    `note` says why it has not come yet, for people, without a secret.
+    """
 
     code: str
     until: int
+    note: str = ""
 
     def __repr__(self) -> str:
         return f"<Handshake until {self.until}>"

@@ -8,11 +8,15 @@ from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
 
+from recapito.domain.consent import with_consent
+from recapito.domain.handshake import Place, is_code
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
+from recapito.errors import Gone, NotFound
 from recapito.intake import rules
 from recapito.intake.domain_topics import DomainTopic
 from recapito.intake.draft import SubscriptionChange, SubscriptionDraft, subscription_draft
+from recapito.intake.handshake import Asked, Attempt, Unasked
 from recapito.intake.missing import parent_missing, subscription_missing
 from recapito.intake.precondition import UNCONDITIONAL, Precondition
 from recapito.intake.quota import check_room
@@ -55,16 +59,18 @@ class Provisioner(TopicProvisioner):
     ) -> Subscription:
         """Create a subscription, or change the one that is there. It sees what is published after this returns."""
         rules.check_subscription_name(draft.name)
-        async with self._one_change:
-            topic = await self._living(topic)
-            old = await self._registry.subscription(topic.id, draft.name, draft.domain_topic)
-            if old is not None and self.has_expired(old):
-                await self._registry.delete_subscription(old.id)
-                old = None
-            demand.check(None if old is None else old.version)
-            stored = await self._put_subscription(topic, old, draft)
-        self._on_change()
-        return stored
+
+        async def attempt(asked: Asked | None) -> Subscription | Unasked:
+            async with self._one_change:
+                current = await self._living(topic)
+                old = await self._registry.subscription(current.id, draft.name, draft.domain_topic)
+                if old is not None and self.has_expired(old):
+                    await self._registry.delete_subscription(old.id)
+                    old = None
+                demand.check(None if old is None else old.version)
+                return await self._put_subscription(current, old, draft, asked)
+
+        return await self._after_handshake(attempt)
 
     async def change_subscription(
         self,
@@ -75,13 +81,43 @@ class Provisioner(TopicProvisioner):
         demand: Precondition = UNCONDITIONAL,
     ) -> Subscription:
         """Change what a client names, and nothing else."""
-        async with self._one_change:
-            topic = await self._living(topic)
-            old = await self.subscription(topic, name, domain_topic)
-            demand.check(old.version)
-            stored = await self._put_subscription(topic, old, change(subscription_draft(old)))
+
+        async def attempt(asked: Asked | None) -> Subscription | Unasked:
+            async with self._one_change:
+                current = await self._living(topic)
+                old = await self.subscription(current, name, domain_topic)
+                demand.check(old.version)
+                return await self._put_subscription(current, old, change(subscription_draft(old)), asked)
+
+        return await self._after_handshake(attempt)
+
+    async def _after_handshake(self, attempt: Attempt) -> Subscription:
+        """Store at once what needs no handshake, and all else when its endpoint was asked; others go on meanwhile."""
+        stored = await attempt(None)
+        if isinstance(stored, Unasked):
+            assert self._handshakes is not None
+            async with self._handshakes.asking(stored) as asked:
+                stored = await attempt(asked)
+        assert isinstance(stored, Subscription)
         self._on_change()
         return stored
+
+    async def give_consent(self, place: Place, name: str, code: str) -> None:
+        """An endpoint consents, by the URL that its handshake gave it: what is wanted is in force from now on."""
+        async with self._one_change:
+            found = await self._registry.subscription(place.topic, name, place.domain_topic)
+            handshake = None if found is None else found.handshake
+            if found is None or handshake is None or not is_code(handshake.code, code):
+                if self._handshakes is not None and self._handshakes.hear(code):
+                    return
+                raise NotFound("HandshakeNotFound", "Nobody waits for this consent: it was given, replaced or deleted.")
+            now = self._clock.now()
+            if now > handshake.until:
+                raise Gone("HandshakeExpired", "The ten minutes for consent are over. Create the subscription again.")
+            stored = await self._registry.put_subscription(with_consent(found, now))
+            if stored.expires_at is not None:
+                self._on_expiry(stored)
+        self._on_change()
 
     async def delete_subscription(
         self, topic: Topic, name: str, domain_topic: str | None = None, demand: Precondition = UNCONDITIONAL
@@ -116,28 +152,32 @@ class Provisioner(TopicProvisioner):
             await self.domain_topics.remove(domain, name)
         self._on_change()
 
-    async def _put_subscription(self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft) -> Subscription:
+    async def _put_subscription(
+        self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: Asked | None
+    ) -> Subscription | Unasked:
         rules.check_endpoint(draft.destination.url, self._egress)
+        if old is None and draft.domain_topic is not None:
+            draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
         if old is None:
             await self._check_room(topic, draft.domain_topic)
-            if draft.domain_topic is not None:
-                name = await self._enter_domain_topic(topic, draft.domain_topic)
-                draft = replace(draft, domain_topic=name)
-                wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
-        stored = await self._registry.put_subscription(wanted)
+        ready = wanted if self._handshakes is None else self._handshakes.admit(topic, old, wanted, asked)
+        if isinstance(ready, Unasked):
+            return ready
+        if old is None and draft.domain_topic is not None and _makes_topics(topic):
+            await self.domain_topics.put(topic, draft.domain_topic)
+        stored = await self._registry.put_subscription(ready)
         if stored.expires_at is not None:
             self._on_expiry(stored)
         return stored
 
-    async def _enter_domain_topic(self, domain: Topic, name: str) -> str:
-        """The name of a domain topic as it was first spelled; it is made here, where the domain wants that."""
-        if domain.domain is not None and domain.domain.auto_create:
-            return (await self.domain_topics.put(domain, name)).name
+    async def _domain_topic_name(self, domain: Topic, name: str) -> str:
+        """A domain topic's name as it was first spelled. It must be there, unless its first subscription makes it."""
+        rules.check_domain_topic_name(name)
         found = await self.domain_topics.find(domain, name)
-        if found is None:
+        if found is None and not _makes_topics(domain):
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", f"{domain.resource_id}/topics/{name}")
-        return found.name
+        return name if found is None else found.name
 
     async def _delete_subscription(self, subscription: Subscription) -> None:
         await self._registry.delete_subscription(subscription.id)
@@ -145,6 +185,8 @@ class Provisioner(TopicProvisioner):
         name = subscription.domain_topic
         if topic is None:
             return
+        if self._handshakes is not None:
+            self._handshakes.tell_deletion(topic, subscription)
         if topic.domain is not None and topic.domain.auto_delete and name is not None:
             if not await self._registry.domain_topic_subscriptions(topic.id, name, "", 1):
                 await self.domain_topics.remove(topic, name)
@@ -167,3 +209,7 @@ class Provisioner(TopicProvisioner):
             if count >= enough:
                 break
         return count
+
+
+def _makes_topics(domain: Topic) -> bool:
+    return domain.domain is not None and domain.domain.auto_create

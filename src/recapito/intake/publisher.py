@@ -30,6 +30,7 @@ class Stats(msgspec.Struct):
     bytes: int = 0
     failed: int = 0
     refused: int = 0
+    throttled: int = 0
 
 
 class _Waiter(NamedTuple):
@@ -79,11 +80,17 @@ class Publisher:
         """Return when the events are durable. A caller that is cancelled changes nothing for what is stored."""
         await self.submit(topic, events, size)
 
-    def submit(self, topic: Topic, events: list[StampedEvent], size: int) -> asyncio.Future[None]:
-        """Take the events; the future is done when they are durable, or says why not."""
+    def submit(
+        self, topic: Topic, events: list[StampedEvent], size: int, published_at: int | None = None
+    ) -> asyncio.Future[None]:
+        """Take the events; the future is done when they are durable, or says why not.
+
+        `published_at` is this instant, if the caller has asked the clock for it already.
+        """
         self.check_open()
         result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Waiter(topic.id, Publish(self._clock.now(), events), size, result))
+        now = self._clock.now() if published_at is None else published_at
+        self._waiting.append(_Waiter(topic.id, Publish(now, events), size, result))
         self._held += 1
         self._held_bytes += size
         self._wake.set()

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from recapito.domain.consent import shown
 from recapito.domain.profile import Profile
 from recapito.domain.subscription import FilterSince, Subscription
 from recapito.domain.topic import Topic
@@ -43,7 +44,7 @@ def subscribe(
 
 def check_profile(profile: Profile, subscription: Subscription) -> None:
     """A topic can not be given a profile that lacks what one of its subscriptions uses."""
-    lacks = None
+    lacks, subscription = None, shown(subscription)
     if subscription.batching.event_limit > 1 and not profile.batching:
         lacks = "output batching"
     elif subscription.attributes and not profile.custom_headers:

@@ -1,4 +1,4 @@
-"""Topics by name, for the hot path. Intake alone writes topics, so what is kept here is never older than the store."""
+"""Topics by kind and name, for the hot path. Intake alone writes them: what is here is never older than the store."""
 
 from recapito.domain import limits
 from recapito.domain.topic import Topic, TopicKind, topic_key

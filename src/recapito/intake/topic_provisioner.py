@@ -20,6 +20,7 @@ from recapito.intake.accounts import Account, Accounts, implicit_topic
 from recapito.intake.domain_topics import DomainTopics
 from recapito.intake.draft import TopicChange, TopicDraft, topic_draft
 from recapito.intake.groups import Group, Groups
+from recapito.intake.handshake import Handshakes
 from recapito.intake.missing import resource_missing
 from recapito.intake.precondition import UNCONDITIONAL, Precondition
 from recapito.intake.quota import DEFAULT as DEFAULT_QUOTA
@@ -49,6 +50,7 @@ class TopicProvisioner:
         on_change: Callable[[], None] = lambda: None,
         quota: Quota = DEFAULT_QUOTA,
         on_expiry: Callable[[Subscription], None] = lambda _: None,
+        handshakes: Handshakes | None = None,
     ) -> None:
         self.groups = Groups(registry, clock)
         self.accounts = Accounts(registry, clock)
@@ -61,6 +63,7 @@ class TopicProvisioner:
         self._on_change = on_change
         self._quota = quota
         self._on_expiry = on_expiry
+        self._handshakes = handshakes
         self._cache = TopicCache(registry)
         self._one_change = asyncio.Lock()
         self._counts: dict[TopicKind, int] = {}  # how many there are, once counted

@@ -1,18 +1,11 @@
-"""Reading an endpoint's answer: what it asks for, and a short excerpt for the operator.
-
-Nothing of an answer is trusted: it is cut, made printable, and stripped of the secrets that we sent.
-"""
+"""Reading what an endpoint's answer asks for. Nothing of an answer is trusted."""
 
 import re
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from urllib.parse import unquote, unquote_plus
 
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
-
-_SECRET_CHARS = 4
-"""Shorter query values than this are taken for flags, not for secrets."""
 
 
 def retry_after_ns(headers: list[bytes], now: int) -> int:
@@ -33,23 +26,3 @@ def _date(value: str) -> int:
         return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * SECOND
     except (ValueError, TypeError, IndexError, OverflowError):
         return 0
-
-
-def secrets_of(url: str) -> tuple[str, ...]:
-    """The texts of a URL that must not be shown: its query and every value in it, longest first."""
-    query = url.partition("?")[2]
-    values = {part.partition("=")[2] for part in query.split("&")} | {query}
-    spellings = {spelt for value in values for spelt in (value, unquote(value), unquote_plus(value))}
-    return tuple(sorted((s for s in spellings if len(s) >= _SECRET_CHARS), key=len, reverse=True))
-
-
-def excerpt(text: str, secrets: tuple[str, ...] = ()) -> str:
-    """The beginning of a text, printable and without the secrets."""
-    for secret in secrets:
-        text = text.replace(secret, "*" * len(secret))
-    printable = "".join(c if c.isprintable() else _escaped(c) for c in text[: limits.RESPONSE_EXCERPT_BYTES])
-    return printable.encode()[: limits.RESPONSE_EXCERPT_BYTES].decode(errors="ignore")
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

@@ -1,4 +1,4 @@
-"""One libcurl easy handle, set up once and used for one POST after the other.
+"""One libcurl easy handle, set up once and used for one request after the other.
 
 It takes no more of an answer than the limits allow, and a final status that was seen counts, however the rest ends.
 """
@@ -7,6 +7,7 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import pycurl
@@ -14,15 +15,16 @@ import pycurl
 from recapito import __version__
 from recapito.domain import limits
 from recapito.domain.instant import MILLISECOND, SECOND
+from recapito.errors import SettingsError
 
-KEPT_BODY_BYTES = 4 * limits.RESPONSE_EXCERPT_BYTES
+EXCERPT_BODY_BYTES = 4 * limits.RESPONSE_EXCERPT_BYTES
 """More than an excerpt, so that a secret at its end is seen whole and taken out."""
 _BLANK = (b"\r\n", b"\n")
 _HEADER_LINES = limits.RESPONSE_HEADERS + 2  # with the status line and the blank one
 
 
 class Reply(NamedTuple):
-    """How a POST ended. Without a final `status` (0), `code` is libcurl's error and `problem` says it in words."""
+    """How a request ended. Without a final `status` (0), `code` is libcurl's error and `problem` says it in words."""
 
     status: int
     headers: list[bytes]
@@ -33,7 +35,17 @@ class Reply(NamedTuple):
 
 
 class Post(Protocol):
-    """A POST to be made. `resolve` is libcurl's entry for the host's addresses, None for a literal address."""
+    """A request to be made, mostly a POST. `resolve` is libcurl's entry for the host's addresses, None for a literal
+    address; of the answer's body the first `kept_bytes` are kept.
+    """
+
+    @property
+    def method(self) -> str:
+        """The HTTP method; only a POST has a body."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """How much of the body of the answer is kept."""
 
     url: str
     headers: list[str]
@@ -57,6 +69,8 @@ class Trust(NamedTuple):
 def trust(judge: Callable[[str], str | None], ca_file: str | None) -> Trust:
     """The authorities of a file, or OpenSSL's own."""
     if ca_file is not None:
+        if not Path(ca_file).is_file():
+            raise SettingsError(f"ca_file: there is no file {ca_file}.")
         return Trust(judge, ca_file, None)
     paths = ssl.get_default_verify_paths()
     return Trust(judge, paths.cafile, paths.capath)
@@ -68,6 +82,7 @@ class Transfer:
     def __init__(self, trust: Trust) -> None:
         self._judge = trust.judge
         self._post: Post | None = None
+        self._method = "POST"
         self.curl: Any = pycurl.Curl()
         self.curl.transfer = self
         for option, value in _OPTIONS:
@@ -85,21 +100,26 @@ class Transfer:
         return f"<Transfer {'free' if self._post is None else 'under way'}>"
 
     def load(self, post: Post) -> None:
-        """Make ready for a POST."""
+        """Make ready for a request."""
         self._post = post
         post.transfer = self
+        self._kept_bytes = post.kept_bytes
+        if post.method != self._method:
+            self._turn_to(post.method)
         self.curl.setopt(pycurl.URL, post.url)
         self.curl.setopt(pycurl.HTTPHEADER, post.headers)
-        self.curl.setopt(pycurl.POSTFIELDS, post.body)
+        if post.method == "POST":
+            self.curl.setopt(pycurl.POSTFIELDS, post.body)
         if post.resolve is not None:
             self.curl.setopt(pycurl.RESOLVE, [post.resolve])
 
     def unload(self, code: int, problem: str) -> tuple[Post, Reply]:
-        """The POST and what came of it; the handle is free again and holds nothing of either."""
+        """The request and what came of it; the handle is free again and holds nothing of either."""
         post, status = self._post, self._status(code)
         assert post is not None
         reply = Reply(status, self._headers, self._body, code, problem, self._note)
-        self.curl.setopt(pycurl.POSTFIELDS, b"")
+        if self._method == "POST":
+            self.curl.setopt(pycurl.POSTFIELDS, b"")
         self._post = post.transfer = None
         self._forget()
         return post, reply
@@ -117,13 +137,21 @@ class Transfer:
         status: int = self.curl.getinfo(pycurl.RESPONSE_CODE)
         return status if status >= 200 and (self._headers_at or code == pycurl.E_WRITE_ERROR) else 0
 
+    def _turn_to(self, method: str) -> None:
+        """Let go of one method and take up another."""
+        self._method = method
+        self.curl.unsetopt(pycurl.CUSTOMREQUEST)
+        self.curl.setopt(pycurl.POST if method == "POST" else pycurl.HTTPGET, 1)
+        if method not in ("POST", "GET"):
+            self.curl.setopt(pycurl.CUSTOMREQUEST, method)
+
     def _forget(self) -> None:
         self._headers: list[bytes] = []
         self._header_bytes = 0
         self._responses = 0
         self._headers_at = 0.0
         self._body = b""
-        self._body_bytes = 0
+        self._body_bytes = self._kept_bytes = 0
         self._note = ""
 
     def _take_header(self, line: bytes) -> int | None:
@@ -145,8 +173,8 @@ class Transfer:
 
     def _take_body(self, data: bytes) -> int | None:
         self._body_bytes += len(data)
-        if len(self._body) < KEPT_BODY_BYTES:
-            self._body += data[: KEPT_BODY_BYTES - len(self._body)]
+        if len(self._body) < self._kept_bytes:
+            self._body += data[: self._kept_bytes - len(self._body)]
         return -1 if self._body_bytes > limits.RESPONSE_BODY_BYTES else None
 
     def _open_socket(self, purpose: int, address: Any) -> int:

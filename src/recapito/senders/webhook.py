@@ -6,20 +6,21 @@ Names are looked up by our own resolver; each address is judged when it was look
 import asyncio
 from collections.abc import Callable
 from functools import lru_cache, partial
-from pathlib import Path
 
 import pycurl
 
 from recapito.domain import limits
-from recapito.domain.batch import Batch
-from recapito.domain.egress import Egress, judge, parse_endpoint
+from recapito.domain.attribute import Header
+from recapito.domain.batch import Batch, Form
+from recapito.domain.egress import Egress, judge
+from recapito.domain.excerpt import excerpt
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
-from recapito.errors import InvalidInput, SettingsError
-from recapito.senders.answer import excerpt, retry_after_ns, secrets_of
+from recapito.senders.answer import retry_after_ns
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
-from recapito.senders.transfer import Reply, Transfer, trust
+from recapito.senders.route import Route, header
+from recapito.senders.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
 
 Answer = Callable[[Outcome], None]
 
@@ -45,54 +46,21 @@ RESULT_OF_CURL = {
 _plain_answer = lru_cache(1000)(answered)
 
 
-class _Route:
+class _Route(Route):
     """What all batches of one subscription to one URL have in common."""
 
-    def __init__(self, egress: Egress, url: str, subscription: str) -> None:
-        self._egress = egress
-        self._resolved: Resolved | None = None
-        self.url = self.host = ""  # the host only if it is a name
-        self.resolve: str | None = None
-        self.failure: Outcome | None = None
-        self.headers = _common_headers(subscription)
-        self.secrets = secrets_of(url)
-        try:
-            endpoint = parse_endpoint(url)
-        except InvalidInput as error:
-            self.failure = Outcome(Result.GENERIC_ERROR, detail=error.message)
-            return
-        self.url = endpoint.url
-        if endpoint.is_literal:
-            self._allowed((endpoint.host,))
-        else:
-            self.host = endpoint.host
-            self._port = endpoint.port
-
-    def settle(self, resolved: Resolved) -> None:
-        """Take over what the host's name leads to: libcurl's entry for the allowed addresses, or a failure."""
-        if resolved is self._resolved:
-            return
-        self._resolved = resolved
-        self.failure = None
-        allowed = [f"[{a}]" if ":" in a else a for a in self._allowed(resolved.addresses)]
-        # The plus: the entry times out in libcurl, so that it does not keep every name that it ever saw.
-        self.resolve = f"+{self.host}:{self._port}:{','.join(allowed)}"
-        if not resolved.addresses:
-            self.failure = Outcome(Result.RESOLUTION_ERROR, detail=excerpt(resolved.problem))
-
-    def _allowed(self, addresses: tuple[str, ...]) -> list[str]:
-        reasons = {address: judge(address, self._egress) for address in addresses}
-        allowed = [address for address, reason in reasons.items() if reason is None]
-        if not allowed:
-            refused = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
-            self.failure = Outcome(Result.SOCKET_ERROR, detail=excerpt(f"egress refused {refused}"))
-        return allowed
+    def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
+        super().__init__(egress, url)
+        self.headers = _common_headers(subscription, form)
 
 
 class WebhookExchange:
     """One batch on its way: an Exchange for the lane, a Post for the pump. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "_route", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+    __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+
+    method = "POST"
+    kept_bytes = EXCERPT_BODY_BYTES
 
     def __init__(self, sender: "WebhookSender", route: _Route, batch: Batch, answer: Answer) -> None:
         self._sender = sender
@@ -100,7 +68,12 @@ class WebhookExchange:
         self._answer = answer
         self.over = False
         self.transfer: Transfer | None = None
+        self._secrets = route.secrets
         self.headers = route.headers + _batch_headers(batch)
+        if batch.headers:
+            for custom in batch.headers:
+                self.headers += header(custom.name, custom.value)
+            self._secrets += _secret_words(batch.headers)
         self.body = batch.body
         self.url = route.url
         self.resolve: str | None = None
@@ -131,7 +104,7 @@ class WebhookExchange:
     def finish(self, reply: Reply) -> None:
         """The pump's word for the end."""
         if not self.over:
-            self._end(self._sender.outcome_of(reply, self._route.secrets))
+            self._end(self._sender.outcome_of(reply, self._secrets))
 
     def _end(self, outcome: Outcome) -> None:
         if not self.over and not self._sender.closed:
@@ -150,8 +123,6 @@ class WebhookSender:
         *,
         now: Callable[[], int],
     ) -> None:
-        if ca_file is not None and not Path(ca_file).is_file():
-            raise SettingsError(f"ca_file: there is no file {ca_file}.")
         self._trust = trust(partial(judge, egress=egress), ca_file)
         self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
         self._resolver = resolver or Resolver()
@@ -166,7 +137,7 @@ class WebhookSender:
         """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
-        route = self._route(destination.url, batch.subscription)
+        route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
         if not route.host:
             exchange.dial()
@@ -205,28 +176,32 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-def _common_headers(subscription: str) -> list[str]:
+_ORIGIN = "eventgrid.azure.net"
+_EVENT_HEADERS = ["aeg-metadata-version: 1"]
+_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
+
+
+def _common_headers(subscription: str, form: Form) -> list[str]:
     headers = [
-        "Content-Type: application/json; charset=utf-8",
+        f"Content-Type: {form}",
         "Accept:",  # libcurl's way to say: none
         "Expect:",
         "aeg-event-type: Notification",
-        "aeg-metadata-version: 1",
+        *(_EVENT_HEADERS if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
     ]
-    return headers + _header("aeg-subscription-name", subscription.upper())
+    return headers + header("aeg-subscription-name", subscription.upper())
 
 
 def _batch_headers(batch: Batch) -> list[str]:
     headers = [f"aeg-delivery-count: {batch.attempts_before}"]
     if batch.data_version is not None:
-        headers += _header("aeg-data-version", batch.data_version)
+        headers += header("aeg-data-version", batch.data_version)
     if batch.output_id is not None:
-        headers += _header("aeg-output-event-id", batch.output_id)
+        headers += header("aeg-output-event-id", batch.output_id)
     return headers
 
 
-def _header(name: str, value: str) -> list[str]:
-    """One header, or none if the value could be mistaken for more than a value: some come from publishers."""
-    if len(value) > limits.HEADER_VALUE_CHARS or not (value.isascii() and value.isprintable()):
-        return []
-    return [f"{name}: {value}" if value else f"{name};"]  # libcurl's way to say: empty
+def _secret_words(headers: tuple[Header, ...]) -> tuple[str, ...]:
+    """What an answer might repeat of secret headers: a value, or a token without its scheme."""
+    values = [header.value for header in headers if header.secret]
+    return tuple(text for value in values for text in (value, *value.split()) if text)

@@ -1,0 +1,41 @@
+"""How the events of one subscription are put on the wire: in which schema, in which form, with which headers.
+
+Made anew when the subscription changes. What is stored stays as it is: events are converted when they are sent.
+"""
+
+from recapito.domain.attribute import Attributes
+from recapito.domain.batch import Form, form_of
+from recapito.domain.conversion import Convert, conversion
+from recapito.domain.schema import InputSchema
+from recapito.domain.subscription import Subscription
+from recapito.telemetry import Journal
+
+
+class Presentation:
+    """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
+
+    `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.
+    """
+
+    __slots__ = ("_journal", "_told", "attributes", "bare", "convert", "form", "subscription", "versioned")
+
+    def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
+        self.subscription = subscription.name
+        self.convert: Convert | None = conversion(published, subscription.delivery_schema)
+        self.form: Form = form_of(subscription.delivery_schema, subscription.batching.on)
+        self.bare = self.form is Form.CLOUD_EVENT
+        self.versioned = self.form is Form.EVENTS
+        self._journal = journal
+        self._told: set[str] = set()
+        attributes = subscription.attributes
+        self.attributes = Attributes(attributes, published, self._left_out) if attributes else None
+
+    def body(self, stored: bytes) -> bytes:
+        """A stored event as it is sent."""
+        return stored if self.convert is None else self.convert(stored)
+
+    def _left_out(self, name: str) -> None:
+        """Tell it once: an event without the value is seldom the only one."""
+        if name not in self._told:
+            self._told.add(name)
+            self._journal("delivery.header_left_out", subscription=self.subscription, header=name)

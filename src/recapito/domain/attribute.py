@@ -1,0 +1,95 @@
+"""Custom delivery properties: headers that a subscriber wants on each delivery (spec §1.9).
+
+A value from an event that is missing, too long or could be mistaken for more than a value is left out, never sent.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from recapito.domain import limits
+from recapito.domain.conversion import split_data
+from recapito.domain.jsontext import reach, scalar, top
+from recapito.domain.schema import InputSchema
+from recapito.domain.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
+
+RESERVED_PREFIX = "aeg-"
+# Whose values are the service's own, or say how the request is framed.
+RESERVED = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "expect",
+        "host",
+        "keep-alive",
+        "origin",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "webhook-request-origin",
+    }
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class Header(NamedTuple):
+    """A header of a delivery. A secret value is shown nowhere."""
+
+    name: str
+    value: str
+    secret: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Header {self.name}>"
+
+
+def is_allowed(name: str) -> bool:
+    """Whether a subscriber may set a header of this name."""
+    lower = name.lower()
+    return _TOKEN.fullmatch(name) is not None and lower not in RESERVED and not lower.startswith(RESERVED_PREFIX)
+
+
+def is_sendable(value: str) -> bool:
+    """Whether a value is nothing but a value on the wire, and not too long."""
+    return len(value) <= limits.HEADER_VALUE_CHARS and value.isascii() and value.isprintable()
+
+
+class Attributes:
+    """The custom headers of one subscription. `left_out` is told the name of each header that could not be sent."""
+
+    def __init__(
+        self, attributes: Sequence[DeliveryAttribute], published: InputSchema, left_out: Callable[[str], None]
+    ) -> None:
+        self._static: list[Header] = []
+        self._dynamic: list[tuple[str, tuple[str, ...]]] = []
+        self._inside_data = published is InputSchema.CUSTOM
+        self._left_out = left_out
+        for attribute in attributes:
+            match attribute:
+                case StaticAttribute(name, value, secret) if is_allowed(name) and is_sendable(value):
+                    self._static.append(Header(name, value, secret))
+                case DynamicAttribute(name, source) if is_allowed(name):
+                    self._dynamic.append((name, tuple(source.split("."))))
+                case _:
+                    left_out(attribute.name)
+
+    def headers(self, stored: bytes) -> tuple[Header, ...]:
+        """The headers for one event, which is looked at as it was published."""
+        if not self._dynamic:
+            return tuple(self._static)
+        event = top(split_data(stored)[1] if self._inside_data else stored)
+        found = list(self._static)
+        for name, path in self._dynamic:
+            value = reach(event, path)
+            text = None if value is None else scalar(value)
+            if text is None or not is_sendable(text):
+                self._left_out(name)
+            else:
+                found.append(Header(name, text))
+        return tuple(found)

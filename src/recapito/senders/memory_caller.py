@@ -1,0 +1,46 @@
+"""A caller without a network: a script says what a request is answered, and when. The reference model of a caller."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+
+from recapito.domain.call import Answer, Request, Trouble, Unanswered
+
+
+class ScriptedAnswer(NamedTuple):
+    """An answer, so many seconds of the event loop's time after asking."""
+
+    answer: Answer
+    after_s: float = 0.0
+
+
+CallScript = Callable[[Request], ScriptedAnswer | None]
+"""What a request is answered; None is never."""
+
+
+class MemoryCaller:
+    """Answers every request as the script says, and keeps the requests."""
+
+    def __init__(self, script: CallScript) -> None:
+        self._script = script
+        self._closed = asyncio.Event()
+        self.requests: list[Request] = []
+
+    async def ask(self, request: Request) -> Answer:
+        """Make one request."""
+        closed = Unanswered(Trouble.CLOSED, "the service is ending")
+        if self._closed.is_set():
+            return closed
+        self.requests.append(request)
+        scripted = self._script(request)
+        wait_s = None if scripted is None else scripted.after_s
+        try:
+            await asyncio.wait_for(self._closed.wait(), wait_s)
+        except TimeoutError:
+            assert scripted is not None
+            return scripted.answer
+        return closed
+
+    async def close(self) -> None:
+        """End what is open as Unanswered."""
+        self._closed.set()

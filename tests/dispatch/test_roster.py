@@ -1,0 +1,334 @@
+"""Many lanes on one topic: who is woken when the log grows, and what becomes of those who sleep."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+import pytest
+from msgspec.structs import replace
+
+from recapito.clock import SECOND, ManualClock
+from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.dispatch.dispatcher import Dispatcher
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.lane import Lane
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.segments import Segments
+from recapito.dispatch.window import Slots
+from recapito.domain import limits
+from recapito.domain.batch import Batch
+from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
+from recapito.domain.outcome import answered
+from recapito.domain.segment import Publish, StampedEvent, pack
+from recapito.domain.subscription import Destination, FilterSince, Subscription, WebHook
+from recapito.domain.topic import Topic
+from recapito.senders.memory import MemorySender, Scripted
+from recapito.store import NewSegment
+from recapito.stores.memory import MemoryLedger, MemoryLog
+from recapito.telemetry import silent
+from recapito.vaults.memory import MemoryVault
+
+A, B = Filter(event_types=("A",)), Filter(event_types=("b",))
+SMALL = Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, "data", (10,)),))
+EAST = Filter(subject_begins_with="/EAST")
+
+
+class SlowLog(MemoryLog):
+    """Takes a moment to find a subscription, in which lanes may be stepped."""
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        found = await super().subscription_by_id(id)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return found
+
+
+class CountingDispatcher(Dispatcher):
+    """Counts how often each lane is stepped."""
+
+    steps: Counter[str]
+
+    def _serve(self, lane: Lane, now: int) -> None:
+        self.steps[lane.subscription.name] += 1
+        super()._serve(lane, now)
+
+
+class Rig:
+    """A dispatcher on stores in memory, with a clock that stands still and endpoints that answer at once."""
+
+    def __init__(self, cache: int) -> None:
+        self.log, self.ledger, self.clock = SlowLog(), MemoryLedger(), ManualClock(SECOND)
+        self.delivered: Counter[str] = Counter()
+        self.ids: dict[str, int] = {}
+        self.segments = Segments(self.log, cache)
+        equipment = Equipment(
+            log_id=self.log.id,
+            clock=self.clock,
+            sender=MemorySender(self._answer),
+            segments=self.segments,
+            slots=Slots(),
+            late=LateExchanges(),
+            random=random.Random(0).random,
+            journal=silent,
+        )
+        self.dispatcher = CountingDispatcher(self.log, self.log, self.ledger, equipment, self.clock, "2021-03")
+        self.dispatcher.steps = Counter()
+        self.writer = DeadLetterWriter(
+            self.ledger, MemoryVault(), self.clock, self.dispatcher.place_of, lambda: "id", silent, False
+        )
+
+    def _answer(self, destination: Destination, batch: Batch) -> Scripted:
+        self.delivered[batch.subscription] += batch.events
+        return Scripted(answered(200))
+
+    async def topic(self) -> None:
+        """Make the one topic."""
+        names = {"name": "orders", "azure_subscription": "s", "resource_group": "g", "location": "l"}
+        topic = await self.log.put_topic(Topic(**names, key1="1", key2="2", created_at=0, modified_at=0))
+        self.topic_id = topic.id
+
+    async def subscribe(self, name: str, filter: Filter) -> None:
+        """Create a subscription, or change its filter, and let what follows happen."""
+        await self.change(name, filter)
+        await self.settle()
+
+    async def change(self, name: str, filter: Filter) -> None:
+        """Create a subscription, or change its filter; nobody is told yet."""
+        filters = (FilterSince(0, filter),)
+        known = await self.log.subscription(self.topic_id, name)
+        new = Subscription(
+            topic=self.topic_id,
+            name=name,
+            destination=WebHook(url="http://x/"),
+            filters=filters,
+            created_at=0,
+            modified_at=0,
+        )
+        stored = await self.log.put_subscription(new if known is None else replace(known, filters=filters))
+        self.ids[name] = stored.id
+
+    async def publish(self, *events: tuple[str, str, int]) -> None:
+        """Publish events of these types, subjects and numbers together, and let what follows happen."""
+        await self.append(*events)
+        await self.settle()
+
+    async def append(self, *events: tuple[str, str, int]) -> None:
+        """Publish events; nobody is told yet."""
+        stamped = [StampedEvent(b'{"data":%d}' % number, type, subject, "") for type, subject, number in events]
+        columns, body = pack([Publish(self.clock.now(), stamped)])
+        await self.log.append([NewSegment(self.topic_id, len(events), columns, body)])
+
+    async def settle(self) -> None:
+        """Wait until nothing happens any more at this instant."""
+        self.dispatcher.notify()
+        for _ in range(10):
+            while not self.dispatcher.quiet() or self.dispatcher.under_way:
+                await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.clock.move_to(self.clock.now() + int(seconds * SECOND))
+        await self.settle()
+
+    async def books(self, name: str) -> tuple[int, int, int]:
+        """What is stored of a lane: the position up to which it has come, and what did and did not match."""
+        row = await self.ledger.lane(self.ids[name])
+        assert row is not None and not row.cursor.finished
+        return row.cursor.low[0], row.counts.matched, row.counts.unmatched
+
+
+def rigged(script: Callable[[Rig], Awaitable[None]], cache: int = limits.SEGMENT_CACHE_BYTES) -> None:
+    """Play a script with a running dispatcher."""
+
+    async def main() -> None:
+        rig = Rig(cache)
+        await rig.topic()
+        running = asyncio.ensure_future(rig.dispatcher.run(rig.writer))
+        try:
+            await asyncio.sleep(0)
+            await script(rig)
+            assert not any(lane.stopped for lane in rig.dispatcher.lanes)
+        finally:
+            running.cancel()
+
+    asyncio.run(main())
+
+
+def test_news_wake_whom_they_may_concern() -> None:
+    """Lanes whose type, subject or content does not come are not stepped; the others get their events at once."""
+
+    async def script(rig: Rig) -> None:
+        filters = {"all": TAKE_ALL, "a": A, "b": B, "none": TAKE_NONE, "small": SMALL, "east": EAST}
+        for name, filter in filters.items():
+            await rig.subscribe(name, filter)
+        await rig.publish(("X", "", 99))
+        for events, woken in (
+            ([("A", "", 99)], {"all", "a"}),
+            ([("B", "/east/1", 99)], {"all", "b", "east"}),
+            ([("C", "", 5), ("a", "", 50)], {"all", "a", "small"}),
+            ([("C", "", 50)], {"all"}),
+        ):
+            rig.dispatcher.steps.clear()
+            rig.delivered.clear()
+            await rig.publish(*events)
+            assert set(rig.dispatcher.steps) == set(rig.delivered) == woken
+
+    rigged(script)
+
+
+def test_sleepers_are_saved_in_time() -> None:
+    """What a lane slept through is in its stored books five seconds after it began, exactly, and not earlier."""
+
+    async def script(rig: Rig) -> None:
+        for name, filter in (("a", A), ("b", B), ("small", SMALL)):
+            await rig.subscribe(name, filter)
+        await rig.advance(10)
+        start, _, _ = await rig.books("b")
+        for _ in range(4):
+            await rig.publish(("A", "", 50), ("A", "", 50))
+            await rig.advance(1)
+        assert (await rig.books("a"))[1:] == (8, 0)
+        assert (await rig.books("b"), await rig.books("small")) == ((start, 0, 0), (start, 0, 0))
+        await rig.advance(1)
+        assert (await rig.books("b"), await rig.books("small")) == ((start + 4, 0, 8), (start + 4, 0, 8))
+        await rig.publish(("B", "", 5))
+        assert (await rig.books("b"), await rig.books("small")) == ((start + 5, 1, 8), (start + 5, 1, 8))
+
+    rigged(script)
+
+
+def test_sleepers_leave_nothing_to_do() -> None:
+    """A service whose lanes sleep is idle: nothing is pending that time would bring."""
+
+    async def script(rig: Rig) -> None:
+        for n in range(5):
+            await rig.subscribe(f"b-{n}", B)
+        await rig.publish(("A", "", 1))
+        assert not await rig.dispatcher.pending()
+        assert all(lane.reader.place[0] <= lane.end for lane in rig.dispatcher.lanes)
+
+    rigged(script)
+
+
+def test_a_changed_filter_takes_from_its_place_on() -> None:
+    """A lane that slept through events under its old filter gets none of them under its new one, and misses none."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("b", B)
+        await rig.publish(("A", "", 50))
+        await rig.publish(("B", "", 50))
+        await rig.publish(("A", "", 50))
+        await rig.subscribe("b", SMALL)
+        await rig.publish(("B", "", 50))
+        await rig.publish(("A", "", 5))
+        await rig.subscribe("b", TAKE_ALL)
+        await rig.publish(("C", "", 50))
+        await rig.advance(6)
+        assert (await rig.books("b"))[1:] == (3, 3)
+
+    rigged(script)
+
+
+def test_a_change_wakes_everybody() -> None:
+    """Events before the mark of a change are taken by the filter of then, however news and steps interleave."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("b", B)
+        await rig.subscribe("other", A)
+        await rig.append(("B", "", 50))
+        await rig.change("b", SMALL)
+        await rig.change("other", B)
+        await rig.publish(("C", "", 50))
+        assert rig.delivered == {"b": 1}
+
+    rigged(script)
+
+
+def test_a_crowd_of_types_wakes_everybody() -> None:
+    """A segment with very many types is read by all, and those whose type is among them get it."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("b", B)
+        await rig.subscribe("a", A)
+        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WORDS)]
+        await rig.publish(*crowd, ("B", "", 1))
+        assert rig.delivered == {"b": 1}
+        await rig.advance(6)
+        assert ((await rig.books("a"))[1:], (await rig.books("b"))[1:]) == ((0, len(crowd) + 1), (1, len(crowd)))
+
+    rigged(script)
+
+
+@pytest.mark.parametrize("cache", [1, limits.SEGMENT_CACHE_BYTES])
+def test_many_sleep_for_long(cache: int) -> None:
+    """Two hundred lanes cost few steps for each of thousands of segments that one of them takes, and count them all."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("a", A)
+        for n in range(200):
+            await rig.subscribe(f"other-{n}", Filter(event_types=(f"Other.{n}",)))
+        await rig.advance(6)
+        rig.dispatcher.steps.clear()
+        segments = limits.TAIL_ENTRIES + 100
+        for _ in range(segments):
+            await rig.publish(("A", "", 1))
+        assert rig.dispatcher.steps.total() - rig.dispatcher.steps["a"] < segments
+        tail = rig.segments.tails[rig.topic_id]
+        assert tail.end - tail.first < limits.TAIL_ENTRIES
+        await rig.publish(("other.7", "", 1))
+        await rig.advance(6)
+        assert (await rig.books("a"))[1:] == (segments, 1)
+        assert (await rig.books("other-7"))[1:] == (1, segments)
+        assert (await rig.books("other-8"))[1:] == (0, segments + 1)
+
+    rigged(script, cache)
+
+
+def test_a_topic_without_sleepers_has_no_tail() -> None:
+    """Lanes that take everything need none; it comes with the first lane that can sleep and goes with the last."""
+
+    async def script(rig: Rig) -> None:
+        await rig.subscribe("all", TAKE_ALL)
+        assert not rig.segments.tails
+        await rig.subscribe("small", SMALL)
+        assert list(rig.segments.tails[rig.topic_id].watched) == [SMALL]
+        await rig.subscribe("small", A)
+        assert not list(rig.segments.tails[rig.topic_id].watched)
+        await rig.log.delete_subscription(rig.ids["small"])
+        await rig.settle()
+        await rig.log.forget(rig.ids["small"])
+        await rig.settle()
+        assert not rig.segments.tails
+
+    rigged(script)
+
+
+def test_lanes_share_what_they_look_at() -> None:
+    """The keys of all filters are shared, those that are gone no longer, and of very many only some."""
+
+    async def script(rig: Rig) -> None:
+        def shared() -> frozenset[str]:
+            return rig.segments.shared_keys.get(rig.topic_id, frozenset())
+
+        await rig.subscribe("small", SMALL)
+        await rig.subscribe("word", on("data.word"))
+        assert shared() == {"data", "data.word"}
+        await rig.subscribe("word", TAKE_ALL)
+        assert shared() == {"data"}
+        await rig.subscribe("small", TAKE_ALL)
+        assert not rig.segments.shared_keys
+        for n in range(limits.LENS_KEYS + 10):
+            await rig.subscribe(f"many-{n}", on(f"data.k{n}"))
+        assert len(shared()) == limits.LENS_KEYS
+        await rig.publish(("A", "", 1))
+        await rig.advance(6)
+        assert (await rig.books(f"many-{limits.LENS_KEYS + 5}"))[1:] == (0, 1)
+
+    rigged(script)
+
+
+def on(key: str) -> Filter:
+    """What has something under a key."""
+    return Filter(conditions=(Condition(Operator.IS_NOT_NULL, key),))

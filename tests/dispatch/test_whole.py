@@ -1,0 +1,198 @@
+"""Dispatch as a whole, on virtual time: what endpoints and the vault get of topics in each input schema."""
+
+import asyncio
+import json
+import random
+from itertools import count
+from typing import Any
+
+import pytest
+
+from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.dispatch.dispatcher import Dispatcher
+from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.segments import Segments
+from recapito.dispatch.window import Slots
+from recapito.domain.acceptance import accept
+from recapito.domain.batch import Batch, Form
+from recapito.domain.filter import TAKE_ALL
+from recapito.domain.outcome import answered
+from recapito.domain.profile import DEFAULT
+from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.segment import Publish, pack
+from recapito.domain.subscription import (
+    Batching,
+    DeadLetterDirectory,
+    Destination,
+    DynamicAttribute,
+    FilterSince,
+    RetryPolicy,
+    StaticAttribute,
+    Subscription,
+    WebHook,
+)
+from recapito.domain.topic import Topic
+from recapito.senders.memory import MemorySender, Scripted
+from recapito.store import NewSegment
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.telemetry import silent
+from recapito.vaults.memory import MemoryVault
+from tests.dispatch.test_presentation import published
+from tests.sim.clock import SimClock
+from tests.sim.loop import SimLoop, run
+
+ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
+
+
+class Bench:
+    """A store, a dispatcher, endpoints that answer as told, and a vault."""
+
+    def __init__(self, loop: SimLoop, *statuses: int) -> None:
+        self.clock = SimClock(loop, random.Random(1))
+        self.log, self.vault = MemoryLog(), MemoryVault()
+        self.got: list[Batch] = []
+        self._statuses = statuses
+        ledger, guids = MemoryLedger(MemoryDisk()), count()
+        equipment = Equipment(
+            log_id=self.log.id,
+            clock=self.clock,
+            sender=MemorySender(self._answer),
+            segments=Segments(self.log),
+            slots=Slots(),
+            late=LateExchanges(),
+            random=lambda: 0.0,
+            journal=silent,
+        )
+        self.dispatcher = Dispatcher(self.log, self.log, ledger, equipment, self.clock, DEFAULT)
+        self.writer = DeadLetterWriter(
+            ledger, self.vault, self.clock, self.dispatcher.place_of, lambda: f"guid-{next(guids)}", silent, False
+        )
+
+    def _answer(self, destination: Destination, batch: Batch) -> Scripted:
+        self.got.append(batch)
+        status = self._statuses[min(len(self.got), len(self._statuses)) - 1]
+        return Scripted(answered(status), 0.1)
+
+    async def topic(self, schema: InputSchema) -> Topic:
+        return await self.log.put_topic(
+            Topic(
+                name="orders",
+                azure_subscription="s",
+                resource_group="g",
+                location="l",
+                key1="1",
+                key2="2",
+                input_schema=schema,
+                mapping=InputMapping(event_type=MappedField(default="t")),
+                created_at=0,
+                modified_at=0,
+            )
+        )
+
+    async def subscribe(self, topic: Topic, delivered: DeliverySchema, **settings: Any) -> Subscription:
+        return await self.log.put_subscription(
+            Subscription(
+                topic=topic.id,
+                name="sub",
+                destination=WebHook(url="http://sub/"),
+                delivery_schema=delivered,
+                filters=(FilterSince(0, TAKE_ALL),),
+                created_at=0,
+                modified_at=0,
+                **settings,
+            )
+        )
+
+    async def publish(self, topic: Topic, *data: str) -> None:
+        now = self.clock.now()
+        events = accept(topic, {}, published(topic.input_schema, *data), now, lambda: "id")
+        await self.log.append([NewSegment(topic.id, len(events), *pack([Publish(now, events)]))])
+        self.dispatcher.notify()
+
+
+PAIRS = [(schema, delivered) for schema, schemas in DELIVERABLE.items() for delivered in schemas]
+
+
+@pytest.mark.parametrize(("schema", "delivered"), PAIRS)
+def test_an_event_that_fails_and_succeeds(schema: InputSchema, delivered: DeliverySchema) -> None:
+    """What is sent again from its parked row is, byte for byte, what was sent at first."""
+
+    async def main(loop: SimLoop) -> list[Batch]:
+        bench = Bench(loop, 503, 200)
+        topic = await bench.topic(schema)
+        await bench.subscribe(topic, delivered)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, ODD)
+        await asyncio.sleep(120)
+        running.cancel()
+        return bench.got
+
+    first, second = run(1, main)
+    assert (first.body, first.form, first.output_id) == (second.body, second.form, second.output_id)
+    assert (first.attempts_before, second.attempts_before) == (0, 1)
+    assert ODD.encode() in first.body
+    assert first.form is (Form.CLOUD_EVENT if delivered is DeliverySchema.CLOUD_EVENT else Form.EVENTS)
+
+
+@pytest.mark.parametrize(("schema", "delivered"), PAIRS)
+def test_an_event_that_dies(schema: InputSchema, delivered: DeliverySchema) -> None:
+    """Its record is in the subscription's schema, with the data untouched and no header of the subscriber's."""
+    secret = StaticAttribute("Authorization", "Bearer s3cret", secret=True)
+
+    async def main(loop: SimLoop) -> tuple[list[Batch], dict[tuple[str, str], bytes]]:
+        bench = Bench(loop, 404)
+        topic = await bench.topic(schema)
+        policy = RetryPolicy(max_attempts=1)
+        box = DeadLetterDirectory("box")
+        await bench.subscribe(topic, delivered, retry_policy=policy, dead_letter=box, attributes=(secret,))
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, ODD)
+        await asyncio.sleep(600)
+        running.cancel()
+        return bench.got, bench.vault.files
+
+    (batch,), files = run(1, main)
+    ((_, content),) = files.items()
+    (record,) = json.loads(content)
+    assert [header.value for header in batch.headers] == ["Bearer s3cret"]
+    assert ODD.encode() in content and b"s3cret" not in content
+    if delivered is DeliverySchema.CLOUD_EVENT:
+        assert list(record)[-4:] == ["deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime"]
+    elif delivered is DeliverySchema.CUSTOM:
+        assert list(record)[-2:] == ["lastDeliveryAttemptTime", "data"]
+    else:
+        assert list(record)[-6:-4] == ["data", "deadLetterReason"]
+
+
+def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
+    """Events wait as they are stored: the retry has the schema, the form and the headers of now."""
+
+    async def main(loop: SimLoop) -> list[Batch]:
+        bench = Bench(loop, 503, 200)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        before = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, ODD)
+        await asyncio.sleep(5)
+        attributes = (DynamicAttribute("X-Big", "data.big"),)
+        batching = Batching(max_events=10)
+        await bench.subscribe(
+            topic,
+            DeliverySchema.CLOUD_EVENT,
+            id=before.id,
+            version=before.version,
+            attributes=attributes,
+            batching=batching,
+        )
+        bench.dispatcher.notify()
+        await asyncio.sleep(120)
+        running.cancel()
+        return bench.got
+
+    first, second = run(1, main)
+    assert (first.form, first.headers) == (Form.EVENTS, ())
+    assert second.form is Form.CLOUD_EVENTS
+    assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
+    assert json.loads(second.body)[0]["specversion"] == "1.0"
+    assert ODD.encode() in second.body

@@ -1,0 +1,222 @@
+"""Filters against a reference that is slow and obvious: it decodes everything and follows the words of the spec."""
+
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recapito.domain.filter import Condition, Filter, Operator
+from recapito.domain.match import Sight, matches, select
+from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+
+NOTHING = object()
+CLOUD_ATTRIBUTES = ["id", "source", "type", "specversion", "subject", "time", "data"]
+
+
+def reference(filter: Filter, type: str, subject: str, domain_topic: str, event: dict[str, Any]) -> bool:
+    """Whether an event passes, one rule after the other."""
+    if filter.domain_topic is not None and domain_topic.casefold() != filter.domain_topic.casefold():
+        return False
+    if filter.event_types is not None and type.casefold() not in [name.casefold() for name in filter.event_types]:
+        return False
+    begins, ends = filter.subject_begins_with, filter.subject_ends_with
+    if not filter.subject_case_sensitive:
+        subject, begins, ends = subject.casefold(), begins.casefold(), ends.casefold()
+    if not (subject.startswith(begins) and subject.endswith(ends)):
+        return False
+    return all(holds(condition, filter.arrays, event) for condition in filter.conditions)
+
+
+def find(event: dict[str, Any], key: str) -> Any:
+    """The value under a key."""
+    value: Any = event
+    for depth, name in enumerate(key.split(".")):
+        if not isinstance(value, dict):
+            return NOTHING
+        if depth == 0 and "specversion" not in event:
+            name = next((own for own in value if own.lower() == name.lower()), name)
+        if name not in value:
+            return NOTHING
+        value = value[name]
+    return value
+
+
+def holds(condition: Condition, arrays: bool, event: dict[str, Any]) -> bool:
+    """Whether a condition holds: arrays element by element, the rest by its type."""
+    operator, value = condition.operator.value, find(event, condition.key)
+    there = value is not NOTHING and value is not None
+    if operator == "IsNotNull":
+        return there
+    if operator == "IsNullOrUndefined":
+        return not there
+    extension = "specversion" in event and "." not in condition.key and condition.key not in CLOUD_ATTRIBUTES
+    if operator.startswith("String") and extension and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if isinstance(value, list) and arrays:
+        elements = [element for element in value if fits(operator, element)]
+    elif there and fits(operator, value):
+        elements = [value]
+    else:
+        return operator in ("NumberNotIn", "StringNotIn", "NumberNotInRange")
+    hits = [
+        hit(operator.replace("Not", ""), element, operand) for element in elements for operand in condition.operands
+    ]
+    return not any(hits) if "Not" in operator else any(hits)
+
+
+def fits(operator: str, value: Any) -> bool:
+    """Whether an operator looks at values of this type."""
+    if operator.startswith("Bool"):
+        return isinstance(value, bool)
+    if operator.startswith("Number"):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, str)
+
+
+def hit(operator: str, value: Any, operand: Any) -> bool:
+    """Whether one value is hit by one operand."""
+    if isinstance(value, str):
+        value, operand = value.casefold(), operand.casefold()
+    return bool(
+        {
+            "NumberIn": lambda: value == operand,
+            "NumberLessThan": lambda: value < operand,
+            "NumberGreaterThan": lambda: value > operand,
+            "NumberLessThanOrEquals": lambda: value <= operand,
+            "NumberGreaterThanOrEquals": lambda: value >= operand,
+            "NumberInRange": lambda: operand[0] <= value and value <= operand[1],
+            "BoolEquals": lambda: value == operand,
+            "StringContains": lambda: operand in value,
+            "StringBeginsWith": lambda: value[: len(operand)] == operand,
+            "StringEndsWith": lambda: operand == "" or value[-len(operand) :] == operand,
+            "StringIn": lambda: value == operand,
+        }[operator]()
+    )
+
+
+names = st.sampled_from(["a", "b", "A"])
+words = st.text("aAbBßé5", max_size=3)
+numbers = (
+    st.integers(-3, 6)
+    | st.sampled_from([2**53, 2**53 + 1, 2**64, 2**70 + 1])
+    | st.sampled_from([0.5, 2.0, 5.0, 2.0**53, 2.0**64, 1e300])
+)
+scalars = st.none() | st.booleans() | numbers | words
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3))
+types, subjects, topics = st.sampled_from(["T", "t", "U"]), words, st.sampled_from(["n", "N", "s"])
+
+event_grid = st.fixed_dictionaries(
+    {"id": words, "topic": words, "subject": words, "eventType": types, "dataVersion": words},
+    optional={"data": values},
+)
+cloud_events = st.fixed_dictionaries(
+    {"id": words, "source": words, "type": types, "specversion": st.just("1.0")},
+    optional={"subject": words, "data": values, "ext": st.booleans() | numbers | words},
+)
+keys = st.sampled_from(["data", "data.a", "data.b", "data.A", "data.a.a", "data.a.b", "data.a.b.a", "Data.a"]) | (
+    st.sampled_from(["id", "Id", "Topic", "DataVersion", "source", "ext", "Ext", "nothing"])
+)
+
+
+def operands_of(operator: Operator) -> st.SearchStrategy[tuple[Any, ...]]:
+    """Operands that the operator may have."""
+    if operator.value.startswith("Is"):
+        return st.just(())
+    if operator is Operator.BOOL_EQUALS:
+        return st.tuples(st.booleans())
+    if operator.value.startswith("String"):
+        return st.lists(words, min_size=1, max_size=3).map(tuple)
+    if operator.value.endswith("Range"):
+        return st.lists(st.tuples(numbers, numbers), min_size=1, max_size=2).map(tuple)
+    if operator.value.endswith("In"):
+        return st.lists(numbers, min_size=1, max_size=3).map(tuple)
+    return st.tuples(numbers)
+
+
+conditions = st.sampled_from(list(Operator)).flatmap(
+    lambda operator: st.builds(Condition, st.just(operator), keys, operands_of(operator))
+)
+filters = st.builds(
+    Filter,
+    event_types=st.none() | st.lists(types, max_size=2).map(tuple),
+    subject_begins_with=st.just("") | words,
+    subject_ends_with=st.just("") | words,
+    subject_case_sensitive=st.booleans(),
+    conditions=st.lists(conditions, max_size=3).map(tuple),
+    arrays=st.booleans(),
+    domain_topic=st.none() | topics,
+)
+plain = st.builds(Filter, conditions=st.lists(conditions, min_size=1, max_size=2).map(tuple), arrays=st.booleans())
+segments = st.sampled_from([event_grid, cloud_events]).flatmap(
+    lambda events: st.lists(st.tuples(types, subjects, topics, events), min_size=1, max_size=6)
+)
+
+
+def packed(events: list[tuple[str, str, str, dict[str, Any]]]) -> Segment:
+    """A segment of these events, as it is stored."""
+    stamped = [
+        StampedEvent(json.dumps(event, ensure_ascii=False).encode(), type, subject, "", topic)
+        for type, subject, topic, event in events
+    ]
+    return Segment(*pack([Publish(0, stamped)]))
+
+
+@settings(max_examples=200)
+@given(plain | filters, segments)
+def test_reference(filter: Filter, events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
+    """Matching one by one, and matching a segment at once, take what the reference takes, in its order."""
+    wanted = [
+        i for i, (type, subject, topic, event) in enumerate(events) if reference(filter, type, subject, topic, event)
+    ]
+    segment = packed(events)
+    assert list(select(filter, segment)) == wanted
+    assert [
+        i
+        for i, (type, subject, topic, _) in enumerate(events)
+        if matches(filter, type, subject, segment.event(i), topic)
+    ] == wanted
+
+
+@given(st.lists(plain, min_size=1, max_size=4), segments)
+def test_one_look_serves_all(many: list[Filter], events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
+    """What was seen for the keys of several filters gives each of them what it would see for itself."""
+    segment = packed(events)
+    together = Sight(segment, frozenset(condition.key for filter in many for condition in filter.conditions))
+    for filter in many:
+        assert list(select(filter, segment, lambda keys: together)) == list(select(filter, segment))
+
+
+number_texts = st.from_regex(r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,25})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
+string_texts = st.builds(json.dumps, st.text(max_size=5), ensure_ascii=st.booleans())
+texts = st.recursive(
+    number_texts | string_texts | st.sampled_from(["true", "false", "null"]),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda parts: f"[ {' , '.join(parts)}]")
+        | st.lists(st.tuples(string_texts, inner), max_size=3).map(
+            lambda parts: "{" + ",".join(f"{name} :{value}" for name, value in parts) + "}"
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(texts, texts, texts)
+def test_any_json_can_be_looked_at(text: str, twin: str, other: str) -> None:
+    """Whatever JSON allows, a value is itself: the last of its name, exactly as large, whatever lies around it."""
+    body = f'{{"id":"1","data":{{"x":{twin}, "y" : {other}, "x":{text}, "z":{other}}}}}'.encode()
+    value = json.loads(text)
+    if isinstance(value, bool):
+        itself = Condition(Operator.BOOL_EQUALS, "data.x", (value,))
+    elif isinstance(value, str):
+        itself = Condition(Operator.STRING_IN, "data.x", (value,))
+    elif isinstance(value, int | float):
+        itself = Condition(Operator.NUMBER_IN, "data.x", (value,))
+    else:
+        itself = Condition(Operator.IS_NOT_NULL if value is not None else Operator.IS_NULL_OR_UNDEFINED, "data.x")
+    assert matches(Filter(conditions=(itself,)), "T", "s", body)
+    for operator, operand in ((Operator.NUMBER_LESS_THAN, 0), (Operator.STRING_CONTAINS, "a")):
+        condition = Condition(operator, "data.x", (operand,))
+        for arrays in (False, True):
+            filter = Filter(conditions=(condition,), arrays=arrays)
+            assert matches(filter, "T", "s", body) is holds(condition, arrays, json.loads(body))
