@@ -194,7 +194,7 @@ def _random(numbers: Iterator[int]) -> Callable[[int], bytes]:
     return lambda size: next(numbers).to_bytes(size, "big")
 
 
-def webhook(url: str = "https://example.com/hook?code=secret", **properties: Any) -> dict[str, Any]:
+def webhook(url: Any = "https://example.com/hook?code=secret", **properties: Any) -> dict[str, Any]:
     return {"endpointType": "WebHook", "properties": {"endpointUrl": url, **properties}}
 
 

@@ -409,13 +409,33 @@ def test_patch_changes_only_what_it_names(form: str) -> None:
     run(test)
 
 
+def test_patch_with_what_was_shown() -> None:
+    """az sends back the destination that it was shown: the URL's query and the secrets, which are not in it, stay."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        secret = {"name": "x-secret", "type": "Static", "properties": {"value": "hidden", "isSecret": True}}
+        made = await world.subscription(destination=webhook(deliveryAttributeMappings=[secret]))
+        shown = (await world.arm("GET", f"{NESTED}/mine")).json["properties"]["destination"]
+        assert shown["properties"]["deliveryAttributeMappings"][0]["properties"]["value"] is None
+        assert (await world.arm("PATCH", f"{NESTED}/mine", {"destination": shown})).status == 201
+        after = await world.log.subscription_by_id(made.id)
+        assert after is not None
+        assert (after.destination, after.attributes) == (made.destination, made.attributes)
+        shown["properties"]["deliveryAttributeMappings"][0]["name"] = "x-other"
+        target = "destination.properties.deliveryAttributeMappings[0].properties.value"
+        refused(await world.arm("PATCH", f"{NESTED}/mine", {"destination": shown}), 400, "InvalidRequest", target)
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("sent", "target"),
     [
         ({"properties": {}}, "properties"),
         ({"labels": "x"}, "labels"),
         ({"retryPolicy": {"maxDeliveryAttempts": 99}}, "retryPolicy.maxDeliveryAttempts"),
-        ({"destination": {"endpointType": "WebHook"}}, "destination.properties.endpointUrl"),
+        ({"destination": webhook(5)}, "destination.properties.endpointUrl"),
         ({"filter": {"advancedFilters": [{}]}}, "filter.advancedFilters[0].operatorType"),
         ({"expirationTimeUtc": "soon"}, "expirationTimeUtc"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from azure.mgmt.eventgrid import EventGridManagementClient
 
 from tests.clients.javascript import Node
-from tests.clients.test_python_publisher import make_topic, subscribe
+from tests.clients.test_python_publisher import MAPPING, make_topic, subscribe
 from tests.clients.webhook import Webhook
 
 pytestmark = pytest.mark.xdist_group("python")
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.xdist_group("python")
 def published(node: Node, management: EventGridManagementClient, hook: Webhook) -> dict[str, Any]:
     """What the publishing story printed."""
     topics = {}
-    for name, schema, delivery in (
-        ("eventGrid", "EventGridSchema", "EventGridSchema"),
-        ("cloud", "CloudEventSchemaV1_0", "CloudEventSchemaV1_0"),
-        ("custom", "CustomEventSchema", "CustomInputSchema"),
+    for name, schema, delivery, mapping in (
+        ("eventGrid", "EventGridSchema", "EventGridSchema", None),
+        ("cloud", "CloudEventSchemaV1_0", "CloudEventSchemaV1_0", None),
+        ("custom", "CustomEventSchema", "CustomInputSchema", MAPPING),
     ):
-        topic = make_topic(management, f"js-{name}", schema)
+        topic = make_topic(management, f"js-{name}", schema, input_schema_mapping=mapping)
         subscribe(management, topic.id, f"js-{name}", hook.url(f"js-{name}"), delivery)
         topics[name] = topic._asdict()
     answered: dict[str, Any] = node("publish", topics=topics)

@@ -26,6 +26,12 @@ from tests.clients.webhook import Webhook
 
 pytestmark = pytest.mark.xdist_group("python")
 GROUP = "python"
+MAPPING = JsonInputSchemaMapping(
+    id=JsonField(source_field="number"),
+    event_type=JsonFieldWithDefault(source_field="kind", default_value="Unknown"),
+    subject=JsonFieldWithDefault(default_value="nothing"),
+    data_version=JsonFieldWithDefault(default_value="3"),
+)
 NOON = datetime.datetime(2026, 1, 1, 12, tzinfo=datetime.UTC)
 
 
@@ -191,12 +197,7 @@ def test_custom_events_arrive_in_three_schemas(hook: Webhook, management: EventG
         management,
         "py-custom",
         "CustomEventSchema",
-        input_schema_mapping=JsonInputSchemaMapping(
-            id=JsonField(source_field="number"),
-            event_type=JsonFieldWithDefault(source_field="kind", default_value="Unknown"),
-            subject=JsonFieldWithDefault(default_value="nothing"),
-            data_version=JsonFieldWithDefault(default_value="3"),
-        ),
+        input_schema_mapping=MAPPING,
     )
     for name, schema in (
         ("py-custom", "CustomInputSchema"),

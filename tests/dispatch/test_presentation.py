@@ -148,7 +148,8 @@ def test_every_pair_fresh_and_parked(
         (InputSchema.CUSTOM, DeliverySchema.CUSTOM, Batching(), Form.EVENTS, "7"),
         (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID, EVERYTHING, Form.EVENTS, "7"),
         (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT, Batching(), Form.CLOUD_EVENT, None),
-        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(max_events=1), Form.CLOUD_EVENTS, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(1, 64), Form.CLOUD_EVENT, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(max_events=2), Form.CLOUD_EVENTS, None),
         (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT, Batching(preferred_kilobytes=1), Form.CLOUD_EVENTS, None),
     ],
 )

@@ -104,10 +104,10 @@ def test_nothing_to_send() -> None:
         (Batching(), False, 1, 64 * KB),
         (Batching(max_events=7), True, 7, 64 * KB),
         (Batching(preferred_kilobytes=512), True, 5000, 512 * KB),
-        (Batching(max_events=1, preferred_kilobytes=1), True, 1, 1 * KB),
+        (Batching(max_events=1, preferred_kilobytes=64), False, 1, 64 * KB),
         (Batching(max_events=5000, preferred_kilobytes=1024), True, 5000, 1024 * KB),
     ],
 )
 def test_batching_settings(batching: Batching, on: bool, event_limit: int, byte_limit: int) -> None:
-    """Batching is off unless one setting is given; then the other is 5000 events or 64 KB."""
+    """Batching is off unless one setting asks for it; then the other is 5000 events or 64 KB."""
     assert (batching.on, batching.event_limit, batching.byte_limit) == (on, event_limit, byte_limit)

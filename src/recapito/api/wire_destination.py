@@ -67,7 +67,7 @@ _OURS = frozenset(
 
 
 class _WebHook(Body):
-    endpoint_url: str
+    endpoint_url: str | None = None
     max_events_per_batch: int | None = None
     preferred_batch_size_in_kilobytes: int | None = None
     azure_active_directory_tenant_id: str | None = None
@@ -101,12 +101,31 @@ class Delivery(NamedTuple):
     kept: dict[str, Any]
 
 
-def read_destination(sent: Typed, within: str) -> Delivery:
+class Hidden(NamedTuple):
+    """What is there and never shown: an update that leaves it out, as az's do, leaves it as it is."""
+
+    url: str | None
+    secrets: dict[str, str]
+
+
+NOTHING_HIDDEN = Hidden(None, {})
+
+
+def hidden_of(hook: WebHook, attributes: Sequence[DeliveryAttribute]) -> Hidden:
+    """What those who see a destination do not see of it."""
+    secrets = {one.name.lower(): one.value for one in attributes if isinstance(one, StaticAttribute) and one.secret}
+    return Hidden(hook.url, secrets)
+
+
+def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
     """The destination, or an error that names the field; `within` is where in the request it lies."""
     kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
     refuse_unbuilt({f"{within}.endpointType": kind != "WebHook"})
     within = f"{within}.properties"
     hook = convert(sent.properties, _WebHook, within)
+    url = hidden.url if hook.endpoint_url is None else hook.endpoint_url
+    if url is None:
+        raise invalid(f"'{within}.endpointUrl' is required.", f"{within}.endpointUrl")
     tenant = hook.azure_active_directory_tenant_id or None
     application = hook.azure_active_directory_application_id_or_uri or None
     for name, value in (("TenantId", tenant), ("ApplicationIdOrUri", application)):
@@ -119,9 +138,9 @@ def read_destination(sent: Typed, within: str) -> Delivery:
         target = f"{within}.minimumTlsVersionAllowed"
         kept["minimumTlsVersionAllowed"] = check_choice(hook.minimum_tls_version_allowed, TLS_VERSIONS, target)
     return Delivery(
-        WebHook(url=hook.endpoint_url, tenant=tenant, application=application),
+        WebHook(url=url, tenant=tenant, application=application),
         _read_batching(hook, within),
-        _read_attributes(hook.delivery_attribute_mappings or [], tenant is not None, within),
+        _read_attributes(hook.delivery_attribute_mappings or [], tenant is not None, within, hidden.secrets),
         kept,
     )
 
@@ -135,11 +154,13 @@ def _read_batching(sent: _WebHook, within: str) -> Batching:
     return Batching(events, kilobytes)
 
 
-def _read_attributes(sent: list[Any], bearer: bool, within: str) -> tuple[DeliveryAttribute, ...]:
+def _read_attributes(
+    sent: list[Any], bearer: bool, within: str, secrets: dict[str, str]
+) -> tuple[DeliveryAttribute, ...]:
     within = f"{within}.deliveryAttributeMappings"
     if len(sent) > limits.DELIVERY_ATTRIBUTES:
         raise invalid(f"'{within}' may have {limits.DELIVERY_ATTRIBUTES} members at most.", within)
-    attributes = tuple(_read_attribute(one, bearer, f"{within}[{n}]") for n, one in enumerate(sent))
+    attributes = tuple(_read_attribute(one, bearer, f"{within}[{n}]", secrets) for n, one in enumerate(sent))
     names = [attribute.name.lower() for attribute in attributes]
     for n, name in enumerate(names):
         if name in names[:n]:
@@ -147,7 +168,7 @@ def _read_attributes(sent: list[Any], bearer: bool, within: str) -> tuple[Delive
     return attributes
 
 
-def _read_attribute(sent: Any, bearer: bool, within: str) -> DeliveryAttribute:
+def _read_attribute(sent: Any, bearer: bool, within: str, secrets: dict[str, str]) -> DeliveryAttribute:
     mapping = convert(sent, _Mapping, within)
     name = _read_name(mapping.name, bearer, f"{within}.name")
     kind = check_choice(mapping.type, _ATTRIBUTE_TYPES, f"{within}.type")
@@ -158,13 +179,14 @@ def _read_attribute(sent: Any, bearer: bool, within: str) -> DeliveryAttribute:
         return DynamicAttribute(name, check_length(field, limits.FILTER_CHARS, f"{within}.sourceField", 1))
     static = convert(properties, _Static, within)
     target = f"{within}.value"
-    if static.value is None:
+    value = secrets.get(name.lower()) if static.value is None and static.is_secret else static.value
+    if value is None:
         raise invalid(f"'{target}' is required; a secret is never shown, so it must be sent again.", target)
-    if len(static.value.encode()) > limits.ATTRIBUTE_VALUE_BYTES:
+    if len(value.encode()) > limits.ATTRIBUTE_VALUE_BYTES:
         raise invalid(f"'{target}' must have {limits.ATTRIBUTE_VALUE_BYTES} bytes at most.", target)
-    if not static.value.isprintable():
+    if not value.isprintable():
         raise invalid(f"'{target}' must not hold control characters.", target)
-    return StaticAttribute(name, static.value, bool(static.is_secret))
+    return StaticAttribute(name, value, bool(static.is_secret))
 
 
 def _read_name(name: str, bearer: bool, target: str) -> str:

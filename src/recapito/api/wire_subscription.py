@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from recapito.api.wire import Body, Shown, Typed, check_choice, check_length, check_range, decode, invalid
 from recapito.api.wire_deadletter import read_dead_letter, show_dead_letter
-from recapito.api.wire_destination import read_destination, show_destination
+from recapito.api.wire_destination import NOTHING_HIDDEN, Hidden, hidden_of, read_destination, show_destination
 from recapito.api.wire_filter import FilterBody, read_filter, show_filter
 from recapito.domain import limits
 from recapito.domain.consent import shown
@@ -86,9 +86,9 @@ def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -
 def read_subscription_change(body: bytes) -> SubscriptionChange:
     """What a PATCH asks for: a function from the draft of what is there to the draft of what should be."""
     sent = decode(body, SubscriptionProperties)
-    changes, kept = _read(sent, "")
 
     def change(current: SubscriptionDraft) -> SubscriptionDraft:
+        changes, kept = _read(sent, "", hidden_of(current.destination, current.attributes))
         stays = dict(current.kept)
         if "destination" in changes:
             stays = {name: value for name, value in stays.items() if name == "deadLetterIdentity"}
@@ -99,11 +99,13 @@ def read_subscription_change(body: bytes) -> SubscriptionChange:
     return change
 
 
-def _read(sent: SubscriptionProperties, at: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read(
+    sent: SubscriptionProperties, at: str, hidden: Hidden = NOTHING_HIDDEN
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a draft that the body gives, and what of it is kept to be shown."""
     changes: dict[str, Any] = {}
     kept: dict[str, Any] = {}
-    _read_delivery(sent, at, changes, kept)
+    _read_delivery(sent, at, changes, kept, hidden)
     _read_burial(sent, at, changes, kept)
     if sent.retry_policy is not None:
         changes["retry_policy"] = _read_retry_policy(sent.retry_policy, f"{at}retryPolicy")
@@ -120,7 +122,9 @@ def _read(sent: SubscriptionProperties, at: str) -> tuple[dict[str, Any], dict[s
     return changes, kept
 
 
-def _read_delivery(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
+def _read_delivery(
+    sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any], hidden: Hidden
+) -> None:
     within = f"{at}destination"
     destination, wrapped = sent.destination, sent.delivery_with_resource_identity
     if wrapped is not None and wrapped.destination is not None:
@@ -130,7 +134,7 @@ def _read_delivery(sent: SubscriptionProperties, at: str, changes: dict[str, Any
         kept["deliveryIdentity"] = _read_identity(wrapped.identity, f"{outer}.identity")
         destination, within = wrapped.destination, f"{outer}.destination"
     if destination is not None:
-        delivery = read_destination(destination, within)
+        delivery = read_destination(destination, within, hidden)
         kept.update(delivery.kept)
         changes["destination"] = delivery.destination
         changes["batching"] = delivery.batching

@@ -42,22 +42,22 @@ Destination = WebHook
 
 
 class Batching(msgspec.Struct, frozen=True):
-    """Output batching as the subscriber asked for it; off unless one of the two is given."""
+    """Output batching as the subscriber asked for it; off unless more than one event may go into a request."""
 
     max_events: int | None = None
     preferred_kilobytes: int | None = None
 
     @property
     def on(self) -> bool:
-        """True when the subscriber asked for batches."""
-        return self.max_events is not None or self.preferred_kilobytes is not None
+        """True when the subscriber asked for batches. Microsoft's SDKs always say 1 and 64, which is no batching."""
+        return self.event_limit > 1
 
     @property
     def event_limit(self) -> int:
         """How many events a batch may hold. Only the size given: as many as fit (spec A8)."""
         if self.max_events is not None:
             return self.max_events
-        return limits.BATCH_EVENTS[1] if self.on else limits.BATCH_EVENTS_DEFAULT
+        return limits.BATCH_EVENTS_DEFAULT if self.preferred_kilobytes is None else limits.BATCH_EVENTS[1]
 
     @property
     def byte_limit(self) -> int:
