@@ -22,7 +22,7 @@ class CatalogManagement:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._provisioner = services.provisioner
         issuer = services.access.issuer
-        self._tenant = catalog.TENANT if issuer is None else issuer.tenant
+        self._tenant = catalog.NO_TENANT if issuer is None else issuer.tenant
 
     def routes(self) -> list[ArmRoute]:
         """Every path, with its methods."""
