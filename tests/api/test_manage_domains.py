@@ -141,10 +141,11 @@ def test_a_domain_that_makes_no_topics() -> None:
         await domain(world, autoCreateTopicWithFirstSubscription=False, autoDeleteTopicWithLastSubscription=False)
         path = f"{TOPICS}/north/eventSubscriptions/mine"
         refused(await world.arm("PUT", path, BODY), 404, "ParentResourceNotFound")
-        await world.arm("PUT", f"{TOPICS}/north")
+        await world.arm("PUT", f"{TOPICS}/North")
         assert (await world.arm("PUT", path, BODY)).status == 201
+        assert (await world.arm("GET", path)).json["properties"]["topic"] == f"{TOPICS}/North"
         assert (await world.arm("DELETE", path)).status == 200
-        assert await names(world, TOPICS) == ["north"]
+        assert await names(world, TOPICS) == ["North"]
 
     run(test)
 

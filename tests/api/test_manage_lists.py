@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from tests.api.client import GROUP, NESTED, TOPIC, World, run, webhook
+from tests.api.known import TENANT, Known
 from tests.api.test_manage_topics import refused
 
 AZURE = "/subscriptions/5b4b650e"
@@ -200,6 +201,17 @@ def test_what_is_looked_up(path: str) -> None:
         assert (await world.arm("GET", path)).json["value"]
 
     run(test)
+
+
+def test_subscriptions_belong_to_the_tenant_of_the_tokens() -> None:
+    """The tenant that is shown is the one that gives out tokens, so that a client that logged in there finds it."""
+
+    async def test(world: World) -> None:
+        (tenant,) = (await world.arm("GET", "/tenants")).json["value"]
+        (subscription,) = (await world.arm("GET", "/subscriptions")).json["value"]
+        assert tenant["tenantId"] == subscription["tenantId"] == TENANT
+
+    run(test, access=Known().access)
 
 
 def test_single_things_that_are_looked_up() -> None:

@@ -154,7 +154,7 @@ def test_limits_of_filters() -> None:
 
 
 SECRET = {"name": "X-Key", "type": "Static", "properties": {"value": "hunter2", "isSecret": True}}
-PLAIN = {"name": "x-plain", "type": "Static", "properties": {"value": "é", "isSecret": False}}
+PLAIN = {"name": "x-plain", "type": "Static", "properties": {"value": "plain", "isSecret": False}}
 DYNAMIC = {"name": "x-dynamic", "type": "Dynamic", "properties": {"sourceField": "data.k"}}
 
 
@@ -167,7 +167,7 @@ def test_delivery_attributes(form: str) -> None:
         made = await world.subscription(destination=webhook(deliveryAttributeMappings=[SECRET, PLAIN, DYNAMIC]))
         assert made.attributes == (
             StaticAttribute("X-Key", "hunter2", True),
-            StaticAttribute("x-plain", "é"),
+            StaticAttribute("x-plain", "plain"),
             DynamicAttribute("x-dynamic", "data.k"),
         )
         answers = [await world.arm("GET", f"{form}/mine"), await world.arm("GET", form)]
@@ -206,7 +206,8 @@ def static(name: str, value: Any = "v") -> dict[str, Any]:
         (static("x", None), "[0].properties.value"),
         (static("x", 1), "[0].properties.value"),
         (static("x", "a\r\nHost: b"), "[0].properties.value"),
-        (static("x", "é" * 2049), "[0].properties.value"),
+        (static("x", "x" * 4097), "[0].properties.value"),
+        (static("x", "é"), "[0].properties.value"),
         ({"name": "x", "type": "Static"}, "[0].properties.value"),
         ({"name": "x", "type": "Odd"}, "[0].type"),
         ({"name": "x"}, "[0].type"),
@@ -232,7 +233,7 @@ def test_limits_of_delivery_attributes() -> None:
 
     async def test(world: World) -> None:
         await world.topic()
-        ten = [static(f"x-{n}", "é" * (limits.ATTRIBUTE_VALUE_BYTES // 2)) for n in range(10)]
+        ten = [static(f"x-{n}", "x" * limits.ATTRIBUTE_VALUE_BYTES) for n in range(10)]
         await world.subscription(destination=webhook(deliveryAttributeMappings=ten))
         for mappings, target in (
             ([*ten, static("y")], ""),

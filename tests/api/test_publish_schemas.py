@@ -10,7 +10,7 @@ from recapito.domain.schema import InputMapping, InputSchema, MappedField
 from recapito.domain.segment import Segment
 from recapito.domain.topic import Topic, TopicKind
 from recapito.store import EntryKind
-from tests.api.client import Answer, World, event, run
+from tests.api.client import GROUP, Answer, World, event, run
 from tests.api.test_publish import refused
 
 SINGLE = "application/cloudevents+json; charset=utf-8"
@@ -292,5 +292,45 @@ def test_a_wrong_host_is_told_where_to_go() -> None:
     async def test(world: World) -> None:
         message = refused(await publish(world, [event()], "/api/events"), 404, "NotFound", "NotFound")
         assert "/topics/{topic}/api/events" in message and "eventgrid.azure.net" in message
+
+    run(test)
+
+
+CUSTOM_SCHEMA = {
+    "inputSchema": "CustomEventSchema",
+    "inputSchemaMapping": {
+        "inputSchemaMappingType": "Json",
+        "properties": {
+            "eventType": {"sourceField": "kind", "defaultValue": "Default"},
+            "topic": {"sourceField": "tenant"},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("collection", "properties", "content_type", "body"),
+    [
+        ("topics", {"inputSchema": "CloudEventSchemaV1_0"}, BATCH, [cloud_event()]),
+        ("topics", CUSTOM_SCHEMA, "application/json", [{"kind": "x"}]),
+        ("domains", {}, "application/json", [event(topic="seven")]),
+        ("domains", {"inputSchema": "CloudEventSchemaV1_0"}, SINGLE, cloud_event(source="seven")),
+        ("domains", CUSTOM_SCHEMA, "application/json", [{"kind": "x", "tenant": "seven"}]),
+    ],
+)
+def test_what_management_makes_can_be_published_to(
+    collection: str, properties: dict[str, Any], content_type: str, body: Any
+) -> None:
+    """The endpoint and the key that management shows take events in the schema that it was asked for."""
+
+    async def test(world: World) -> None:
+        place = f"{GROUP}/{collection}/made"
+        made = await world.arm("PUT", place, {"location": "westus2", "properties": properties})
+        assert made.status == 201, made.body
+        endpoint = made.json["properties"]["endpoint"].removeprefix("http://127.0.0.1:8585")
+        keys = await world.arm("POST", f"{place}/listKeys")
+        headers = {"aeg-sas-key": keys.json["key2"], "content-type": content_type}
+        answer = await world.call("POST", endpoint, body, headers=headers)
+        assert answer.status == 200, answer.body
 
     run(test)

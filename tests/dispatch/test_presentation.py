@@ -1,5 +1,6 @@
 """Events on the wire: each pair of schemas fresh and parked, batches measured as they are sent, custom headers."""
 
+import asyncio
 import json
 from collections.abc import Sequence
 
@@ -29,7 +30,7 @@ from recapito.domain.subscription import (
     WebHook,
 )
 from recapito.domain.topic import Topic
-from recapito.store import Entry, EntryKind
+from recapito.store import Entry, EntryKind, NewSegment
 from recapito.stores.memory import MemoryLog
 from recapito.telemetry import silent
 from tests.dispatch.test_fresh import Shelf
@@ -228,13 +229,20 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
 
 def test_a_segment_is_converted_once_and_counted() -> None:
     """All lanes that want a schema share one conversion, and the cache knows its size."""
-    segments = Segments(MemoryLog())
-    shelf = Shelf(entries(InputSchema.EVENT_GRID, ["1", "2"]))
-    entry = shelf.get(1, 1)
-    convert = Presentation(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
-    assert entry is not None and convert is not None
-    entry.kept = True  # by the cache: what it lets go of is not counted
-    before = entry.size
-    converted = segments.converted(entry, convert)
-    assert segments.converted(entry, convert) is converted
-    assert entry.size - before == segments.size >= len(converted.body)
+
+    async def main() -> None:
+        log = MemoryLog()
+        stored = await log.put_topic(topic(InputSchema.EVENT_GRID))
+        events = accept(stored, {}, published(InputSchema.EVENT_GRID, "1", "2"), 0, lambda: "id")
+        (position,) = await log.append([NewSegment(stored.id, 2, *pack([Publish(0, events)]))])
+        segments = Segments(log)
+        await segments.load(stored.id, position, lambda failure: None)
+        entry = segments.get(stored.id, position)
+        convert = Presentation(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
+        assert entry is not None and convert is not None
+        before = segments.size
+        converted = segments.converted(entry, convert)
+        assert segments.converted(entry, convert) is converted
+        assert segments.size - before >= len(converted.body)
+
+    asyncio.run(main())

@@ -72,6 +72,7 @@ TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/
     ("method", "path", "operation"),
     [
         ("GET", "/subscriptions", F),
+        ("GET", "/tenants", F),
         ("GET", TOPIC, F),
         ("HEAD", "/subscriptions/s/resourcegroups/g", F),
         ("GET", "/providers/Microsoft.EventGrid/topicTypes", F),

@@ -4,7 +4,7 @@ from recapito.api.wire import Shown, shorten
 from recapito.domain.topic_type import EventType, TopicType
 from recapito.errors import NotFound
 
-TENANT = "00000000-0000-0000-0000-000000000000"
+NO_TENANT = "00000000-0000-0000-0000-000000000000"
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 LOCATION = "local"
 API_VERSIONS = [

@@ -21,6 +21,8 @@ class CatalogManagement:
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._provisioner = services.provisioner
+        issuer = services.access.issuer
+        self._tenant = catalog.NO_TENANT if issuer is None else issuer.tenant
 
     def routes(self) -> list[ArmRoute]:
         """Every path, with its methods."""
@@ -45,18 +47,18 @@ class CatalogManagement:
         ]
 
     async def _tenants(self, request: Request) -> Response:
-        return answer({"value": [catalog.show_tenant(catalog.TENANT)]})
+        return answer({"value": [catalog.show_tenant(self._tenant)]})
 
     async def _subscriptions(self, request: Request) -> Response:
         ids = await self._provisioner.groups.azure_subscriptions()
         if catalog.SUBSCRIPTION not in ids:
             ids.insert(0, catalog.SUBSCRIPTION)
-        return answer({"value": [catalog.show_subscription(id, catalog.TENANT) for id in ids]})
+        return answer({"value": [catalog.show_subscription(id, self._tenant) for id in ids]})
 
     async def _subscription(self, request: Request) -> Response:
         id = request.path_params["subscription"]
         rules.check_scope(id, "subscriptionId")
-        return answer(catalog.show_subscription(id, catalog.TENANT))
+        return answer(catalog.show_subscription(id, self._tenant))
 
     async def _locations(self, request: Request) -> Response:
         return answer({"value": [catalog.show_location(request.path_params["subscription"])]})

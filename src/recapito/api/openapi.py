@@ -15,6 +15,13 @@ from recapito.api.wire import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = "#/components/schemas/"
+# What names look like. The rules are wider; a description that is narrower lets clients try what can succeed.
+_NAME = "^[a-z][a-z0-9-]{2,40}$"
+_PATTERNS = {
+    "account": "^[a-z0-9]{3,24}$",
+    "namespace": "^Microsoft\\.(EventGrid|Storage|Resources)$",
+    "scope": "^subscriptions/[a-z]{3,9}/resourceGroups/[a-z]{3,9}/providers/Microsoft\\.EventGrid/topics/[a-z]{3,9}$",
+}
 _LISTING = ("$filter", "$top", "$skiptoken")
 _ERROR: Shown = {
     "type": "object",
@@ -126,7 +133,12 @@ def _operation() -> Shown:
 
 def _path_parameters(path: str) -> list[Shown]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": _PATTERNS.get(name, _NAME)},
+        }
         for name in _PARAMETER.findall(path)
     ]
 

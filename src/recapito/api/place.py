@@ -80,10 +80,14 @@ class Place(NamedTuple):
         return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
 
     def show(self, subscription: Subscription, now: int, state: str | None = None) -> Shown:
-        """A subscription of this place as ARM shows it, in the state that it is in now unless told another."""
-        name = f"{self.id}{self.form.value}{subscription.name}"
+        """A subscription of this place as ARM shows it, in the state that it is in now unless told another.
+
+        A domain topic is spelled as it was first, whoever asks.
+        """
+        place = self._replace(domain_topic=subscription.domain_topic)
+        name = f"{place.id}{self.form.value}{subscription.name}"
         state = state or provisioning_state(subscription, now)
-        return show_subscription(subscription, name, self.type, self.id, state)
+        return show_subscription(subscription, name, place.type, place.id, state)
 
 
 def domain_topic_id(domain: Topic, name: str) -> str:

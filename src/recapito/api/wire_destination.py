@@ -3,7 +3,6 @@
 The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from recapito.api.wire import (
     refuse_unbuilt,
 )
 from recapito.domain import limits
+from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
 from recapito.domain.subscription import (
     Batching,
     DeliveryAttribute,
@@ -43,27 +43,6 @@ ENDPOINT_TYPES = (
 TLS_VERSIONS = ("1.0", "1.1", "1.2")
 
 _ATTRIBUTE_TYPES = ("Static", "Dynamic")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_RESERVED_PREFIX = "aeg-"
-# What frames a request or belongs to one hop of it is ours to write.
-_OURS = frozenset(
-    {
-        "host",
-        "content-length",
-        "content-type",
-        "content-encoding",
-        "transfer-encoding",
-        "connection",
-        "keep-alive",
-        "proxy-authenticate",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "upgrade",
-        "expect",
-    }
-)
 
 
 class _WebHook(Body):
@@ -184,20 +163,18 @@ def _read_attribute(sent: Any, bearer: bool, within: str, secrets: dict[str, str
         raise invalid(f"'{target}' is required; a secret is never shown, so it must be sent again.", target)
     if len(value.encode()) > limits.ATTRIBUTE_VALUE_BYTES:
         raise invalid(f"'{target}' must have {limits.ATTRIBUTE_VALUE_BYTES} bytes at most.", target)
-    if not value.isprintable():
-        raise invalid(f"'{target}' must not hold control characters.", target)
+    if not is_sendable(value):
+        raise invalid(f"'{target}' may hold printable ASCII characters only, because it becomes a header.", target)
     return StaticAttribute(name, value, bool(static.is_secret))
 
 
 def _read_name(name: str, bearer: bool, target: str) -> str:
     check_length(name, limits.ATTRIBUTE_NAME_CHARS, target, 1)
-    if not _TOKEN.fullmatch(name):
+    if not is_header_name(name):
         raise invalid(f"'{target}' must be a header's name: letters, digits and !#$%&'*+.^_`|~- only.", target)
-    if name.lower().startswith(_RESERVED_PREFIX):
-        raise invalid(
-            f"'{target}' must not start with '{_RESERVED_PREFIX}', which Event Grid keeps for itself.", target
-        )
-    if name.lower() in _OURS or (bearer and name.lower() == "authorization"):
+    if name.lower().startswith(RESERVED_PREFIX):
+        raise invalid(f"'{target}' must not start with '{RESERVED_PREFIX}', which Event Grid keeps for itself.", target)
+    if name.lower() in RESERVED or (bearer and name.lower() == "authorization"):
         raise invalid(f"'{target}' is '{name}', a header that the server writes itself.", target)
     return name
 

@@ -19,17 +19,23 @@ from recapito.telemetry import LineJournal
 
 
 def serve(
-    data: Annotated[str | None, typer.Option(help="The data directory; made if it does not exist.")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The data directory; made if it does not exist.", show_default="recapito-data")
+    ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
-    host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on, 0 for a free one. [default: 8585]")] = None,
-    profile: Annotated[str | None, typer.Option(help="Event Grid's behaviour at a date. [default: 2021-03]")] = None,
-    clock: Annotated[str | None, typer.Option(help="system, manual or scaled:N. [default: system]")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on, 0 for a free one.", show_default="8585")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Event Grid's behaviour at a date.", show_default="2021-03")
+    ] = None,
+    clock: Annotated[str | None, typer.Option(help="system, manual or scaled:N.", show_default="system")] = None,
     egress: Annotated[
-        str | None, typer.Option(help="Which addresses may be dialled: local or public. [default: local]")
+        str | None, typer.Option(help="Which addresses may be dialled: local or public.", show_default="local")
     ] = None,
     handshake: Annotated[
-        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use. [default: on]")
+        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use.", show_default="on")
     ] = None,
     tls: Annotated[
         bool, typer.Option("--tls", help="Serve HTTPS with a certificate made here; see `recapito tls`.")

@@ -14,8 +14,8 @@ from recapito.keys.certificate import files_in
 
 def tls(
     data: Annotated[str | None, typer.Option(help="The data directory of the server.")] = None,
-    host: Annotated[str | None, typer.Option(help="The address that it listens on. [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="The port that it listens on. [default: 8585]")] = None,
+    host: Annotated[str | None, typer.Option(help="The address that it listens on.", show_default="127.0.0.1")] = None,
+    port: Annotated[int | None, typer.Option(help="The port that it listens on.", show_default="8585")] = None,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
 ) -> None:
     """Print what to export so that Python, Node and az trust the certificate of `recapito serve --tls`."""

@@ -86,6 +86,8 @@ class Slots:
         """
         self.taken -= 1
         self.taken_bytes -= size
+        if not (self._waiting[True] or self._waiting[False]):
+            return
         plenty = self.taken < self._requests // 2 and self.taken_bytes < self._size // 2
         for responsive, waiting in self._waiting.items():
             room = self._room(responsive)

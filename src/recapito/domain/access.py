@@ -53,7 +53,7 @@ ALLOWED: dict[Role, frozenset[Operation]] = {
     Role.DATA_SENDER: frozenset({Operation.FIND, Operation.SEND}),
 }
 
-_FOUND = ("/subscriptions", "/providers")
+_FOUND = ("/subscriptions", "/providers", "/tenants")
 _BY_METHOD = {
     "PUT": Operation.WRITE,
     "PATCH": Operation.WRITE,

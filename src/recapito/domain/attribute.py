@@ -26,6 +26,7 @@ RESERVED = frozenset(
         "host",
         "keep-alive",
         "origin",
+        "proxy-authenticate",
         "proxy-authorization",
         "proxy-connection",
         "te",
@@ -49,10 +50,15 @@ class Header(NamedTuple):
         return f"<Header {self.name}>"
 
 
+def is_header_name(name: str) -> bool:
+    """Whether a header may have this name at all."""
+    return _TOKEN.fullmatch(name) is not None
+
+
 def is_allowed(name: str) -> bool:
     """Whether a subscriber may set a header of this name."""
     lower = name.lower()
-    return _TOKEN.fullmatch(name) is not None and lower not in RESERVED and not lower.startswith(RESERVED_PREFIX)
+    return is_header_name(name) and lower not in RESERVED and not lower.startswith(RESERVED_PREFIX)
 
 
 def is_sendable(value: str) -> bool:

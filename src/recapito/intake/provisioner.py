@@ -6,6 +6,8 @@ a subscription asks for it, and when the topic is given a profile that lacks wha
 
 from collections.abc import AsyncIterator
 
+from msgspec.structs import replace
+
 from recapito.domain.consent import with_consent
 from recapito.domain.handshake import Place, is_code
 from recapito.domain.subscription import Subscription
@@ -154,32 +156,28 @@ class Provisioner(TopicProvisioner):
         self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: Asked | None
     ) -> Subscription | Unasked:
         rules.check_endpoint(draft.destination.url, self._egress)
+        if old is None and draft.domain_topic is not None:
+            draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
         if old is None:
-            await self._check_parent(topic, draft.domain_topic)
             await self._check_room(topic, draft.domain_topic)
         ready = wanted if self._handshakes is None else self._handshakes.admit(topic, old, wanted, asked)
         if isinstance(ready, Unasked):
             return ready
-        if old is None and draft.domain_topic is not None:
-            await self._enter_domain_topic(topic, draft.domain_topic)
+        if old is None and draft.domain_topic is not None and _makes_topics(topic):
+            await self.domain_topics.put(topic, draft.domain_topic)
         stored = await self._registry.put_subscription(ready)
         if stored.expires_at is not None:
             self._on_expiry(stored)
         return stored
 
-    async def _check_parent(self, domain: Topic, name: str | None) -> None:
-        """A domain topic must be there, where it is not made with its first subscription."""
-        if name is None:
-            return
+    async def _domain_topic_name(self, domain: Topic, name: str) -> str:
+        """A domain topic's name as it was first spelled. It must be there, unless its first subscription makes it."""
         rules.check_domain_topic_name(name)
-        if not _makes_topics(domain) and await self.domain_topics.find(domain, name) is None:
+        found = await self.domain_topics.find(domain, name)
+        if found is None and not _makes_topics(domain):
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", f"{domain.resource_id}/topics/{name}")
-
-    async def _enter_domain_topic(self, domain: Topic, name: str) -> None:
-        """A domain topic is made with its first subscription, where the domain wants that."""
-        if _makes_topics(domain):
-            await self.domain_topics.put(domain, name)
+        return name if found is None else found.name
 
     async def _delete_subscription(self, subscription: Subscription) -> None:
         await self._registry.delete_subscription(subscription.id)

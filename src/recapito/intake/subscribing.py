@@ -20,19 +20,20 @@ def subscribe(
     rules.check_event_types(draft.filter, topic)
     if old is None or draft.expires_at != (old.proposed or old).expires_at:
         rules.check_expiry(draft.expires_at, now)
+    domain_topic = old.domain_topic if old else draft.domain_topic
     return Subscription(
         id=old.id if old else 0,
         version=old.version if old else 0,
         topic=topic.id,
         name=old.name if old else draft.name,
-        domain_topic=old.domain_topic if old else draft.domain_topic,
+        domain_topic=domain_topic,
         destination=draft.destination,
         delivery_schema=rules.delivery_schema(draft.delivery_schema, topic),
         attributes=draft.attributes,
         batching=draft.batching,
         retry_policy=draft.retry_policy,
         dead_letter=draft.dead_letter,
-        filters=(FilterSince(0, replace(draft.filter, domain_topic=draft.domain_topic)),),
+        filters=(FilterSince(0, replace(draft.filter, domain_topic=domain_topic)),),
         labels=draft.labels,
         expires_at=draft.expires_at,
         kept=draft.kept,

@@ -10,6 +10,8 @@ import select
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+from functools import cache
 from typing import Any
 
 import pycurl
@@ -46,6 +48,8 @@ class Pump:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._epoll = select.epoll()
         self._epoll.register(self._wake, select.EPOLLIN)
+        self._watched: dict[int, int] = {}  # connections by number: what epoll looks for
+        self._resting: set[int] = set()  # those among them of which libcurl wants to hear nothing at present
         self._multi: Any = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, 0)
         self._multi.setopt(pycurl.M_MAXCONNECTS, limits.IDLE_CONNECTIONS)
@@ -113,6 +117,8 @@ class Pump:
         for fd, events in self._epoll.poll(self._wait_s()):
             if fd == self._wake:
                 self._take()
+            elif fd in self._resting:
+                self._watch_no_more(fd)
             else:
                 self._multi.socket_action(fd, _happened(events))
         now = time.monotonic()
@@ -141,7 +147,7 @@ class Pump:
                 self._stop(post.transfer)
 
     def _start(self, post: Post) -> None:
-        transfer = self._free.pop() if self._free else Transfer(self._trust)
+        transfer = self._free.pop() if self._free else Transfer(self._trust, self._opened)
         try:
             transfer.load(post)
             self._multi.add_handle(transfer.curl)
@@ -178,15 +184,28 @@ class Pump:
                 self._outbox.append(self._stop(transfer))
 
     def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
-        try:
-            if what == pycurl.POLL_REMOVE:
-                self._epoll.unregister(fd)
-            else:
-                self._epoll.register(fd, _WATCH[what])
-        except FileExistsError:
-            self._epoll.modify(fd, _WATCH[what])
-        except FileNotFoundError:
-            pass  # closed already, and so not watched any more
+        """Watch a connection as libcurl says. One that rests between two POSTs stays watched: most rest but briefly."""
+        if what == pycurl.POLL_REMOVE:
+            self._resting.add(fd)
+            return
+        self._resting.discard(fd)
+        wanted, watched = _WATCH[what], self._watched.get(fd)
+        if watched is None:
+            self._epoll.register(fd, wanted)
+        elif watched != wanted:
+            self._epoll.modify(fd, wanted)
+        self._watched[fd] = wanted
+
+    def _opened(self, fd: int) -> None:
+        """A connection is new: the one that had its number before was closed, which ended its watch."""
+        self._watched.pop(fd, None)
+        self._resting.discard(fd)
+
+    def _watch_no_more(self, fd: int) -> None:
+        """A connection that rests was closed by its peer, most likely: libcurl sees that before it uses it again."""
+        with suppress(OSError):  # libcurl has just closed it too
+            self._epoll.unregister(fd)
+        self._opened(fd)
 
     def _set_timer(self, wait_ms: int) -> None:
         self._timer_at = time.monotonic() + wait_ms / 1000 if wait_ms >= 0 else _NEVER
@@ -205,6 +224,7 @@ class Pump:
         self._epoll.close()
 
 
+@cache
 def _happened(events: int) -> int:
     """What epoll saw, in libcurl's words."""
     happened = 0

@@ -79,8 +79,9 @@ def trust(judge: Callable[[str], str | None], ca_file: str | None) -> Trust:
 class Transfer:
     """A reusable easy handle, and what it has received."""
 
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: Trust, opened: Callable[[int], None]) -> None:
         self._judge = trust.judge
+        self._opened = opened
         self._post: Post | None = None
         self._method = "POST"
         self.curl: Any = pycurl.Curl()
@@ -184,10 +185,12 @@ class Transfer:
             self._note = f"egress refused {address.addr[0]}: {reason}"
             return _NO_SOCKET
         try:
-            return socket.socket(address.family, address.socktype, address.protocol).detach()
+            fd = socket.socket(address.family, address.socktype, address.protocol).detach()
         except OSError as error:
             self._note = f"no socket could be opened: {error.strerror}"
             return _NO_SOCKET
+        self._opened(fd)
+        return fd
 
 
 _NO_SOCKET: int = pycurl.SOCKET_BAD

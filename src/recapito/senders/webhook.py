@@ -14,6 +14,7 @@ from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge
 from recapito.domain.excerpt import excerpt
+from recapito.domain.handshake import ORIGIN
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination
 from recapito.senders.answer import retry_after_ns
@@ -176,9 +177,8 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-_ORIGIN = "eventgrid.azure.net"
 _EVENT_HEADERS = ["aeg-metadata-version: 1"]
-_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {_ORIGIN}", f"Origin: {_ORIGIN}"]
+_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {ORIGIN}", f"Origin: {ORIGIN}"]
 
 
 def _common_headers(subscription: str, form: Form) -> list[str]:

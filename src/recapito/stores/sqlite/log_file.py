@@ -9,7 +9,7 @@ import msgspec
 from recapito.domain import limits
 from recapito.errors import StoreFailed
 from recapito.store import Entry, EntryKind, News, NewSegment
-from recapito.stores.sqlite.checksum import checksum
+from recapito.stores.sqlite.checksum import checksum, is_sound
 from recapito.stores.sqlite.query import load
 
 SQL = load("log")
@@ -55,11 +55,11 @@ def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: in
     if position == last + 1:
         return []
     found: list[Entry] = []
-    until = _last_that_fits(connection, topic, position, limit_bytes)
+    until = last if position == last else _last_that_fits(connection, topic, position, limit_bytes)
     for at, kind, stored, columns, body in connection.execute(SQL["entries"], (topic, position, until)):
         if at != position + len(found):
             break
-        if checksum((topic, at, kind, len(columns)), columns, body) != stored:
+        if not is_sound(stored, (topic, at, kind, len(columns)), columns, body):
             if not found:
                 raise StoreFailed(f"the entry at position {at} of topic {topic} is damaged")
             break

@@ -14,7 +14,7 @@ from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import Hold
 from recapito.domain.outcome import Result
 from recapito.store import Burial, Counts, Lane
-from recapito.stores.sqlite.checksum import checksum
+from recapito.stores.sqlite.checksum import checksum, is_sound
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -74,7 +74,7 @@ def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
 def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | None:
     """A parked delivery as it was stored; None if it is damaged."""
     position, offset, due_at, stored, packed = row
-    if checksum((lane, position, offset, due_at), packed) != stored:
+    if not is_sound(stored, (lane, position, offset, due_at), packed):
         return None
     it = _unpack(packed)
     return Parked(
@@ -102,6 +102,6 @@ def burial_row(lane: int, burial: Burial) -> tuple[tuple[Any, ...], bytes]:
 def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial | None:
     """A dead letter as it was stored; None if it is damaged."""
     position, offset, write_at, container, stored, record = row
-    if checksum((lane, position, offset, write_at), container.encode(), record) != stored:
+    if not is_sound(stored, (lane, position, offset, write_at), container.encode(), record):
         return None
     return Burial(Identity(position, offset), write_at, container, record)
