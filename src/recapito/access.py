@@ -16,6 +16,7 @@ from recapito.domain.instant import utc
 from recapito.keys import certificate
 from recapito.keys import identity as identities
 from recapito.keys.identity import Identity
+from recapito.keys.signer import Signer
 from recapito.settings import Settings
 from recapito.telemetry import Journal
 
@@ -24,13 +25,13 @@ AZURE_DATA = "https://eventgrid.azure.net"
 
 
 def make_access(
-    settings: Settings, identity: Identity | None, caller: Caller, clock: Clock, journal: Journal
+    settings: Settings, identity: Identity | None, signer: Signer | None, caller: Caller, clock: Clock, journal: Journal
 ) -> Access:
     """Who is believed: the principals of our own issuer, or those of another."""
-    if identity is None:
+    if identity is None or signer is None:
         tokens = TokenVerifier(_trust_another(settings, caller, journal), clock.now)
         return Access(tokens, None, settings.identity.issuer, settings.on_loopback)
-    issuer = _make_issuer(settings, identity, clock)
+    issuer = _make_issuer(settings, identity, signer)
     tokens = TokenVerifier(issuer.trust(), clock.now)
     return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback)
 
@@ -43,7 +44,17 @@ def prepare_identity(settings: Settings) -> Identity | None:
     return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
 
 
-def _make_issuer(settings: Settings, identity: Identity, clock: Clock) -> TokenIssuer:
+def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> Signer | None:
+    """What signs tokens, if we have an issuer of our own."""
+    if identity is None:
+        return None
+    # Clients count the hour of a token by their own clocks: where ours is not real time, it must not end before.
+    real = settings.clock.mode == "system"
+    lifetime = limits.BEARER_LIFE_NS if real else limits.BEARER_LIFE_UNREAL_NS
+    return Signer(identity.key, settings.public_url, identity.tenant, clock.now, lifetime)
+
+
+def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> TokenIssuer:
     principals = [
         Registered(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
         for one in settings.identity.principals
@@ -51,16 +62,11 @@ def _make_issuer(settings: Settings, identity: Identity, clock: Clock) -> TokenI
     if identity.development is not None:
         made = identity.development
         principals.append(Registered(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
-    # Clients count the hour of a token by their own clocks: where ours is not real time, it must not end before.
-    real = settings.clock.mode == "system"
-    lifetime = limits.BEARER_LIFE_NS if real else limits.BEARER_LIFE_UNREAL_NS
     audiences = {
         Plane.MANAGEMENT: frozenset({*AZURE_MANAGEMENT, *settings.own_urls}),
         Plane.DATA: frozenset({AZURE_DATA}),
     }
-    return TokenIssuer(
-        identity.key, settings.public_url, identity.tenant, Directory(principals), audiences, clock.now, lifetime
-    )
+    return TokenIssuer(signer, Directory(principals), audiences)
 
 
 def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trust | None:

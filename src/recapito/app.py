@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from recapito.access import make_access
+from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.caller import Caller
@@ -35,6 +35,7 @@ from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
+from recapito.keys.signer import Signer
 from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
@@ -213,7 +214,8 @@ def make_intake(
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
-    handshakes = _handshakes(settings, caller, clock, journal)
+    signer = make_signer(settings, identity, clock)
+    handshakes = _handshakes(settings, caller, clock, journal, signer)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -224,6 +226,7 @@ def make_intake(
         settings.quota,
         expiry.watch,
         handshakes=handshakes,
+        signs_tokens=signer is not None,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -246,17 +249,20 @@ def make_intake(
         clock_mode=settings.clock.mode,
         clock_control=clock_control,
         journal=journal,
-        access=make_access(settings, identity, caller, clock, journal),
+        access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
 
 
-def _handshakes(settings: Settings, caller: Caller, clock: Clock, journal: Journal) -> Handshakes | None:
+def _handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
+) -> Handshakes | None:
     if settings.delivery.handshake == "off":
         return None
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal)
+    token_for = None if signer is None else signer.webhook_token
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -267,9 +273,15 @@ async def _store_problem(log: Log) -> str | None:
     return None
 
 
-def make_dispatch(settings: Settings, stores: Stores, clock: Clock, journal: Journal) -> Dispatch:
+def make_dispatch(
+    settings: Settings, stores: Stores, clock: Clock, journal: Journal, identity: Identity | None = None
+) -> Dispatch:
     """Put the dispatch role together."""
-    sender = WebhookSender(settings.delivery.egress, settings.delivery.ca_file or None, now=clock.now)
+    signer = make_signer(settings, identity, clock)
+    token_for = None if signer is None else signer.webhook_token
+    sender = WebhookSender(
+        settings.delivery.egress, settings.delivery.ca_file or None, now=clock.now, token_for=token_for
+    )
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,

@@ -136,7 +136,7 @@ async def run_alone(
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
     async with app.open_both(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal)
+        dispatch = app.make_dispatch(settings, stores, clock, journal, identity)
         intake = app.make_intake(
             settings,
             stores,
@@ -193,7 +193,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     async with app.open_dispatch(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal)
+        dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings))
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         beating = asyncio.create_task(_beat(wake.ring))

@@ -12,6 +12,7 @@ from recapito.api.token import TokenVerifier
 from recapito.domain import limits
 from recapito.domain.access import Plane, Principal, Role
 from recapito.domain.directory import Directory, Registered, hash_secret
+from recapito.keys.signer import Signer
 from tests.intake.doubles import StillClock
 
 URL = "http://127.0.0.1:8585"
@@ -41,9 +42,8 @@ class Known:
         self.clock = StillClock()
         directory = Directory(Registered(id, hash_secret(SECRET), roles) for id, roles in CLIENTS.items())
         audiences = {Plane.MANAGEMENT: frozenset({URL, MANAGEMENT}), Plane.DATA: frozenset({DATA})}
-        self.issuer = TokenIssuer(
-            key(), URL, TENANT, directory, audiences, lambda: self.clock.now(), limits.BEARER_LIFE_NS
-        )
+        signer = Signer(key(), URL, TENANT, lambda: self.clock.now(), limits.BEARER_LIFE_NS)
+        self.issuer = TokenIssuer(signer, directory, audiences)
         self.tokens = TokenVerifier(self.issuer.trust(), lambda: self.clock.now())
         self.access = Access(self.tokens, self.issuer, f"{URL}/{TENANT}", open_to_loopback)
 

@@ -509,6 +509,49 @@ def test_stopping_answers_who_waits() -> None:
     run(test)
 
 
+def test_a_protected_endpoint_sees_a_token() -> None:
+    """An endpoint that an application protects is asked, and told of the end, with a token that no error repeats."""
+
+    async def test(bench: Bench) -> None:
+        asked: list[str | None] = []
+
+        def script(request: Request) -> ScriptedAnswer:
+            asked.append(dict(request.headers).get("Authorization"))
+            return echo(request) if len(asked) != 2 else ScriptedAnswer(Reply(401, (), b"no: Bearer for.app"))
+
+        bench.script = script
+        handshakes = Handshakes(
+            bench.caller, bench.clock, bench.patience, tokens(), "http://127.0.0.1:8585", token_for="for.{}".format
+        )
+        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), handshakes=handshakes)
+        topic = await bench.topic()
+        hook = WebHook(url="https://example.com/one", tenant="t", application="app")
+        await bench.provisioner.put_subscription(topic, SubscriptionDraft(name="mine", destination=hook))
+        with pytest.raises(InvalidInput) as refused:
+            other = replace(hook, url="https://example.com/two")
+            await bench.provisioner.put_subscription(topic, SubscriptionDraft(name="other", destination=other))
+        assert "for.app" not in refused.value.message
+        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.settle()
+        assert asked == ["Bearer for.app"] * 3
+
+    run(test)
+
+
+def test_protection_needs_an_issuer_of_our_own() -> None:
+    """A server that believes another issuer signs nothing, and says so at once."""
+
+    async def test(bench: Bench) -> None:
+        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), signs_tokens=False)
+        hook = WebHook(url="https://example.com/one", tenant="t", application="app")
+        with pytest.raises(InvalidInput) as refused:
+            draft = SubscriptionDraft(name="mine", destination=hook)
+            await bench.provisioner.put_subscription(await bench.topic(), draft)
+        assert refused.value.target == "azureActiveDirectoryApplicationIdOrUri"
+
+    run(test)
+
+
 def test_an_endpoint_is_told_of_the_end() -> None:
     """After DELETE the endpoint in force is told, once; who had not consented, and CloudEvents endpoints, are not."""
 

@@ -16,11 +16,12 @@ from starlette.routing import Route
 
 from recapito.api.body import BodyReader
 from recapito.api.errors import ClientRefused, GrantRefused, oauth_body, refusal
-from recapito.api.issuer import ALGORITHM, TokenIssuer
+from recapito.api.issuer import TokenIssuer
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import TooLarge
+from recapito.keys.signer import ALGORITHM
 
 _LIST_VERSION = "2019-05-01"
 _ANY_TENANT = ("common", "organizations", "adfs")

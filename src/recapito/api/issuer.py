@@ -1,51 +1,34 @@
 """Our own token issuer: it signs tokens for the principals of its directory, and believes only those."""
 
-import base64
-import hashlib
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Mapping
 from typing import Any
 
 import jwt
-from cryptography.hazmat.primitives.asymmetric import rsa
-from jwt.algorithms import RSAAlgorithm
 
 from recapito.api.token import Claims, Trust, same_audience
 from recapito.domain.access import Plane, Principal
 from recapito.domain.directory import Directory
-from recapito.domain.instant import SECOND
-
-ALGORITHM = "RS256"
+from recapito.keys.signer import ALGORITHM, Signer
 
 
 class TokenIssuer:
-    """Issues and knows tokens of one tenant. `url` is where clients reach it; `now` is the clock's."""
+    """Issues and knows tokens of one tenant."""
 
-    def __init__(
-        self,
-        key: rsa.RSAPrivateKey,
-        url: str,
-        tenant: str,
-        directory: Directory,
-        audiences: Mapping[Plane, frozenset[str]],
-        now: Callable[[], int],
-        lifetime_ns: int,
-    ) -> None:
-        self.url = url
-        self.tenant = tenant
+    def __init__(self, signer: Signer, directory: Directory, audiences: Mapping[Plane, frozenset[str]]) -> None:
+        self.url = signer.url
+        self.tenant = signer.tenant
+        self.issuer = signer.issuer
         self.directory = directory
+        self._signer = signer
         self._audiences = {plane: frozenset(map(same_audience, named)) for plane, named in audiences.items()}
-        self._key = key
-        self._now = now
-        self._lifetime_ns = lifetime_ns
 
     def __repr__(self) -> str:
         return f"<TokenIssuer {self.issuer}>"
 
     @property
-    def issuer(self) -> str:
-        """Its name in tokens."""
-        return f"{self.url}/{self.tenant}/v2.0"
+    def jwk(self) -> dict[str, Any]:
+        """The public key, as JWKS shows it."""
+        return self._signer.jwk
 
     def serves(self, audience: str) -> bool:
         """Whether tokens are issued for that audience."""
@@ -53,29 +36,7 @@ class TokenIssuer:
 
     def issue(self, principal: Principal, audience: str) -> str:
         """A signed token for an audience."""
-        now = self._now() // SECOND
-        claims = {
-            "iss": self.issuer,
-            "aud": audience,
-            "sub": principal.id,
-            "oid": principal.id,
-            "appid": principal.id,
-            "azp": principal.id,
-            "tid": self.tenant,
-            "roles": sorted(principal.roles),
-            "iat": now,
-            "nbf": now,
-            "exp": now + self._lifetime_ns // SECOND,
-            "ver": "2.0",
-        }
-        return jwt.encode(claims, self._key, ALGORITHM, {"kid": self.jwk["kid"]})
-
-    @cached_property
-    def jwk(self) -> dict[str, Any]:
-        """The public key, as JWKS shows it. Its id is made from it."""
-        public = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
-        kid = base64.urlsafe_b64encode(hashlib.sha256(public["n"].encode()).digest())[:27].decode()
-        return {"kty": "RSA", "use": "sig", "alg": ALGORITHM, "kid": kid, "n": public["n"], "e": public["e"]}
+        return self._signer.sign(principal.id, audience, principal.roles)
 
     def trust(self) -> Trust:
         """How our own tokens are verified: the directory of now decides about roles, not the token."""

@@ -22,6 +22,9 @@ _TARGETS = {
     "maxEventsPerBatch": "properties.destination.properties.maxEventsPerBatch",
     "preferredBatchSizeInKilobytes": "properties.destination.properties.preferredBatchSizeInKilobytes",
     "deliveryAttributeMappings": "properties.destination.properties.deliveryAttributeMappings",
+    "azureActiveDirectoryApplicationIdOrUri": (
+        "properties.destination.properties.azureActiveDirectoryApplicationIdOrUri"
+    ),
     "eventDeliverySchema": "properties.eventDeliverySchema",
     "expirationTimeUtc": "properties.expirationTimeUtc",
     "includedEventTypes": "properties.filter.includedEventTypes",

@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from typing import NamedTuple
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from recapito.caller import Caller, ask_in_time
 from recapito.clock import Clock
 from recapito.domain import limits
@@ -27,7 +29,7 @@ from recapito.domain.handshake import (
     judge,
     validation_request,
 )
-from recapito.domain.subscription import Handshake, Subscription
+from recapito.domain.subscription import Handshake, StaticAttribute, Subscription
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.telemetry import Journal, silent
@@ -57,7 +59,10 @@ Attempt = Callable[[Asked | None], Awaitable[Subscription | Unasked]]
 
 
 class Handshakes:
-    """Speaks with endpoints. `patience` is the clock of real time; `public_url` is how endpoints reach this server."""
+    """Speaks with endpoints. `patience` is the clock of real time; `public_url` is how endpoints reach this server.
+
+    `token_for` signs a token for the application that protects an endpoint.
+    """
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class Handshakes:
         random_bytes: Callable[[int], bytes],
         public_url: str,
         journal: Journal = silent,
+        token_for: Callable[[str], str] | None = None,
     ) -> None:
         self._caller = caller
         self._clock = clock
@@ -74,6 +80,7 @@ class Handshakes:
         self._random_bytes = random_bytes
         self._public_url = public_url
         self._journal = journal
+        self._token_for = token_for
         self._open: set[Asked] = set()
         self._turns = asyncio.Semaphore(limits.HANDSHAKES)
         self._notices: set[asyncio.Task[None]] = set()
@@ -100,7 +107,7 @@ class Handshakes:
     async def asking(self, about: Unasked) -> AsyncIterator[Asked]:
         """Ask an endpoint; a refusal is the caller's error. Until the end of the block `hear` takes its consent."""
         code = self._new_id()
-        asked = Asked(invite(self._public_url, about.topic, about.wanted, code, self._clock.now()))
+        asked = Asked(invite(self._public_url, about.topic, self._authorized(about.wanted), code, self._clock.now()))
         self._open.add(asked)
         try:
             async with self._turns:
@@ -118,7 +125,7 @@ class Handshakes:
 
     def tell_deletion(self, topic: Topic, subscription: Subscription) -> None:
         """Tell an endpoint that had consented that its subscription is gone: once, later, and if there is room."""
-        request = deletion_request(topic, subscription, self._new_id(), self._clock.now())
+        request = deletion_request(topic, self._authorized(subscription), self._new_id(), self._clock.now())
         if request is None or not is_consented(subscription):
             return
         if len(self._notices) >= limits.DELETION_NOTICES:
@@ -127,6 +134,14 @@ class Handshakes:
         task = asyncio.create_task(self._tell(subscription, request))
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
+
+    def _authorized(self, subscription: Subscription) -> Subscription:
+        """The subscription as its endpoint is spoken to: one that an application protects sees a token."""
+        application = subscription.destination.application
+        if application is None or self._token_for is None:
+            return subscription
+        token = StaticAttribute("Authorization", f"Bearer {self._token_for(application)}", secret=True)
+        return replace(subscription, attributes=(*subscription.attributes, token))
 
     async def close(self) -> None:
         """Tell nobody any more. Whoever is being asked is let go when the caller is closed."""

@@ -156,6 +156,7 @@ class Provisioner(TopicProvisioner):
         self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: Asked | None
     ) -> Subscription | Unasked:
         rules.check_endpoint(draft.destination.url, self._egress)
+        rules.check_protection(draft.destination, self._signs_tokens)
         if old is None and draft.domain_topic is not None:
             draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())

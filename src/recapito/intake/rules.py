@@ -7,7 +7,7 @@ from recapito.domain.egress import Egress, judge_endpoint, parse_endpoint
 from recapito.domain.filter import Filter
 from recapito.domain.profile import Profile
 from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema
-from recapito.domain.subscription import Batching, DeliveryAttribute
+from recapito.domain.subscription import Batching, DeliveryAttribute, WebHook
 from recapito.domain.topic import Source, Topic, TopicKind
 from recapito.domain.topic_type import TOPIC_TYPES, topic_type
 from recapito.errors import Conflict, InvalidInput
@@ -166,6 +166,16 @@ def check_endpoint(url: str, egress: Egress) -> None:
     if refused is not None:
         raise InvalidInput(
             "InvalidEndpoint", f"The endpoint is {refused}; this server does not deliver there.", "endpointUrl"
+        )
+
+
+def check_protection(hook: WebHook, signs_tokens: bool) -> None:
+    """A webhook that an application protects needs a token, which only an issuer of our own signs."""
+    if hook.application is not None and not signs_tokens:
+        raise InvalidInput(
+            "NotSupported",
+            "This server has no token issuer of its own, so it can not authenticate to a protected webhook.",
+            "azureActiveDirectoryApplicationIdOrUri",
         )
 
 

@@ -37,7 +37,8 @@ PAGE = 200
 class TopicProvisioner:
     """Keeps the topics. `random_bytes` is where keys come from; `on_change` wakes whoever must know.
 
-    `on_expiry` is told of every subscription that has an expiration time.
+    `on_expiry` is told of every subscription that has an expiration time. `signs_tokens` says whether webhooks that an
+    application protects can be served.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class TopicProvisioner:
         quota: Quota = DEFAULT_QUOTA,
         on_expiry: Callable[[Subscription], None] = lambda _: None,
         handshakes: Handshakes | None = None,
+        signs_tokens: bool = True,
     ) -> None:
         self.groups = Groups(registry, clock)
         self.accounts = Accounts(registry, clock)
@@ -64,6 +66,7 @@ class TopicProvisioner:
         self._quota = quota
         self._on_expiry = on_expiry
         self._handshakes = handshakes
+        self._signs_tokens = signs_tokens
         self._cache = TopicCache(registry)
         self._one_change = asyncio.Lock()
         self._counts: dict[TopicKind, int] = {}  # how many there are, once counted

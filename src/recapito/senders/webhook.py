@@ -24,6 +24,8 @@ from recapito.senders.route import Route, header
 from recapito.senders.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
 
 Answer = Callable[[Outcome], None]
+TokenSource = Callable[[str], str]
+"""A bearer token for the application that protects a webhook."""
 
 # What libcurl's errors are in Event Grid's words; an error that is not here is a GenericError.
 RESULT_OF_CURL = {
@@ -100,7 +102,16 @@ class WebhookExchange:
             self.resolve = self._route.resolve
             self._sender.post(self)
         else:
-            asyncio.get_running_loop().call_soon(self._end, self._route.failure)
+            self.fail(self._route.failure)
+
+    def fail(self, outcome: Outcome) -> None:
+        """Nothing is sent; whoever waits hears of it in a moment."""
+        asyncio.get_running_loop().call_soon(self._end, outcome)
+
+    def authorize(self, token: str) -> None:
+        """Show a bearer token, and nobody what the endpoint repeats of it."""
+        self.headers.append(f"Authorization: Bearer {token}")
+        self._secrets += (token,)
 
     def finish(self, reply: Reply) -> None:
         """The pump's word for the end."""
@@ -114,7 +125,10 @@ class WebhookExchange:
 
 
 class WebhookSender:
-    """Carries batches to webhooks. `now` tells the wall clock's time, which dates in answers are measured by."""
+    """Carries batches to webhooks. `now` tells the wall clock's time, which dates in answers are measured by.
+
+    `token_for` signs tokens for webhooks that an application protects; None where nobody does.
+    """
 
     def __init__(
         self,
@@ -123,11 +137,13 @@ class WebhookSender:
         resolver: Resolver | None = None,
         *,
         now: Callable[[], int],
+        token_for: TokenSource | None = None,
     ) -> None:
         self._trust = trust(partial(judge, egress=egress), ca_file)
         self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
         self._resolver = resolver or Resolver()
         self._now = now
+        self._token_for = token_for
         self._pump: Pump | None = None
         self.closed = False
 
@@ -140,6 +156,8 @@ class WebhookSender:
             raise RuntimeError("The sender is closed.")
         route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
+        if destination.application is not None and not self._show_token(exchange, destination.application):
+            return exchange
         if not route.host:
             exchange.dial()
         elif (known := self._resolver.known(route.host)) is not None:
@@ -147,6 +165,14 @@ class WebhookSender:
         else:
             self._resolver.ask(route.host, exchange.settle)
         return exchange
+
+    def _show_token(self, exchange: WebhookExchange, application: str) -> bool:
+        """Let a webhook that an application protects see a token; where none is signed, nothing is sent."""
+        if self._token_for is None:
+            exchange.fail(Outcome(Result.UNAUTHORIZED, detail="this server signs no tokens for protected webhooks"))
+            return False
+        exchange.authorize(self._token_for(application))
+        return True
 
     async def close(self) -> None:
         """Abort what is open and free everything."""
