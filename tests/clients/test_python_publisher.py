@@ -14,6 +14,7 @@ from azure.mgmt.eventgrid import EventGridManagementClient
 from azure.mgmt.eventgrid.models import (
     Domain,
     EventSubscription,
+    InboundIpRule,
     JsonField,
     JsonFieldWithDefault,
     JsonInputSchemaMapping,
@@ -242,6 +243,22 @@ def test_refusals_are_the_errors_that_the_sdk_knows(orders: Made, management: Ev
     with pytest.raises(HttpResponseError) as too_large:
         publish(endpoint, key, large)
     assert too_large.value.status_code == 413
+
+
+def test_a_topic_may_refuse_keys_and_addresses(
+    management: EventGridManagementClient, credential: ClientSecretCredential
+) -> None:
+    """Without local authentication only a bearer token publishes; an address that no rule allows is refused."""
+    good = EventGridEvent(subject="s", event_type="T", data={}, data_version="1")
+    tokens_only = make_topic(management, "py-tokens", disable_local_auth=True)
+    for key in (AzureKeyCredential(tokens_only.key), sas(tokens_only)):
+        with pytest.raises(ClientAuthenticationError):
+            publish(tokens_only.endpoint, key, good)
+    publish(tokens_only.endpoint, credential, good)
+    elsewhere = make_topic(management, "py-elsewhere", inbound_ip_rules=[InboundIpRule(ip_mask="10.0.0.0/8")])
+    with pytest.raises(HttpResponseError) as refused:
+        publish(elsewhere.endpoint, AzureKeyCredential(elsewhere.key), good)
+    assert refused.value.status_code == 403
 
 
 def test_a_regenerated_key_cuts_off_the_old_one(management: EventGridManagementClient) -> None:
