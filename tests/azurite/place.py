@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from recapito.azure.reach import Names, Reach
 from recapito.domain.connection import Connection
@@ -49,17 +49,17 @@ def reaching(*connections: Connection, names: Names | None = None, egress: Egres
     return Reach(known(*connections), names or Resolver(), egress)
 
 
-def new_container(azurite: "Azurite") -> str:
+def new_container(azurite: "Azurite", **options: Any) -> str:
     """The resource id of a new, empty container."""
     name = f"dead-{uuid.uuid4()}"
-    with azurite.blobs as client:
+    with azurite.blobs(**options) as client:
         client.create_container(name)
     return container_id(ACCOUNT, name)
 
 
-def new_queue(azurite: "Azurite", ttl_s: int = 60) -> StorageQueue:
+def new_queue(azurite: "Azurite", ttl_s: int = 60, **options: Any) -> StorageQueue:
     """A new, empty queue, as a destination."""
     name = f"orders-{uuid.uuid4()}"
-    with azurite.queues as client:
+    with azurite.queues(**options) as client:
         client.create_queue(name)
     return StorageQueue(account=ACCOUNT, queue=name, ttl_s=ttl_s)

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import pytest
 from azure.storage.blob import BlobServiceClient
@@ -74,19 +74,17 @@ class Azurite:
         """The connection that `--azurite` would make, with the ports of this one."""
         return connection_form.azurite(ACCOUNT, ports={s: self.ports[s.capitalize()] for s in Service})
 
-    @property
-    def blobs(self) -> BlobServiceClient:
+    def blobs(self, **options: Any) -> BlobServiceClient:
         """Microsoft's client, to look at what is there."""
-        return BlobServiceClient(self.url(Service.BLOB), _CREDENTIAL, retry_total=0)
+        return BlobServiceClient(self.url(Service.BLOB), _CREDENTIAL, retry_total=0, **options)
 
-    @property
-    def queues(self) -> QueueServiceClient:
+    def queues(self, **options: Any) -> QueueServiceClient:
         """Microsoft's client, to look at what is there."""
-        return QueueServiceClient(self.url(Service.QUEUE), _CREDENTIAL, retry_total=0)
+        return QueueServiceClient(self.url(Service.QUEUE), _CREDENTIAL, retry_total=0, **options)
 
     def read_blob(self, container: str, path: str) -> bytes:
         """The content of a blob."""
-        with self.blobs as client:
+        with self.blobs() as client:
             return client.get_blob_client(container, path).download_blob().readall()
 
 

@@ -63,7 +63,7 @@ def sending(reach: Reach, to: StorageQueue, *sent: Batch) -> list[Outcome]:
 
 def messages(azurite: Azurite, queue: StorageQueue) -> list[tuple[bytes, datetime.timedelta]]:
     """What is in a queue, as an ordinary consumer decodes it, and how long each lasts."""
-    with azurite.queues as client:
+    with azurite.queues() as client:
         found = client.get_queue_client(queue.queue).peek_messages(32)
     return [(b64decode(one.content, validate=True), one.expires_on - one.inserted_on) for one in found]
 

@@ -81,7 +81,7 @@ def test_a_write_is_one_blob_however_often(azurite: Azurite) -> None:
     content = b'[{"id":"1","data":"\xc3\xbc"}]'
     for _ in range(3):
         writing(reaching(azurite.connection), container, content=content)
-    with azurite.blobs as client:
+    with azurite.blobs() as client:
         (found,) = client.get_container_client(name).list_blobs()
     assert (found.name, found.blob_type, azurite.read_blob(name, PATH)) == (PATH, "BlockBlob", content)
 
