@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recapito.azure.reach import Reach
 from recapito.domain import limits
-from recapito.domain.batch import Batch
+from recapito.domain.batch import Batch, Form
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.subscription import StorageQueue
@@ -98,5 +98,5 @@ class StorageQueueSender:
 
 def _text(batch: Batch) -> str:
     """The one event of a batch, without the brackets of a list."""
-    body = batch.body[1:-1] if batch.body.startswith(b"[") else batch.body
+    body = batch.body if batch.form is Form.CLOUD_EVENT else batch.body[1:-1]
     return b64encode(body).decode("ascii")

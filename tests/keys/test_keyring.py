@@ -10,9 +10,9 @@ from recapito.domain.connection import Connection
 from recapito.domain.connection_form import azurite, from_connection_string, from_sas_url
 from recapito.domain.resource_id import container_id, queue_id
 from recapito.errors import InvalidInput, NotFound, SettingsError
-from recapito.stores.keyring import KIND, Keyring
+from recapito.keys.keyring import KIND, Keyring
+from recapito.keys.seal import KEY_BYTES, KEY_FILE, Seal
 from recapito.stores.memory import MemoryDisk, MemoryLog
-from recapito.stores.seal import KEY_BYTES, KEY_FILE, Seal
 from recapito.stores.sqlite import SqliteLog
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"

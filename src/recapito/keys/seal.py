@@ -5,13 +5,13 @@ The key is a file that only its owner may read. What is sealed for one name can 
 
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from recapito.errors import SettingsError
+from recapito.keys.file import keep
 
 KEY_FILE = "connection.key"
 KEY_BYTES = 32
@@ -61,38 +61,12 @@ class Seal:
 
 
 def _read(file: Path, make: bool) -> bytes:
-    """The key in a file, made if it is to be: it appears whole, so that two who make it agree on one."""
-    try:
-        if make and not file.exists():
-            _make(file)
-        mode = file.stat().st_mode & 0o777
-        key = file.read_bytes()
-    except FileNotFoundError:
-        raise SettingsError(f"{file}: the key of the connections is missing: put it back, or set them again.") from None
-    except OSError as error:
-        raise SettingsError(f"{file}: the key of the connections can not be read: {error.strerror}.") from None
-    if mode & 0o077:
+    """The key in a file; one that is missing is made for what is new, and missed by what is there."""
+    if not make and not file.exists():
+        raise SettingsError(f"{file}: the key of the connections is missing: put it back, or set them again.")
+    key = keep(file, lambda: os.urandom(KEY_BYTES))
+    if file.stat().st_mode & 0o077:
         raise SettingsError(f"{file}: others than its owner can read this key: chmod 600 {file}")
     if len(key) != KEY_BYTES:
         raise SettingsError(f"{file}: a key has {KEY_BYTES} bytes, this has {len(key)}: put the old one back.")
     return key
-
-
-def _make(file: Path) -> None:
-    making = file.with_name(f"{file.name}.{os.getpid()}")
-    try:
-        handle = os.open(making, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, os.urandom(KEY_BYTES))
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        with suppress(FileExistsError):  # somebody else was first
-            os.link(making, file)
-    finally:
-        making.unlink(missing_ok=True)
-    directory = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -10,8 +10,8 @@ import msgspec
 from recapito.domain.connection import Connection, Service, check_unexpired
 from recapito.domain.resource_id import parse_resource_id
 from recapito.errors import NotFound, SettingsError
+from recapito.keys.seal import Seal
 from recapito.store import Registry
-from recapito.stores.seal import Seal
 
 KIND = "connection"
 PAGE = 100
