@@ -24,7 +24,7 @@ from recapito.domain.resource_id import container_id, queue_id
 from recapito.errors import InvalidInput
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
-DEAD, TODO = container_id(ACCOUNT, "dead"), queue_id(ACCOUNT, "todo")
+DEAD, WORK = container_id(ACCOUNT, "dead"), queue_id(ACCOUNT, "todo")
 CANARY = "Y2FuYXJ5Y2FuYXJ5"  # base64, so that it may stand for a key
 SAS = f"sv=2024-11-04&ss=bq&srt=sco&sp=rwac&se=2030-01-31T12%3A00%3A00Z&sig={CANARY}%3D"
 IN_2030 = 1_896_091_200 * SECOND
@@ -67,7 +67,7 @@ def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
         (ACCOUNT, f"https://orders1.queue.core.windows.net?{SAS.replace('ss=bq', 'ss=q')}", {QUEUE: CLOUD[QUEUE]}),
         (DEAD, f"https://orders1.blob.core.windows.net/dead?sr=c&sig={CANARY}", {BLOB: CLOUD[BLOB]}),
         (DEAD, f"https://orders1.blob.core.windows.net?{SAS}", {BLOB: CLOUD[BLOB]}),
-        (TODO, f"http://127.0.0.1:10001/devstoreaccount1/todo?sig={CANARY}", {QUEUE: LOCAL[QUEUE]}),
+        (WORK, f"http://127.0.0.1:10001/devstoreaccount1/todo?sig={CANARY}", {QUEUE: LOCAL[QUEUE]}),
     ],
 )
 def test_sas_urls(resource_id: str, url: str, endpoints: dict[Service, str]) -> None:

@@ -11,7 +11,7 @@ from recapito.domain.connection_form import azurite, from_connection_string, fro
 from recapito.domain.resource_id import container_id, queue_id
 from recapito.errors import InvalidInput, NotFound, SettingsError
 from recapito.keys.keyring import KIND, Keyring
-from recapito.keys.seal import KEY_BYTES, KEY_FILE, Seal
+from recapito.keys.seal import KEY_BYTES, Seal
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.stores.sqlite import SqliteLog
 
@@ -20,6 +20,7 @@ DEAD = container_id(ACCOUNT, "dead")
 CANARY = "Y2FuYXJ5Y2FuYXJ5"
 SAS = from_sas_url(DEAD, f"https://orders1.blob.core.windows.net/dead?sig={CANARY}&se=2030-01-31")
 KEY = from_connection_string(ACCOUNT, f"AccountName=orders1;AccountKey={CANARY}")
+KEY_FILE = "connection.key"
 NOW = 1_800_000_000_000_000_000
 
 

@@ -269,16 +269,18 @@ def test_egress_is_judged_when_dialling(url: str, egress: Egress, why: str) -> N
 
 
 def test_each_container_goes_to_its_vault(azurite: Azurite, tmp_path: Path) -> None:
-    """A directory's dead letters go to the directory, a blob container's to the service."""
+    """A directory's dead letters go there, a blob container's to the service, or to one if unconnected."""
     container = new_container(azurite)
 
     async def main() -> None:
         reach = Reach(known(azurite.connection), names(), Egress.LOCAL)
-        vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(reach))
+        vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(reach), reach.leads_to)
         await vault.write("orders", PATH, b"1")
         await vault.write(container.lower(), PATH, b"2")
+        await vault.write(container_id(account("unknown"), "dead").lower(), PATH, b"3")
         await reach.close()
 
     asyncio.run(main())
     assert (tmp_path / "orders" / PATH).read_bytes() == b"1"
+    assert (tmp_path / "unknown" / "dead" / PATH).read_bytes() == b"3"
     assert azurite.read_blob(container.rpartition("/")[2], PATH) == b"2"

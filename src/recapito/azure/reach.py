@@ -97,6 +97,13 @@ class Reach:
         """Do something with a queue: what came of it."""
         return await self._use(Service.QUEUE, queue, use)  # type: ignore[arg-type] # the service says which client
 
+    async def leads_to(self, resource: ResourceId) -> bool:
+        """Whether somebody has said how a resource is reached, be that of use or not."""
+        try:
+            return await self._find(resource.text) is not None
+        except (SettingsError, StoreFailed):
+            return True
+
     async def close(self) -> None:
         """Let go of all connections."""
         self._known.clear()

@@ -57,7 +57,7 @@ class StorageQueue(msgspec.Struct, frozen=True, kw_only=True, tag="StorageQueue"
         return EndpointKind.AZURE_RESOURCE
 
 
-Destination = WebHook
+Destination = WebHook | StorageQueue
 
 
 class Batching(msgspec.Struct, frozen=True):

@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from recapito.errors import SettingsError
 from recapito.keys.file import keep
 
-KEY_FILE = "connection.key"
 KEY_BYTES = 32
 _NONCE_BYTES = 12
 _FORM = b"\x01"  # of what is sealed: this byte, the nonce, the ciphertext with its tag

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import StorageQueue, WebHook
+from recapito.domain.subscription import Destination, StorageQueue, WebHook
 from recapito.sender import Exchange, Sender
 
 
@@ -18,7 +18,7 @@ class RoutingSender:
     def __repr__(self) -> str:
         return f"<RoutingSender to {self._webhooks} and {self._storage_queues}>"
 
-    def send(self, destination: WebHook | StorageQueue, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+    def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
         """Start one exchange."""
         if isinstance(destination, WebHook):
             return self._webhooks.send(destination, batch, answer)
