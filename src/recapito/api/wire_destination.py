@@ -93,10 +93,10 @@ class Hidden(NamedTuple):
 NOTHING_HIDDEN = Hidden(None, {})
 
 
-def hidden_of(hook: WebHook, attributes: Sequence[DeliveryAttribute]) -> Hidden:
+def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute]) -> Hidden:
     """What those who see a destination do not see of it."""
     secrets = {one.name.lower(): one.value for one in attributes if isinstance(one, StaticAttribute) and one.secret}
-    return Hidden(hook.url, secrets)
+    return Hidden(destination.url if isinstance(destination, WebHook) else None, secrets)
 
 
 def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
@@ -106,10 +106,10 @@ def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) 
     within = f"{within}.properties"
     if kind == "StorageQueue":
         return Delivery(read_storage_queue(sent, within), Batching(), (), {})
-    return _read_webhook(sent, within)
+    return _read_webhook(sent, within, hidden)
 
 
-def _read_webhook(sent: Typed, within: str) -> Delivery:
+def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     hook = convert(sent.properties, _WebHook, within)
     url = hidden.url if hook.endpoint_url is None else hook.endpoint_url
     if url is None:
