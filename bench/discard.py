@@ -12,11 +12,12 @@ import uvloop
 
 from recapito import app, settings
 from recapito.clock import SystemClock
+from recapito.keys.keyring import Keyring
+from recapito.keys.seal import Seal
 from recapito.roles import HttpServer
 from recapito.store import NewSegment
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.telemetry import silent
-from recapito.vaults.memory import MemoryVault
 
 
 class DiscardingLog(MemoryLog):
@@ -29,7 +30,7 @@ class DiscardingLog(MemoryLog):
 async def serve(listener: socket.socket) -> None:
     """Serve until standard input closes."""
     log = DiscardingLog()
-    stores = app.Stores(log, log, MemoryLedger(), MemoryVault())
+    stores = app.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
     chosen = settings.load(environment={}, flags={"server.store": "memory"})
     intake = app.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())
