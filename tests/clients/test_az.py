@@ -301,12 +301,11 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     )
     assert "advancedFilters" in said
     said = az.fails(
-        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}"
-        " --endpoint-type eventhub",
-        TOPIC,
-        f"{HOME}/Microsoft.EventHub/namespaces/n/eventhubs/h",
+        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
+        f"{HOME}/Microsoft.Web/sites/az-site",
+        hook.url("az-bad"),
     )
-    assert "endpointType" in said
+    assert "microsoft.web/sites" in said
     said = az.fails(
         "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
         TOPIC,
