@@ -313,5 +313,6 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     )
     assert "The attempt to validate the provided endpoint" in said
     assert "403" in said
-    az("group delete -n az-group -y")
-    assert az("group exists -n az-group") is False
+    az("group create -n az-gone -l local")
+    az("group delete -n az-gone -y")
+    assert az("group exists -n az-gone") is False
