@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
+from recapito.cli.plain import plain
 from recapito.errors import CallerError, NotFound
 
 API_VERSION = "2022-06-15"
@@ -149,7 +150,7 @@ class Client:
             raise CallerError("SignInFailed", text)
         granted = self._decode(answer.body) or {}
         if answer.status != 200 or "access_token" not in granted:
-            said = str(granted.get("error_description", f"status {answer.status}"))
+            said = plain(str(granted.get("error_description", f"status {answer.status}")))
             raise CallerError("SignInFailed", f"Signing in as {credential.client_id} failed: {said}")
         token: str = granted["access_token"]
         return token
@@ -165,7 +166,11 @@ class Client:
     def _refusal(self, answer: Answer) -> CallerError:
         try:
             error = json.loads(answer.body)["error"]
-            code, message, target = error["code"], " ".join(str(error["message"]).split()), error.get("target")
+            code, message, target = (
+                plain(str(error["code"])),
+                plain(" ".join(str(error["message"]).split())),
+                error.get("target"),
+            )
         except (ValueError, KeyError, TypeError):
             text = f"{self.url} answered with status {answer.status}, but not as Recapito does. Is it the server?"
             return CallerError("NotRecapito", text)

@@ -13,6 +13,7 @@ import typer
 
 from recapito.cli import option
 from recapito.cli.behaviour import from_flags, from_script
+from recapito.cli.plain import plain
 from recapito.cli.receiver import Arrival, Receiver
 from recapito.cli.session import PROVIDER, Session
 from recapito.cli.verb import Noun
@@ -47,7 +48,7 @@ def listen(
     ended = threading.Event()
     printer = _Printer(lines, count, ended)
     try:
-        receiver = Receiver(host, port, behaviour, printer.tell)
+        receiver = Receiver(host, port, behaviour, printer.tell, printer.count)
     except OSError as error:
         text = f"{host}:{port} can not be listened on: {error.strerror}. Choose another with --port, or 0."
         raise CallerError("PortTaken", text) from None
@@ -74,8 +75,12 @@ class _Printer:
         """Print one arrival."""
         with self._turn:
             typer.echo(json.dumps(arrival._asdict()) if self._lines else "\n".join(_describe(arrival)))
+
+    def count(self, events: int) -> None:
+        """Events were answered; when there were enough of them, that is the end."""
+        with self._turn:
             if self._left is not None:
-                self._left -= len(arrival.events)
+                self._left -= events
                 if self._left <= 0:
                     self._ended.set()
 
@@ -83,9 +88,9 @@ class _Printer:
 def _describe(arrival: Arrival) -> Iterator[str]:
     answered = str(arrival.status or "dropped")
     if arrival.kind == "handshake":
-        yield f"handshake of {arrival.subscription or 'a CloudEvents subscription'} -> {answered}"
+        yield f"handshake of {plain(arrival.subscription) or 'a CloudEvents subscription'} -> {answered}"
     elif arrival.kind == "deleted":
-        yield f"subscription {arrival.subscription} was deleted"
+        yield f"subscription {plain(arrival.subscription)} was deleted"
     for event in arrival.events:
         yield f"attempt {arrival.attempt}: {_shorten(event)} -> {answered}"
 
@@ -93,14 +98,10 @@ def _describe(arrival: Arrival) -> Iterator[str]:
 def _shorten(event: Any) -> str:
     """An event on one line, as text: control characters of others have no power over our terminal."""
     if not isinstance(event, dict):
-        return _plain(json.dumps(event, ensure_ascii=False))
+        return plain(json.dumps(event, ensure_ascii=False))
     name = event.get("eventType") or event.get("type")  # of the Event Grid schema, of CloudEvents
     data = json.dumps(event.get("data", event), ensure_ascii=False)
-    return _plain(f"{name} {event.get('subject', '')} {data}")
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text)
+    return plain(f"{name} {event.get('subject', '')} {data}")
 
 
 @contextmanager

@@ -43,6 +43,6 @@ PublicAccess = Annotated[
 NoLocalAuth = Annotated[
     str | None, typer.Option("--disable-local-auth", metavar=TRUTH, help="Take tokens only, no keys.")
 ]
-Filter = Annotated[str | None, typer.Option("--odata-query", help="A filter on names: name contains 'order'.")]
+Filter = Annotated[str | None, typer.Option("--odata-query", help="A filter on names: contains(name, 'order').")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Print the first answer.")]
 KeyName = Annotated[str, typer.Option("--key-name", help="key1 or key2.")]

@@ -12,6 +12,8 @@ from typing import Any
 
 import typer
 
+from recapito.cli.plain import escape, plain
+
 _GROUP = re.compile(r"/resourceGroups/([^/]+)/", re.IGNORECASE)
 _HIDDEN_COLUMNS = ("id", "type", "etag", "kind", "metricResourceId", "publicNetworkAccess", "disableLocalAuth")
 _WIDE = 10_000
@@ -29,17 +31,23 @@ class Output(StrEnum):
 
 
 def show(value: Any) -> Any:
-    """A resource, or a list of them, as az shows it."""
+    """A resource, or a list of them, as az shows it; what is not a resource stays as it is."""
     if isinstance(value, list):
         return [show(one) for one in value]
+    return _flatten(value) if isinstance(value, dict) and "id" in value else value
+
+
+def _flatten(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_flatten(one) for one in value]
     if not isinstance(value, dict):
         return value
     shown: dict[str, Any] = {}
     for name, member in value.items():
         if name == "properties" and isinstance(member, dict):
-            shown.update(show(member))
+            shown.update(_flatten(member))
         else:
-            shown[name] = show(member)
+            shown[name] = _flatten(member)
     group = _GROUP.search(str(value.get("id", "")))
     if group and "name" in value:
         shown["resourceGroup"] = group[1]
@@ -83,7 +91,7 @@ def _select(value: Any, query: str) -> Any:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return escape(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def _cells(row: Any) -> Iterable[Any]:
@@ -96,7 +104,7 @@ def _tsv(cell: Any) -> str:
     """A cell on one line: tabs and line ends would break the row. Of what is nested az too says only how much it is."""
     if isinstance(cell, dict | list):
         return str(len(cell))
-    return _text(cell).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n")
+    return plain(_text(cell).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n"))
 
 
 def _text(cell: Any) -> str:
@@ -118,7 +126,7 @@ def _print_table(value: Any) -> None:
     columns.sort(key=lambda name: name != "name")
     table = Table(*(name[:1].upper() + name[1:] for name in columns), box=SIMPLE_HEAD)
     for row in rows:
-        table.add_row(*(Text(_text(row.get(name))) for name in columns))  # as text: markup in it is only text
+        table.add_row(*(Text(plain(_text(row.get(name)))) for name in columns))  # as text: markup in it is only text
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = _WIDE  # a program that reads it wants all of it

@@ -18,7 +18,9 @@ from recapito.domain.subscription import RetryPolicy
 from recapito.domain.timetable import Timetable, timetable
 from recapito.errors import InvalidInput
 
-app = typer.Typer(no_args_is_help=True, help="Show Event Grid's behaviour by date: the profiles.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Show Event Grid's behaviour by date: the profiles."
+)
 
 
 class Output(StrEnum):

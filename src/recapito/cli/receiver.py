@@ -23,18 +23,23 @@ class Arrival(NamedTuple):
 
 
 Tell = Callable[[Arrival], None]
+Answered = Callable[[int], None]
 
 
 class Receiver:
-    """A server on a thread of its own, from `start` to `stop`."""
+    """A server on a thread of its own, from `start` to `stop`.
 
-    def __init__(self, host: str, port: int, behaviour: Behaviour, tell: Tell) -> None:
+    `tell` hears of a request when it has arrived, `answered` of how many events it had when its answer has left.
+    """
+
+    def __init__(self, host: str, port: int, behaviour: Behaviour, tell: Tell, answered: Answered) -> None:
         self.stopping = threading.Event()
         receiver = self
 
         class Handler(_Handler):
             def __init__(self, *args: Any) -> None:
-                self.behaviour, self.tell, self.stopping = behaviour, tell, receiver.stopping
+                self.behaviour, self.stopping = behaviour, receiver.stopping
+                self.tell, self.answered = tell, answered
                 super().__init__(*args)
 
         self._server = _Server((host, port), Handler)
@@ -68,6 +73,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     behaviour: Behaviour
     tell: Tell
+    answered: Answered
     stopping: threading.Event
 
     def do_OPTIONS(self) -> None:
@@ -102,9 +108,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.stopping.wait(reply.delay_s)
         if reply.status == 0:
             self.close_connection = True
-            return
-        more = {} if reply.retry_after_s is None else {"Retry-After": str(reply.retry_after_s)}
-        self._answer(reply.status, more)
+        else:
+            self._answer(reply.status, {} if reply.retry_after_s is None else {"Retry-After": str(reply.retry_after_s)})
+        self.answered(len(events))
 
     def _tell(self, kind: str, events: list[Any], status: int) -> None:
         count = self.headers.get("aeg-delivery-count") or "0"

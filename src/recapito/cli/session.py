@@ -108,5 +108,7 @@ def _credential(tenant: str | None, client_id: str | None, secret: str | None, l
 
 
 def part(text: str) -> str:
-    """A name as one part of a path."""
+    """A name as one part of a path; with a slash it would be the path of something else."""
+    if "/" in text or text in ("", ".", ".."):
+        raise typer.BadParameter(f"'{text}' is not a name", param_hint="--name")
     return quote(text, safe="")

@@ -33,7 +33,8 @@ _CONNECTION: dict[str, Any] = {
     "client_id": Annotated[str | None, typer.Option(help="Who signs in.")],
     "client_secret": Annotated[str | None, typer.Option(help="The secret of who signs in.")],
 }
-_NAME = Annotated[str | None, typer.Argument(metavar="[NAME]", help="The same as --name.", show_default=False)]
+COMMON = {**_OUTPUT, **_CONNECTION}
+_NAME = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --name.", show_default=False)]
 
 
 class Noun:
