@@ -49,6 +49,7 @@ def test_no_dead_letters_is_said_once(topic: str, hook: Hook) -> None:
     bare = recapito(*words)
     assert bare.code == 0
     assert bare.err == DROPS
+    assert recapito(*words, "--only-show-errors").err == ""
     assert bare.json["provisioningState"] == "Succeeded"
     kept = recapito(*words, "--deadletter-endpoint", "lost")
     assert kept.err == ""

@@ -35,6 +35,7 @@ COMMANDS = sorted(commands(ROOT))
 def test_every_command_has_help(words: tuple[str, ...]) -> None:
     """--help says how a command is used and what it is for, and every flag says what it means."""
     said = recapito(*words, "--help")
+    assert recapito(*words, "-h") == said
     assert said.code == 0
     assert said.out.startswith(f"Usage: recapito {' '.join(words)} ")
     assert len(lines(said.out)) > 3

@@ -76,7 +76,7 @@ def test_a_one_liner_arrives(topic: str) -> None:
 
 def test_a_listener_that_fails(topic: str) -> None:
     """`--fail 503 --times 1` fails once; the clock is moved, and the second attempt is taken."""
-    with listening("--subscribe", topic, "--fail", "503", "--times", "1", "--count", "2") as listener:
+    with listening("--subscribe", topic, "--fail", "503", "--times", "1") as listener:
         listener.until("Subscribed")
         ok("publish", topic, "--type", "Created", "--data", "plain text")
         assert listener.until("attempt 1") == 'attempt 1: Created  "plain text" -> 503'
@@ -93,7 +93,7 @@ def test_a_listener_with_a_script(topic: str, tmp_path: Path) -> None:
         listener.until("Subscribed")
         ok("publish", topic, "--type", "Created")
         first = json.loads(listener.until('{"kind": "events"'))
-        assert ok("clock", "until-idle")["delivered"] == 1
+        ok("clock", "until-idle")
         told = [json.loads(line) for line in listener.rest() if line.startswith('{"kind": "events"')]
     assert [one["status"] for one in (first, *told)] == [0, 503, 503, 200]
     assert [one["attempt"] for one in (first, *told)] == [1, 2, 3, 4]

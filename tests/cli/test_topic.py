@@ -46,6 +46,8 @@ def test_list_show_delete(live: Server) -> None:
     assert "brief" in [one["name"] for one in ok("topic", "list")]
     assert ok("topic", "list", "-g", "lists", "--odata-query", "contains(name, 'zzz')") == []
     assert ok("topic", "show", "-n", "brief", "-g", "lists")["name"] == "brief"
+    id = ok("topic", "show", "brief", "-g", "lists")["id"]
+    assert ok("topic", "show", "--ids", id)["name"] == "brief"
     assert ok("topic", "delete", "brief", "-g", "lists") is None
     gone = recapito("topic", "show", "brief", "-g", "lists")
     assert (gone.code, gone.out) == (3, "")

@@ -98,6 +98,7 @@ def update(
     expiration: flag.Expiration = None,
     labels: flag.Labels = None,
     schema: flag.Schema = None,
+    queue_ttl: flag.QueueTtl = None,
     no_wait: option.NoWait = False,
 ) -> Any:
     """Change what is named; the rest stays as it is."""
@@ -105,7 +106,9 @@ def update(
     current = session.client.arm("GET", path)["properties"]
     change = {
         "destination": _changed_destination(
-            current, destination(endpoint, endpoint_type, max_events, kilobytes, attributes), endpoint_type
+            current,
+            destination(endpoint, endpoint_type, max_events, kilobytes, attributes, queue_ttl=queue_ttl),
+            endpoint_type,
         ),
         "filter": _merged(
             current["filter"], filter_change(event_types, begins_with, ends_with, case_sensitive, advanced, arrays)

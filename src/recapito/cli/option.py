@@ -7,6 +7,7 @@ import typer
 from recapito.cli.greedy import TRUTH
 
 Name = Annotated[str | None, typer.Option("--name", "-n", help="The name.")]
+NameOrId = Annotated[str | None, typer.Option("--name", "-n", "--ids", help="The name, or the whole resource id.")]
 Group = Annotated[str | None, typer.Option("--resource-group", "-g", help="The resource group.", show_default="local")]
 Location = Annotated[str | None, typer.Option("--location", "-l", help="The location.", show_default="local")]
 Tags = Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE...", help="Tags; '' takes all away.")]

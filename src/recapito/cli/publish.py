@@ -58,7 +58,7 @@ def publish(
     good, bad = verifier.check(made)
     if bad and not partial:
         for one in bad[:10]:
-            session.note(one)
+            typer.echo(f"recapito: {one}", err=True)
         more = f" and {len(bad) - 10} more" if len(bad) > 10 else ""
         raise CallerError("BadEvents", f"Nothing was published: {len(bad)} of {len(made)} events are wrong{more}.")
     for one in bad:

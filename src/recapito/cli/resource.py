@@ -28,14 +28,14 @@ class Resources:
     def add_verbs(self, noun: Noun, title: str) -> None:
         """Add the verbs that are the same for every kind."""
 
-        def show(session: Session, name: option.Name = None, group: option.Group = None) -> Any:
+        def show(session: Session, name: option.NameOrId = None, group: option.Group = None) -> Any:
             return session.client.arm("GET", self.path(session, name, group))
 
         def list_all(session: Session, group: option.Group = None, filter: option.Filter = None) -> Any:
             within = session.in_subscription if group is None else session.group(group)
             return session.client.list(f"{within}{PROVIDER}/{self._kind}", filter)
 
-        def delete(session: Session, name: option.Name = None, group: option.Group = None) -> Any:
+        def delete(session: Session, name: option.NameOrId = None, group: option.Group = None) -> Any:
             return session.client.arm("DELETE", self.path(session, name, group))
 
         show.__doc__ = f"Show a {title}."
@@ -48,14 +48,14 @@ class Resources:
     def add_key_verbs(self, noun: Noun) -> None:
         """Add the verbs of keys."""
 
-        def list_keys(session: Session, name: option.Name = None, group: option.Group = None) -> Any:
+        def list_keys(session: Session, name: option.NameOrId = None, group: option.Group = None) -> Any:
             """Show both keys."""
             return session.client.arm("POST", f"{self.path(session, name, group)}/listKeys")
 
         def regenerate(
             session: Session,
             key_name: option.KeyName,
-            name: option.Name = None,
+            name: option.NameOrId = None,
             group: option.Group = None,
         ) -> Any:
             """Make a key anew; the old one opens nothing any more."""

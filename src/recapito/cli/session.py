@@ -21,9 +21,10 @@ _LOCAL_AUTHORITY = Path("recapito-data") / "tls" / "ca.pem"
 class Session:
     """A client with the defaults around it."""
 
-    def __init__(self, client: Client, subscription: str) -> None:
+    def __init__(self, client: Client, subscription: str, quiet: bool = False) -> None:
         self.client = client
         self.subscription = subscription
+        self._quiet = quiet
 
     def group(self, group: str | None) -> str:
         """The path of a resource group."""
@@ -54,7 +55,8 @@ class Session:
 
     def note(self, text: str) -> None:
         """Tell the user something that is not part of the answer."""
-        typer.echo(f"recapito: {text}", err=True)
+        if not self._quiet:
+            typer.echo(f"recapito: {text}", err=True)
 
 
 @contextmanager
@@ -65,6 +67,7 @@ def connect(
     tenant: str | None = None,
     client_id: str | None = None,
     client_secret: str | None = None,
+    only_show_errors: bool = False,
 ) -> Iterator[Session]:
     """A session with the server of the flags, the environment or the file."""
     url = choose("server", server).rstrip("/")
@@ -78,7 +81,7 @@ def connect(
         typer.echo("recapito: the secret crosses the network in clear; serve with --tls and use https://", err=True)
     client = Client(url, authority, credential)
     try:
-        yield Session(client, choose("subscription", subscription))
+        yield Session(client, choose("subscription", subscription), only_show_errors)
     finally:
         client.close()
 

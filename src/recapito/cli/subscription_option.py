@@ -46,7 +46,8 @@ Arrays = Annotated[
 ]
 MaxEvents = Annotated[int | None, typer.Option("--max-events-per-batch", help="1 to 5000.", show_default="1")]
 Kilobytes = Annotated[
-    int | None, typer.Option("--preferred-batch-size-in-kilobytes", help="1 to 1024.", show_default="64")
+    int | None,
+    typer.Option("--preferred-batch-size-in-kilobytes", "--pref-batch-size-kb", help="1 to 1024.", show_default="64"),
 ]
 Attempts = Annotated[int | None, typer.Option("--max-delivery-attempts", help="1 to 30.", show_default="30")]
 Ttl = Annotated[

@@ -37,7 +37,7 @@ def create(
 @noun.verb("update")
 def update(
     session: Session,
-    name: option.Name = None,
+    name: option.NameOrId = None,
     group: option.Group = None,
     tags: option.Tags = None,
     no_wait: option.NoWait = False,

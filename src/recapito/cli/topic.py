@@ -42,7 +42,7 @@ def create(
 @noun.verb("update")
 def update(
     session: Session,
-    name: option.Name = None,
+    name: option.NameOrId = None,
     group: option.Group = None,
     tags: option.Tags = None,
     ip_rules: option.IpRules = None,
