@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from recapito.cli.session import connect
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server, receiver, server
 
@@ -130,6 +131,22 @@ def test_sign_in(guarded: Server) -> None:
     assert ok("topic", "create", "guarded", *boss)["name"] == "guarded"
     assert ok("publish", "guarded", "--type", "t", *boss)["published"] == 1
     assert recapito("doctor", *boss, "--data", str(guarded.data)).code == 0
+
+
+def test_secrets_of_the_environment_stay_on_this_side_of_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AZURE_CLIENT_SECRET signs in at a server elsewhere, and is not shown to one on this machine."""
+    for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"):
+        monkeypatch.setenv(f"AZURE_{name}", "x")
+    for url, signs_in in (("https://events.example", True), ("https://localhost:1", False), ("http://[::1]:1", False)):
+        with connect(server=url) as session:
+            assert session.client.signs_in is signs_in
+
+
+def test_a_key_that_can_not_be_sent_is_not_shown(live: Server) -> None:
+    """A key with a line end, or with letters that no header holds, is refused without a word of it."""
+    for key in ("s3cret\nX: y", "s3cret\u20ac"):
+        line = refused("publish", "demo", "--type", "t", "--key", key)
+        assert "characters" in line and "s3cret" not in line and "\u20ac" not in line
 
 
 def test_who_may_not(guarded: Server) -> None:

@@ -211,4 +211,5 @@ class Client:
                 return f"{self.url} ended the connection without an answer. If it speaks TLS, use https://."
             case OSError():
                 return f"{self.url} can not be reached: {error.strerror or error}."
-        return f"{self.url} can not be asked: {error}."
+        # The error itself may quote a key.
+        return f"{self.url} can not be asked: a name, a key or a token has characters in it that can not be sent."

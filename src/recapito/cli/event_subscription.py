@@ -104,12 +104,11 @@ def update(
     """Change what is named; the rest stays as it is."""
     path = _path(session, _scope(session, group, source, topic_name, domain_name, domain_topic, system_topic), name)
     current = session.client.arm("GET", path)["properties"]
+    old = current["destination"] or (current.get("deliveryWithResourceIdentity") or {}).get("destination") or {}
+    kind = endpoint_type or old.get("endpointType")
+    wanted = destination(endpoint, kind, max_events, kilobytes, attributes, queue_ttl=queue_ttl)
     change = {
-        "destination": _changed_destination(
-            current,
-            destination(endpoint, endpoint_type, max_events, kilobytes, attributes, queue_ttl=queue_ttl),
-            endpoint_type,
-        ),
+        "destination": _changed_destination(old, wanted),
         "filter": _merged(
             current["filter"], filter_change(event_types, begins_with, ends_with, case_sensitive, advanced, arrays)
         ),
@@ -217,15 +216,12 @@ def _path(session: Session, scope: str, name: str | None) -> str:
     return f"{scope.rstrip('/')}{PROVIDER}/eventSubscriptions/{part(name or '')}"
 
 
-def _changed_destination(current: dict[str, Any], wanted: dict[str, Any], kind: str | None) -> dict[str, Any] | None:
+def _changed_destination(old: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
     """The destination with what was named changed. The server keeps a secret that it is not sent."""
-    if not wanted["properties"] and kind is None:
-        return None
-    old = current["destination"] or (current.get("deliveryWithResourceIdentity") or {}).get("destination") or {}
-    if kind is None:
-        wanted = {**wanted, "endpointType": old.get("endpointType", wanted["endpointType"])}
     if old.get("endpointType") != wanted["endpointType"]:
         return wanted
+    if not wanted["properties"]:
+        return None
     return {**wanted, "properties": {**old["properties"], **wanted["properties"]}}
 
 

@@ -33,6 +33,9 @@ def listen(
     script: Annotated[
         Path | None, typer.Option(help="Answer as this file says, line by line: `503`, `200 delay=40`, `drop`.")
     ] = None,
+    url: Annotated[
+        str | None, typer.Option(help="How the server reaches it, with --subscribe.", show_default="host and port")
+    ] = None,
     subscribe: Annotated[str | None, typer.Option(help="Subscribe to this topic for as long as it runs.")] = None,
     schema: Annotated[
         str | None, typer.Option("--event-delivery-schema", help="In which schema, with --subscribe.")
@@ -53,10 +56,10 @@ def listen(
         text = f"{host}:{port} can not be listened on: {error.strerror}. Choose another with --port, or 0."
         raise CallerError("PortTaken", text) from None
     receiver.start()
-    url = f"http://{f'[{host}]' if ':' in host else host}:{receiver.port}/"
-    typer.echo(f"Listening at {url} (Ctrl-C stops)", err=True)
+    own = f"http://{f'[{host}]' if ':' in host else host}:{receiver.port}/"
+    typer.echo(f"Listening at {own} (Ctrl-C stops)", err=True)
     try:
-        with _subscribed(session, subscribe, group, url, schema):
+        with _subscribed(session, subscribe, group, url or own, schema):
             _wait(ended)
     finally:
         receiver.stop()

@@ -67,7 +67,7 @@ def connect(
     tenant: str | None = None,
     client_id: str | None = None,
     client_secret: str | None = None,
-    only_show_errors: bool = False,
+    only_show_errors: bool | None = None,
 ) -> Iterator[Session]:
     """A session with the server of the flags, the environment or the file."""
     url = choose("server", server).rstrip("/")
@@ -81,7 +81,7 @@ def connect(
         typer.echo("recapito: the secret crosses the network in clear; serve with --tls and use https://", err=True)
     client = Client(url, authority, credential)
     try:
-        yield Session(client, choose("subscription", subscription), only_show_errors)
+        yield Session(client, choose("subscription", subscription), bool(only_show_errors))
     finally:
         client.close()
 
@@ -113,5 +113,5 @@ def _credential(tenant: str | None, client_id: str | None, secret: str | None, l
 def part(text: str) -> str:
     """A name as one part of a path; with a slash it would be the path of something else."""
     if "/" in text or text in ("", ".", ".."):
-        raise typer.BadParameter(f"'{text}' is not a name", param_hint="--name")
+        raise typer.BadParameter(f"'{text}' is not a name")
     return quote(text, safe="")

@@ -32,7 +32,9 @@ _CONNECTION: dict[str, Any] = {
     "tenant": Annotated[str | None, typer.Option(help="The tenant to sign in at.")],
     "client_id": Annotated[str | None, typer.Option(help="Who signs in.")],
     "client_secret": Annotated[str | None, typer.Option(help="The secret of who signs in.")],
-    "only_show_errors": Annotated[bool, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")],
+    "only_show_errors": Annotated[
+        bool | None, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")
+    ],
 }
 COMMON = {**_OUTPUT, **_CONNECTION}
 _NAME = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --name.", show_default=False)]
@@ -90,8 +92,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Comm
 
 
 def _parameter(name: str, annotation: Any) -> inspect.Parameter:
-    default = False if name == "only_show_errors" else None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _keyword(parameter: inspect.Parameter) -> inspect.Parameter:
