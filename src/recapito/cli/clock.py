@@ -1,26 +1,14 @@
 """`recapito clock`: see the clock of a server, and move it where it is manual."""
 
-import re
 from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.duration import read_duration
 from recapito.cli.verb import Noun, Session
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and move the clock of a server.")
 noun = Noun(app)
-
-_PARTS = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m|s)?", re.IGNORECASE)
-_SECONDS = {"d": 86400, "h": 3600, "min": 60, "m": 60, "s": 1, "": 1}
-
-
-def read_duration(text: str) -> float:
-    """The seconds of `90`, `10m`, `1h30m`, `2d`, `1 h 46 min 40 s`."""
-    packed = "".join(text.split())
-    parts = list(_PARTS.finditer(packed))
-    if not parts or "".join(part[0] for part in parts) != packed:
-        raise typer.BadParameter(f"'{text}' is not a duration like 90, 10m or 1h30m", param_hint="DURATION")
-    return sum(float(part[1]) * _SECONDS[(part[2] or "").lower()] for part in parts)
 
 
 @noun.verb("show")

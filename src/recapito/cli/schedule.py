@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.duration import show_duration
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun
 from recapito.domain import limits
@@ -36,37 +37,18 @@ def schedule(
     outcome = Outcome(Result.SOCKET_ERROR) if status is None else answered(status)
     kind = EndpointKind.AZURE_RESOURCE if azure_resource else EndpointKind.WEBHOOK
     times = timetable(load(profile), kind, _read_policy(policy), outcome, dead_letters)
-    rows: list[dict[str, Any]] = []
-    before = 0
-    for number, at in enumerate(times.attempts, 1):
-        rows.append(
-            {
-                "attempt": number,
-                "after": duration(at // SECOND),
-                "wait": duration((at - before) // SECOND),
-                "seconds": at // SECOND,
-            }
-        )
-        before = at
+    instants = [at // SECOND for at in times.attempts]
+    rows = [
+        _row(number, at, before) for number, (at, before) in enumerate(zip(instants, [0, *instants], strict=False), 1)
+    ]
+    if times.end > times.attempts[-1]:  # it expires, and is not tried at its end
+        rows.append(_row(None, times.end // SECOND, instants[-1]))
     rows[-1]["end"] = times.reason or "Delivered"
-    if times.end > times.attempts[-1]:
-        rows[-1].pop("end")
-        rows.append(
-            {
-                "attempt": None,
-                "after": duration(times.end // SECOND),
-                "wait": duration((times.end - before) // SECOND),
-                "seconds": times.end // SECOND,
-                "end": times.reason,
-            }
-        )
     return rows
 
 
-def duration(seconds: int) -> str:
-    """A duration as people say it: `1 h 46 min 40 s`."""
-    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s"))
-    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+def _row(attempt: int | None, at: int, before: int) -> dict[str, Any]:
+    return {"attempt": attempt, "after": show_duration(at), "wait": show_duration(at - before), "seconds": at}
 
 
 def _read_policy(text: str | None) -> RetryPolicy:

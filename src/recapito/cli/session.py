@@ -71,8 +71,8 @@ def connect(
 ) -> Iterator[Session]:
     """A session with the server of the flags, the environment or the file."""
     url = choose("server", server).rstrip("/")
-    parts = _parts(url)
-    local = parts == "localhost" or is_loopback(parts)
+    host = _host(url)
+    local = host == "localhost" or is_loopback(host)
     authority = choose("ca_file", ca_file)
     if not authority and local and _LOCAL_AUTHORITY.is_file():
         authority = str(_LOCAL_AUTHORITY)
@@ -86,7 +86,7 @@ def connect(
         client.close()
 
 
-def _parts(url: str) -> str:
+def _host(url: str) -> str:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -104,10 +104,9 @@ def _credential(tenant: str | None, client_id: str | None, secret: str | None, l
         return None
     names = ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET")
     values = [flag or os.environ.get(f"AZURE_{name}", "") for flag, name in zip(given, names, strict=True)]
-    missing = [f"--{name.removesuffix('_ID').lower()}" for name, value in zip(names, values, strict=True) if not value]
-    if any(given) and missing:
+    if any(given) and not all(values):
         raise typer.BadParameter("--tenant, --client-id and --client-secret belong together", param_hint="--client-id")
-    return None if missing else Credential(*values)
+    return Credential(*values) if all(values) else None
 
 
 def part(text: str) -> str:
