@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from recapito.cli.output import Output, print_answer, show
+from recapito.cli.output import Output, print_answer, read_query, show
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server
 
@@ -12,7 +12,7 @@ LISTED = [{"name": "a", "n": 1, "on": True, "none": None, "tags": {"x": "1"}}, {
 
 
 def printed(capsys: pytest.CaptureFixture[str], output: Output, query: str | None = None) -> str:
-    print_answer(LISTED, output, query)
+    print_answer(LISTED, output, read_query(query))
     return capsys.readouterr().out
 
 
@@ -48,10 +48,10 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_markup_is_text(capsys: pytest.CaptureFixture[str]) -> None:
     """What looks like markup or like a terminal's own words is only text."""
-    print_answer([{"name": "[red]x[/red] \x1b[31mred \x9b31m"}], Output.TABLE, None)
+    print_answer([{"name": "[red]x[/red] \x1b[31mred \x9b31m"}], Output.TABLE)
     assert "  [red]x[/red] ?[31mred ?31m" in capsys.readouterr().out
     for output in Output:
-        print_answer([{"name": "\x1b[31mred \x9b31m"}], output, None)
+        print_answer([{"name": "\x1b[31mred \x9b31m"}], output)
         assert not {"\x1b", "\x9b"} & set(capsys.readouterr().out)
 
 
@@ -72,3 +72,12 @@ def test_a_table_of_topics(live: Server) -> None:
     assert lines(said.out) == ["  Name     Where", " ────────────────", "  tabled   west"]
     whole = recapito("topic", "list", "-g", "tables", "-o", "table").out
     assert "Name" in whole and "tabled" in whole and max(map(len, whole.splitlines())) <= 100
+
+
+def test_a_wrong_query_changes_nothing(live: Server) -> None:
+    """What can not select is said before the server is asked for anything."""
+    said = recapito("topic", "create", "unasked", "--query", "[?")
+    assert said.code == 2 and "this is not a JMESPath expression" in said.err
+    assert recapito("topic", "show", "unasked").code == 3
+    said = recapito("topic", "show", "demo", "--query", "sum(name)")
+    assert said.code == 2 and not said.out

@@ -6,13 +6,15 @@ Shown is what az shows: `properties` are part of what they belong to, and the re
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from typing import Any
 
 import typer
 
 from recapito.cli.plain import escape, plain
+
+Select = Callable[[Any], Any]
 
 _GROUP = re.compile(r"/resourceGroups/([^/]+)/", re.IGNORECASE)
 _HIDDEN_COLUMNS = ("id", "type", "etag", "kind", "metricResourceId", "publicNetworkAccess", "disableLocalAuth")
@@ -54,10 +56,35 @@ def _flatten(value: Any) -> Any:
     return dict(sorted(shown.items()))
 
 
-def print_answer(value: Any, output: Output, query: str | None) -> None:
+def read_query(query: str | None) -> Select | None:
+    """What selects from an answer, or an error before anything is asked."""
+    if query is None:
+        return None
+    import jmespath
+    from jmespath.exceptions import JMESPathError
+
+    def explain(error: Exception) -> typer.BadParameter:
+        said = str(error).splitlines()[0]
+        return typer.BadParameter(f"this is not a JMESPath expression: {said}", param_hint="--query")
+
+    try:
+        compiled = jmespath.compile(query)
+    except JMESPathError as error:
+        raise explain(error) from None
+
+    def select(value: Any) -> Any:
+        try:
+            return compiled.search(value)
+        except JMESPathError as error:  # a function that was given what it can not take
+            raise explain(error) from None
+
+    return select
+
+
+def print_answer(value: Any, output: Output, select: Select | None = None) -> None:
     """Print an answer; None prints nothing, as az does after a delete."""
-    if query is not None:
-        value = _select(value, query)
+    if select is not None:
+        value = select(value)
     if value is None or output is Output.NONE:
         return
     match output:
@@ -77,17 +104,6 @@ def print_answer(value: Any, output: Output, query: str | None) -> None:
                 typer.echo("\t".join(_tsv(cell) for cell in _cells(row)))
         case Output.TABLE:
             _print_table(value)
-
-
-def _select(value: Any, query: str) -> Any:
-    import jmespath
-    from jmespath.exceptions import JMESPathError
-
-    try:
-        return jmespath.search(query, value)
-    except JMESPathError as error:
-        said = str(error).splitlines()[0]
-        raise typer.BadParameter(f"this is not a JMESPath expression: {said}", param_hint="--query") from None
 
 
 def _json(value: Any) -> str:

@@ -13,7 +13,7 @@ import typer
 from recapito.cli.defaults import choose, source
 from recapito.cli.exit import FAILED
 from recapito.cli.greedy import GreedyCommand
-from recapito.cli.output import Output, print_answer, show
+from recapito.cli.output import Output, print_answer, read_query, show
 from recapito.cli.session import Session, connect
 
 Command = Callable[..., Any]
@@ -70,8 +70,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Comm
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        output, query = given.pop("output"), given.pop("query")
-        form = _form(output, usual)
+        form, select = _form(given.pop("output"), usual), read_query(given.pop("query"))
         connection = {key: given.pop(key) for key in _CONNECTION} if session else {}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
@@ -80,7 +79,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Comm
                 answer = show(function(opened, **given))
         else:
             answer = function(**given)
-        print_answer(answer, form, query)
+        print_answer(answer, form, select)
         if not judge(answer):
             raise typer.Exit(FAILED)
 
