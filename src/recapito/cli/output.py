@@ -140,7 +140,9 @@ def _print_table(value: Any) -> None:
         return
     columns = list(dict.fromkeys(name for row in rows for name in row))
     columns.sort(key=lambda name: name != "name")
-    table = Table(*(name[:1].upper() + name[1:] for name in columns), box=SIMPLE_HEAD)
+    table = Table(box=SIMPLE_HEAD)
+    for name in columns:
+        table.add_column(name[:1].upper() + name[1:], overflow="fold")  # an id that is cut short is of no use
     for row in rows:
         table.add_row(*(Text(plain(_text(row.get(name)))) for name in columns))  # as text: markup in it is only text
     console = Console(highlight=False)
