@@ -4,6 +4,7 @@ SEEDS ?= 200
 ARGS ?=
 BIN := .venv/bin
 NODE := tests/clients/node
+AZURITE := tests/azurite
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -15,7 +16,7 @@ help: ## Show this help
 serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
 	@$(BIN)/recapito serve --data data $(ARGS)
 
-test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients) ## Run all tests
+test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite) ## Run all tests
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 check: lint test ## Run linters, type checks, layer checks and all tests
@@ -39,10 +40,11 @@ lock: ## Resolve and lock all requirements (needs uv and npm)
 	@for set in run test bench az; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			--no-annotate -o requirements/$$set.txt requirements/$$set.in; done
-	@cd $(NODE) && npm install --loglevel=error --no-audit --no-fund --package-lock-only
+	@for set in $(NODE) $(AZURITE); do \
+		(cd $$set && npm install --loglevel=error --no-audit --no-fund --package-lock-only); done
 
 clean: ## Remove the virtual environments and node's modules
-	@rm -rf .venv .venv-az $(NODE)/node_modules
+	@rm -rf .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules
 
 .venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -65,4 +67,9 @@ clean: ## Remove the virtual environments and node's modules
 $(NODE)/node_modules/.clients: $(NODE)/package.json $(NODE)/package-lock.json
 	@echo "Installing Microsoft's clients for node, which the tests run …"
 	@cd $(NODE) && npm ci --loglevel=error --no-audit --no-fund
+	@touch $@
+
+$(AZURITE)/node_modules/.azurite: $(AZURITE)/package.json $(AZURITE)/package-lock.json
+	@echo "Installing Microsoft's emulator of Azure Storage, which the tests run …"
+	@cd $(AZURITE) && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@

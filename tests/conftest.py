@@ -1,6 +1,22 @@
-"""How Hypothesis behaves in all tests: nothing depends on how busy the machine is."""
+"""What all tests share: how Hypothesis behaves, whatever the machine is busy with; and an Azurite for who needs one."""
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.azurite.server import Azurite
 
 settings.register_profile("recapito", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recapito")
+
+
+@pytest.fixture(scope="session")
+def azurite() -> "Iterator[Azurite]":
+    """An empty Azurite; tests give their containers and queues names of their own."""
+    from tests.azurite.server import running  # Microsoft's clients take a while to load
+
+    with running() as it:
+        yield it

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.azure.reach import Reach
 from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.dispatch.deadletter import DeadLetterWriter
@@ -35,7 +36,12 @@ from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
+from recapito.keys.keyring import Keyring
+from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
+from recapito.senders.resolver import Resolver
+from recapito.senders.routing import RoutingSender
+from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.web_caller import WebCaller
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
@@ -47,8 +53,9 @@ from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
-from recapito.vault import Vault
+from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
+from recapito.vaults.routing import RoutingVault
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
 FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
@@ -66,7 +73,7 @@ class Stores:
     log: Log
     registry: Registry
     ledger: Ledger
-    vault: Vault
+    keyring: Keyring
     space: Callable[[], Space] | None = None
     trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
 
@@ -89,11 +96,12 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, the webhook sender, the writer of dead letters."""
+    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure."""
 
     dispatcher: Dispatcher
     writer: DeadLetterWriter
-    sender: WebhookSender
+    sender: RoutingSender
+    reach: Reach
 
 
 @asynccontextmanager
@@ -102,7 +110,7 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
     if settings.server.store == "memory":
         disk = MemoryDisk()
         log = MemoryLog(disk)
-        yield Stores(log, log, MemoryLedger(disk), _vault(settings))
+        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory(), settings.azure.azurite))
         return
     data = settings.data
     with lock_role(data, "intake"), lock_role(data, "dispatch"):
@@ -110,7 +118,8 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
             _writing(SqliteLog, settings, journal) as writer,
             _writing(SqliteLedger, settings, journal) as ledger,
         ):
-            yield Stores(writer, writer, ledger, _vault(settings), _space_of(writer), partial(trimming_allowed, data))
+            keyring = _keyring(settings, writer)
+            yield Stores(writer, writer, ledger, keyring, _space_of(writer), partial(trimming_allowed, data))
 
 
 @asynccontextmanager
@@ -122,7 +131,8 @@ async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Sto
             _writing(SqliteLog, settings, journal) as log,
             _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
         ):
-            yield Stores(log, log, ledger, _vault(settings), _space_of(log), partial(trimming_allowed, data))
+            keyring = _keyring(settings, log)
+            yield Stores(log, log, ledger, keyring, _space_of(log), partial(trimming_allowed, data))
 
 
 @asynccontextmanager
@@ -133,7 +143,7 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             _writing(SqliteLedger, settings, journal) as ledger,
             _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
         ):
-            yield Stores(log, log, ledger, _vault(settings))
+            yield Stores(log, log, ledger, _keyring(settings, log))
 
 
 class Found(NamedTuple):
@@ -186,8 +196,8 @@ async def _closing(store: S) -> AsyncIterator[S]:
         await store.close()
 
 
-def _vault(settings: Settings) -> Vault:
-    return DirectoryVault(settings.data / "deadletters")
+def _keyring(settings: Settings, registry: Registry) -> Keyring:
+    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
 
 
 def _space_of(log: SqliteLog) -> Callable[[], Space]:
@@ -227,6 +237,7 @@ def make_intake(
         expiry.watch,
         handshakes=handshakes,
         signs_tokens=signer is not None,
+        find_connection=stores.keyring.find,
     )
 
     async def readiness() -> Mapping[str, str | None]:
@@ -251,6 +262,7 @@ def make_intake(
         journal=journal,
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
+        keyring=stores.keyring,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
@@ -279,9 +291,11 @@ def make_dispatch(
     """Put the dispatch role together."""
     signer = make_signer(settings, identity, clock)
     token_for = None if signer is None else signer.webhook_token
-    sender = WebhookSender(
-        settings.delivery.egress, settings.delivery.ca_file or None, now=clock.now, token_for=token_for
-    )
+    egress, ca_file, resolver = settings.delivery.egress, settings.delivery.ca_file or None, Resolver()
+    reach = Reach(stores.keyring.find, resolver, egress, ca_file)
+    webhooks = WebhookSender(egress, ca_file, resolver, now=clock.now, token_for=token_for)
+    sender = RoutingSender(webhooks, StorageQueueSender(reach))
+    directories = DirectoryVault(settings.data / "deadletters")
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
@@ -298,14 +312,14 @@ def make_dispatch(
     )
     writer = DeadLetterWriter(
         stores.ledger,
-        stores.vault,
+        RoutingVault(directories, BlobVault(reach), reach.leads_to),
         clock,
         dispatcher.place_of,
         lambda: str(uuid.uuid4()),
         journal,
         settings.dead_letter.keep_for_ever,
     )
-    return Dispatch(dispatcher, writer, sender)
+    return Dispatch(dispatcher, writer, sender, reach)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

@@ -252,6 +252,7 @@ async def _end_dispatch(dispatch: app.Dispatch, dispatching: "asyncio.Task[None]
         pass
     finally:
         await dispatch.sender.close()
+        await dispatch.reach.close()
 
 
 async def _any(event: asyncio.Event, task: "asyncio.Task[None]") -> None:

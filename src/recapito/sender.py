@@ -1,11 +1,12 @@
 """The contract of a sender: it carries one batch to one destination and turns whatever happens into an Outcome."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import Destination
+
+D = TypeVar("D", contravariant=True)
 
 
 class Exchange(Protocol):
@@ -15,15 +16,15 @@ class Exchange(Protocol):
         """Stop listening and let go of the connection. No answer comes after this returns."""
 
 
-class Sender(Protocol):
-    """Carries batches to destinations of one kind.
+class Sender(Protocol[D]):
+    """Carries batches to destinations of one kind; `Sender[Destination]` to any.
 
     Promises: `send` returns at once and never raises for anything that the network, the name service or the
     endpoint does; `answer` is called exactly once, later, on the event loop, unless the exchange was aborted;
     no time-out of the sender's own ends an exchange, only connecting has one; two endpoints do not delay each other.
     """
 
-    def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+    def send(self, destination: D, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
         """Start one exchange."""
 
     async def close(self) -> None:

@@ -22,6 +22,7 @@ from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
+CONNECTION_KEY = "connection.key"
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,6 +114,12 @@ class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra_fields: bool
 
 
+class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How connections to Azure resources are kept."""
+
+    key_file: str
+
+
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a filling disk stops intake."""
 
@@ -126,6 +133,7 @@ class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of Azure is known here from the start."""
 
     storage_accounts: tuple[str, ...]
+    azurite: bool
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -138,6 +146,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delivery: Delivery
     clock: ClockSettings
     dead_letter: DeadLetter
+    connection: ConnectionSettings
     disk: Disk
     quota: Quota
     azure: Azure
@@ -146,6 +155,11 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def data(self) -> Path:
         """The data directory."""
         return Path(self.server.data)
+
+    @property
+    def connection_key(self) -> Path:
+        """The file with the key that connections are sealed under."""
+        return Path(self.connection.key_file or self.data / CONNECTION_KEY)
 
     @property
     def public_url(self) -> str:

@@ -242,6 +242,16 @@ class Group(NamedTuple):
     burials: list[Burial]
 
 
+class Passed(NamedTuple):
+    """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
+
+    The latter are (lane, container) whose vault did not answer a moment ago.
+    """
+
+    containers: frozenset[str] = frozenset()
+    places: frozenset[tuple[int, str]] = frozenset()
+
+
 class Ledger(Protocol):
     """Lanes, parked deliveries and dead letters that wait."""
 
@@ -275,11 +285,8 @@ class Ledger(Protocol):
     async def next_burial_at(self) -> int | None:
         """The earliest `write_at` of all dead letters that wait."""
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
-        """The group to write next: a named one first, else the oldest due ones of one lane and container.
-
-        Lanes in `skip` are passed over: their vault did not answer a moment ago.
-        """
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+        """The group to write next: a named one first, else the oldest due ones of one lane and container."""
 
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""

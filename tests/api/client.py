@@ -13,6 +13,7 @@ from recapito.clock import ManualClock
 from recapito.domain.rate import Rate
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
+from recapito.intake.connected import Find, nowhere
 from recapito.intake.handshake import Handshakes
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -56,6 +57,7 @@ class World:
         readiness: Mapping[str, str | None] | None = None,
         rate: Rate | None = None,
         webhooks: CallScript | None = None,
+        find_connection: Find = nowhere,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -70,6 +72,7 @@ class World:
             self.clock,
             _random(keys),
             handshakes=None if self.caller is None else self._handshakes(self.caller),
+            find_connection=find_connection,
         )
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}

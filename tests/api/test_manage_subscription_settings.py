@@ -336,7 +336,7 @@ def test_dead_letters_in_blobs() -> None:
 
         made = await world.subscription(deadLetterDestination=blobs())
         assert made.dead_letter == DeadLetterBlobs(ACCOUNT, "dead-letters")
-        assert made.dead_letter.container == "myaccount/dead-letters"
+        assert made.dead_letter.container == f"{ACCOUNT}/blobServices/default/containers/dead-letters".lower()
         shown = (await world.arm("GET", f"{NESTED}/mine")).json["properties"]["deadLetterDestination"]
         assert shown == blobs()
         within = "properties.deadLetterDestination.properties"

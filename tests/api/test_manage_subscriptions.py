@@ -355,7 +355,6 @@ def test_good_directories(name: str) -> None:
             )
             for kind in (
                 "EventHub",
-                "StorageQueue",
                 "ServiceBusQueue",
                 "AzureFunction",
                 "HybridConnection",

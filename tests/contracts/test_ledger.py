@@ -11,11 +11,18 @@ from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Counts, Drop, Due, Group, Lane
+from recapito.store import Counts, Drop, Due, Group, Lane, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
-NOBODY: frozenset[int] = frozenset()
+NOBODY = Passed()
+
+
+def passing(*lanes: int) -> Passed:
+    """Passes over whatever these lanes have in the containers of these tests."""
+    return Passed(places=frozenset((lane, container) for lane in lanes for container in ("dead", "other")))
+
+
 LARGE = 1 << 20
 
 
@@ -263,6 +270,24 @@ def test_a_closed_lane_leaves_nothing_behind(ledger: Any, run: Any, lane: Lane, 
     assert run(ledger.open_lane(7, 3, LOG, 5)).counts == Counts()
 
 
+def test_containers_are_passed_over_apart(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """A container that is passed over, for one lane or for all, holds up nothing in another, named or not."""
+    run(ledger.open_lane(8, 3, LOG, 5))
+    settle(7, matched=2, bury=[burial(5, 0, 10), burial(5, 1, 20, "other")])
+    settle(8, matched=1, bury=[burial(5, 0, 30)])
+    due = lambda *over: run(ledger.burials_due(99, 9, LARGE, Passed(*over)))  # noqa: E731
+    none: frozenset[str] = frozenset()
+    both = frozenset({(7, "dead"), (7, "other")})
+    for named in (False, True):
+        places = [due(), due(frozenset({"dead"})), due(none, frozenset({(7, "dead")})), due(none, both)]
+        wanted = [(7, "dead"), (7, "other"), (7, "other"), (8, "dead")]
+        assert [(group.lane, group.container) for group in places] == wanted
+        assert all((group.path is not None) is named for group in places)
+        assert due(frozenset({"dead", "other"})) is None
+        for group in () if named else (places[0], places[3], places[1]):
+            run(ledger.name_group(group, f"{group.lane}-{group.container}", 99 + group.lane))
+
+
 def test_the_next_burial(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
     """The earliest time of all dead letters that wait, of all lanes, named or not."""
     assert run(ledger.next_burial_at()) is None
@@ -284,8 +309,8 @@ def test_a_group_is_of_one_lane_and_container(ledger: Any, run: Any, lane: Lane,
     settle(8, matched=1, bury=[burial(5, 0, 21)])
     assert run(ledger.burials_due(19, 9, LARGE, NOBODY)) is None
     assert run(ledger.burials_due(50, 9, LARGE, NOBODY)) == Group(7, "dead", None, None, [mine[1], mine[0]])
-    assert run(ledger.burials_due(50, 9, LARGE, frozenset({7}))).lane == 8
-    assert run(ledger.burials_due(50, 9, LARGE, frozenset({7, 8}))) is None
+    assert run(ledger.burials_due(50, 9, LARGE, passing(7))).lane == 8
+    assert run(ledger.burials_due(50, 9, LARGE, passing(7, 8))) is None
 
 
 def test_a_group_has_its_limits(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
@@ -308,11 +333,11 @@ def test_a_named_group_comes_first_and_whole(ledger: Any, run: Any, lane: Lane, 
     run(ledger.name_group(Group(7, "dead", None, None, mine[:2]), "path", 77))
     named = Group(7, "dead", "path", 77, mine[:2])
     assert run(ledger.burials_due(5, 1, 1, NOBODY)) == named
-    assert run(ledger.burials_due(5, 1, 1, frozenset({7}))).lane == 8
-    assert run(ledger.burials_due(5, 1, 1, frozenset({7, 8}))) is None
+    assert run(ledger.burials_due(5, 1, 1, passing(7))).lane == 8
+    assert run(ledger.burials_due(5, 1, 1, passing(7, 8))) is None
     run(ledger.written(7, "path"))
     assert run(ledger.lane(7)).counts == Counts(matched=3, dead_lettered=2, buried=1)
-    assert run(ledger.burials_due(10, 9, LARGE, frozenset({8}))).burials == [mine[2]]
+    assert run(ledger.burials_due(10, 9, LARGE, passing(8))).burials == [mine[2]]
 
 
 def test_the_group_that_was_tried_first_comes_first(ledger: Any, run: Any, settle: Any) -> None:
@@ -321,7 +346,7 @@ def test_the_group_that_was_tried_first_comes_first(ledger: Any, run: Any, settl
         run(ledger.open_lane(id, 3, LOG, 5))
         settle(id, matched=1, bury=[burial(5)])
         run(ledger.name_group(Group(id, "dead", None, None, [burial(5)]), f"path{id}", tried_at))
-    next_lane = lambda *skip: run(ledger.burials_due(99, 9, LARGE, frozenset(skip))).lane  # noqa: E731
+    next_lane = lambda *skip: run(ledger.burials_due(99, 9, LARGE, passing(*skip))).lane  # noqa: E731
     assert (next_lane(), next_lane(2), next_lane(1, 2)) == (2, 1, 3)
 
 

@@ -3,30 +3,32 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from recapito.domain.batch import Batch
 from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import Destination, WebHook
+from recapito.domain.subscription import Destination, StorageQueue, WebHook
 from recapito.sender import Exchange, Sender
 from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
+from tests.azurite.place import account, new_queue, queue_service, reaching
 from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
 
 
 class World(NamedTuple):
     """A sender, and destinations that answer well, answer 503, never answer, and can not be reached."""
 
-    sender: Sender
-    good: WebHook
-    busy: WebHook
-    mute: WebHook
-    gone: WebHook
+    sender: Sender[Any]
+    good: Destination
+    busy: Destination
+    mute: Destination
+    gone: Destination
 
-    def send(self, to: WebHook) -> tuple[Exchange, list[Outcome], asyncio.Event]:
+    def send(self, to: Destination) -> tuple[Exchange, list[Outcome], asyncio.Event]:
         """Start an exchange: it, the answers so far, and when there is one."""
         answers: list[Outcome] = []
         told = asyncio.Event()
@@ -39,7 +41,7 @@ class World(NamedTuple):
 
 
 @asynccontextmanager
-async def webhook_world() -> AsyncIterator[World]:
+async def webhook_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     async with Receiver(answering(OK)) as good, Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
         sender = WebhookSender(Egress.LOCAL, resolver=names(), now=lambda: 0)
         places = (good.url, busy.url, mute.url, "http://gone.test/")
@@ -48,7 +50,7 @@ async def webhook_world() -> AsyncIterator[World]:
 
 
 @asynccontextmanager
-async def memory_world() -> AsyncIterator[World]:
+async def memory_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     places = good, busy, mute, gone = tuple(WebHook(url=f"http://{name}.test/") for name in ("a", "b", "c", "d"))
     script = {
         good: Scripted(answered(200)),
@@ -65,16 +67,31 @@ async def memory_world() -> AsyncIterator[World]:
     await sender.close()
 
 
+@asynccontextmanager
+async def storage_queue_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """A queue of a real Azurite, and services that are only said to be one."""
+    azurite = request.getfixturevalue("azurite")
+    async with Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
+        good = await asyncio.to_thread(new_queue, azurite)
+        places = {"busy": busy.at("127.0.0.1"), "mute": mute.at("127.0.0.1"), "gone": "http://gone.test/hook"}
+        reach = reaching(azurite.connection, *(queue_service(name, url) for name, url in places.items()), names=names())
+        sender = StorageQueueSender(reach)
+        yield World(sender, good, *(StorageQueue(account=account(name), queue="todo") for name in places))
+        await sender.close()
+        await reach.close()
+
+
 Law = Callable[[World], Awaitable[None]]
+STORAGE_QUEUE = pytest.param(storage_queue_world, marks=pytest.mark.xdist_group("azurite"))
 
 
-@pytest.fixture(params=[webhook_world, memory_world])
+@pytest.fixture(params=[webhook_world, memory_world, STORAGE_QUEUE])
 def hold(request: pytest.FixtureRequest) -> Callable[[Law], None]:
     """Holds an implementation to a law."""
-    world: Callable[[], AbstractAsyncContextManager[World]] = request.param
+    world: Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]] = request.param
 
     async def main(law: Law) -> None:
-        async with asyncio.timeout(20), world() as it:
+        async with asyncio.timeout(20), world(request) as it:
             await law(it)
 
     return lambda law: asyncio.run(main(law))
@@ -89,7 +106,7 @@ def test_answers_once_and_later(hold: Callable[[Law], None]) -> None:
             assert answers == []
             await told.wait()
             await asyncio.sleep(0.05)
-            assert answers == [expected]
+            assert [(answer.result, answer.status) for answer in answers] == [(expected.result, expected.status)]
 
     hold(law)
 

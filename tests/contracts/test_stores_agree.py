@@ -18,7 +18,7 @@ from recapito.domain.filter import Filter
 from recapito.domain.hold import Hold
 from recapito.domain.subscription import FilterSince
 from recapito.errors import Conflict, StoreStale
-from recapito.store import Drop, Lane, Settlement
+from recapito.store import Drop, Lane, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment
@@ -34,6 +34,9 @@ INSTANTS = st.integers(0, 30)
 IDENTITIES = st.builds(Identity, st.integers(1, 3), st.integers(0, 2))
 SOME = st.lists(IDENTITIES, max_size=3)
 CONTAINERS = st.sampled_from(["dead", "other"])
+PASSED = st.builds(
+    Passed, st.frozensets(CONTAINERS, max_size=1), st.frozensets(st.tuples(LANES, CONTAINERS), max_size=3)
+)
 PATHS = st.sampled_from(["p1", "p2", "p3"])
 REASONS = st.sampled_from(["Canceled", "TimeToLiveExceeded"])
 
@@ -217,13 +220,13 @@ class StoresAgree(RuleBasedStateMachine):
         self.both(lambda side: side.ledger.due(lane, now, limit))
         self.both(lambda side: side.ledger.parked(lane, limit))
 
-    @rule(now=INSTANTS, limit=st.integers(1, 3), limit_bytes=st.integers(0, 20), skip=st.frozensets(LANES, max_size=1))
-    def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> None:
-        self.both(lambda side: side.ledger.burials_due(now, limit, limit_bytes, skip))
+    @rule(now=INSTANTS, limit=st.integers(1, 3), limit_bytes=st.integers(0, 20), passed=PASSED)
+    def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> None:
+        self.both(lambda side: side.ledger.burials_due(now, limit, limit_bytes, passed))
 
     @rule(now=INSTANTS, limit=st.integers(1, 3), path=PATHS)
     def name_group(self, now: int, limit: int, path: str) -> None:
-        group = self.both(lambda side: side.ledger.burials_due(now, limit, 100, frozenset()))
+        group = self.both(lambda side: side.ledger.burials_due(now, limit, 100, Passed()))
         if group is not None and group.path is None and path not in self.disk.lanes[group.lane].first_tried_at:
             self.both(lambda side: side.ledger.name_group(group, path, now))
 

@@ -5,62 +5,80 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
 from recapito.vault import Vault, VaultUnavailable
+from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.memory import MemoryVault
+from tests.azurite.place import new_container, reaching
 
 PATH = "ORDERS-HOOK/2030/1/2/3/7d0c.json"
-Open = Callable[[], tuple[Vault, Callable[[str, str], bytes]]]
 
 
-@pytest.fixture(params=["memory", "directory"])
-def open_vault(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Opens a vault, and a way to read what is in it."""
+class World(NamedTuple):
+    """A vault, what it calls the containers `orders` and `returns`, and a way to read what is in them."""
 
-    def memory() -> tuple[Vault, Callable[[str, str], bytes]]:
-        vault = MemoryVault()
-        return vault, lambda container, path: vault.files[container, path]
-
-    def directory() -> tuple[Vault, Callable[[str, str], bytes]]:
-        root = tmp_path / "data" / "deadletters"
-        return DirectoryVault(root), lambda container, path: (root / container / path).read_bytes()
-
-    return {"memory": memory, "directory": directory}[request.param]
+    vault: Vault
+    orders: str
+    returns: str
+    read: Callable[[str, str], bytes]
 
 
-def test_what_was_written_is_there(open_vault: Open) -> None:
+def memory_world() -> World:
+    vault = MemoryVault()
+    return World(vault, "orders", "returns", lambda container, path: vault.files[container, path])
+
+
+def directory_world(root: Path) -> World:
+    return World(
+        DirectoryVault(root), "orders", "returns", lambda container, path: (root / container / path).read_bytes()
+    )
+
+
+def blob_world(azurite: Any, reach: Any) -> World:
+    places = new_container(azurite), new_container(azurite)
+    return World(BlobVault(reach), *places, lambda container, path: azurite.read_blob(container.split("/")[-1], path))
+
+
+@pytest.fixture(params=["memory", "directory", pytest.param("blob", marks=pytest.mark.xdist_group("azurite"))])
+def world(request: pytest.FixtureRequest, tmp_path: Path, run: Any) -> Iterator[World]:
+    """A vault of each kind."""
+    if request.param == "memory":
+        yield memory_world()
+    elif request.param == "directory":
+        yield directory_world(tmp_path / "data" / "deadletters")
+    else:
+        azurite = request.getfixturevalue("azurite")
+        reach = reaching(azurite.connection)
+        yield blob_world(azurite, reach)
+        run(reach.close())
+
+
+def test_what_was_written_is_there(world: World, run: Any) -> None:
     """A file is there, byte for byte, when the write returns."""
-    vault, read = open_vault()
     for content in (b"", b"[]", bytes(range(256)) * 10_000):
-        asyncio.run(vault.write("orders", PATH, content))
-        assert read("orders", PATH) == content
+        run(world.vault.write(world.orders, PATH, content))
+        assert world.read(world.orders, PATH) == content
 
 
-def test_a_repeated_write_replaces(open_vault: Open) -> None:
+def test_a_repeated_write_replaces(world: World, run: Any) -> None:
     """A second write of one path leaves one file, the second one."""
-    vault, read = open_vault()
-    asyncio.run(vault.write("orders", PATH, b"a longer first one"))
-    asyncio.run(vault.write("orders", PATH, b"second"))
-    assert read("orders", PATH) == b"second"
+    run(world.vault.write(world.orders, PATH, b"a longer first one"))
+    run(world.vault.write(world.orders, PATH, b"second"))
+    assert world.read(world.orders, PATH) == b"second"
 
 
-def test_containers_and_paths_are_apart(open_vault: Open) -> None:
+def test_containers_and_paths_are_apart(world: World, run: Any) -> None:
     """One path in two containers is two files, and so are two paths in one."""
-    vault, read = open_vault()
-    files = {
-        ("orders", "a.json"): b"1",
-        ("returns", "a.json"): b"2",
-        ("orders", "A/a.json"): b"3",
-        ("account/orders", "A/a.json"): b"4",
-    }
+    files = {(world.orders, "a.json"): b"1", (world.returns, "a.json"): b"2", (world.orders, "A/a.json"): b"3"}
     for (container, path), content in files.items():
-        asyncio.run(vault.write(container, path, content))
-    assert {name: read(*name) for name in files} == files
+        run(world.vault.write(container, path, content))
+    assert {name: world.read(*name) for name in files} == files
 
 
 def test_memory_vault_down() -> None:
@@ -174,6 +192,7 @@ def test_a_container_that_was_removed_is_made_again(tmp_path: Path) -> None:
 
 WRITE_ONE = """
 import asyncio, pathlib, sys
+from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 asyncio.run(DirectoryVault(pathlib.Path(sys.argv[1])).write("orders", "A/a.json", b"x"))
 """

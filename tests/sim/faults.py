@@ -11,6 +11,8 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NoReturn, Protocol
 
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
 from recapito.vault import Vault, VaultUnavailable
 
@@ -18,6 +20,7 @@ LOG_COMMITS = frozenset(
     {"append", "put_topic", "delete_topic", "put_subscription", "delete_subscription", "forget", "trim"}
 )
 LEDGER_COMMITS = frozenset({"open_lane", "close_lane", "settle", "name_group", "written", "abandon"})
+HANGS_S = limits.VAULT_WAIT_NS / SECOND
 
 
 class Role(StrEnum):
@@ -196,6 +199,7 @@ class FaultyVault:
     def __init__(self, vault: Vault, faults: Faults) -> None:
         self.down: set[str] = set()
         self.missing: set[str] = set()
+        self.hung: set[str] = set()
         self._vault = vault
         self._faults = faults
 
@@ -207,6 +211,9 @@ class FaultyVault:
         await self._faults.pause()
         if container in self.missing:
             raise VaultUnavailable("simulated: no such container", missing=True)
+        if container in self.hung:
+            await asyncio.sleep(HANGS_S)
+            raise VaultUnavailable("simulated: no answer")
         if container in self.down:
             if self._faults.coin():  # it was written, and the answer was lost
                 await self._vault.write(container, path, content)

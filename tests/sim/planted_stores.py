@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.instant import SECOND
-from recapito.store import Due, Group, Lane, NewSegment, Settlement
+from recapito.store import Due, Group, Lane, NewSegment, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 
 
@@ -115,8 +115,8 @@ class RenamingLedger(MemoryLedger):
         super().__init__(disk)
         self._tries = 0
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
-        group = await super().burials_due(now, limit, limit_bytes, skip)
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+        group = await super().burials_due(now, limit, limit_bytes, passed)
         if group is None or group.path is None:
             return group
         self._tries += 1

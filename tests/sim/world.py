@@ -179,12 +179,12 @@ class World:
     async def _lose_vault(self) -> None:
         container = f"box-{self.rng.randrange(3)}"
         vault = self.scene.machine.vault
-        lost = vault.down if self.rng.random() < 0.7 else vault.missing
+        (lost,) = self.rng.choices((vault.down, vault.missing, vault.hung), (5, 3, 2))
         lost.add(container)
         self.scene.oracle.container_lost(container)
         await asyncio.sleep(self.rng.choice((60.0, 3600.0, 3 * 3600.0, 6 * 3600.0)))
         lost.discard(container)
-        if container not in vault.down | vault.missing:
+        if container not in vault.down | vault.missing | vault.hung:
             self.scene.oracle.container_back(container)
 
     async def _slow_down(self) -> None:
@@ -203,10 +203,11 @@ class World:
         scene = self.scene
         scene.oracle.note("healed")
         scene.faults.disarm()
-        for container in sorted(scene.machine.vault.down | scene.machine.vault.missing):
+        vault = scene.machine.vault
+        for container in sorted(vault.down | vault.missing | vault.hung):
             scene.oracle.container_back(container)
-        scene.machine.vault.down.clear()
-        scene.machine.vault.missing.clear()
+        for lost in (vault.down, vault.missing, vault.hung):
+            lost.clear()
         for endpoint in scene.network.endpoints.values():
             endpoint.behaviour = HEALTHY
         await asyncio.sleep(90)

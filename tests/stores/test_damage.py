@@ -8,12 +8,12 @@ import apsw
 import pytest
 
 from recapito.errors import StoreFailed
-from recapito.store import Counts, Due, Group
+from recapito.store import Counts, Due, Group, Passed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.damage import CORRUPT
 from tests.stores.values import burial, new_topic, parked, segment, settlement
 
-NOBODY: frozenset[int] = frozenset()
+NOBODY = Passed()
 
 
 def spoil(path: Path, sql: str) -> None:

@@ -14,7 +14,14 @@ from recapito.stores.sqlite.query import load
 FILES = {"log": LOG, "registry": LOG, "ledger": DISPATCH, "burial": DISPATCH, "damage": DISPATCH}
 STATEMENTS = [(file, name) for file in FILES for name in load(file)]
 READS_ALL = {("log", "all_topics"), ("log", "all_subscriptions"), ("ledger", "lanes")}
-SMALL = ("SCAN CONSTANT ROW", "SCAN log", "SCAN gone", "SCAN burial_group", "SCAN lane USING INDEX lane_with_burials")
+SMALL = (
+    "SCAN CONSTANT ROW",
+    "SCAN log",
+    "SCAN gone",
+    "SCAN burial_group",
+    "SCAN place",
+    "SCAN lane USING INDEX lane_with_burials",
+)
 
 
 @pytest.fixture(scope="module")

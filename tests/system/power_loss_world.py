@@ -13,7 +13,7 @@ import apsw
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity
 from recapito.errors import SettingsError
-from recapito.store import Drop, Lane, Settlement
+from recapito.store import Drop, Lane, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.connection import Medium
@@ -23,7 +23,7 @@ from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 T = TypeVar("T")
 CHECKPOINT_BYTES = 24 * 4096
 EVERYTHING = 1 << 62
-NOBODY: frozenset[int] = frozenset()
+NOBODY = Passed()
 
 
 class Lost(Exception):
@@ -257,7 +257,7 @@ def _entries(log: Any, topic: int, end: int) -> list[Any]:
 
 
 def _group(ledger: Any, lane: Lane, lanes: list[Lane]) -> Any:
-    others = frozenset(other.id for other in lanes if other.id != lane.id)
+    others = Passed(places=frozenset((other.id, "dead") for other in lanes if other.id != lane.id))
     return finish(ledger.burials_due(EVERYTHING, 1000, EVERYTHING, others))
 
 

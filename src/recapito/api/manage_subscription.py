@@ -21,7 +21,7 @@ from recapito.api.wire_subscription import (
     read_subscription_change,
 )
 from recapito.domain import limits
-from recapito.domain.subscription import Subscription
+from recapito.domain.subscription import Subscription, WebHook
 from recapito.domain.topic import TopicKind
 from recapito.domain.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound
@@ -180,7 +180,8 @@ class SubscriptionManagement:
 
     async def _full_url(self, find: PlaceFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
-        return answer({"endpointUrl": (found.proposed or found).destination.url})
+        destination = (found.proposed or found).destination
+        return answer({"endpointUrl": destination.url if isinstance(destination, WebHook) else None})
 
     async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
         _, found = await self._find(find, request)

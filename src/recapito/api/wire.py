@@ -25,6 +25,7 @@ _TARGETS = {
     "azureActiveDirectoryApplicationIdOrUri": (
         "properties.destination.properties.azureActiveDirectoryApplicationIdOrUri"
     ),
+    "resourceId": "properties.destination.properties.resourceId",
     "eventDeliverySchema": "properties.eventDeliverySchema",
     "expirationTimeUtc": "properties.expirationTimeUtc",
     "includedEventTypes": "properties.filter.includedEventTypes",

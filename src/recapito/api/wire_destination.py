@@ -1,4 +1,4 @@
-"""A subscription's destination on the wire: the webhook, its batching and its delivery attributes (spec §1.9, §6).
+"""A subscription's destination on the wire: its kind, and of a webhook its batching and attributes (spec §1.9, §6).
 
 The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
 """
@@ -17,13 +17,16 @@ from recapito.api.wire import (
     invalid,
     refuse_unbuilt,
 )
+from recapito.api.wire_storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
 from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
 from recapito.domain.subscription import (
     Batching,
     DeliveryAttribute,
+    Destination,
     DynamicAttribute,
     StaticAttribute,
+    StorageQueue,
     Subscription,
     WebHook,
 )
@@ -74,7 +77,7 @@ class _Dynamic(Body):
 class Delivery(NamedTuple):
     """What a destination on the wire says; `kept` has no effect here and is shown back."""
 
-    destination: WebHook
+    destination: Destination
     batching: Batching
     attributes: tuple[DeliveryAttribute, ...]
     kept: dict[str, Any]
@@ -90,17 +93,23 @@ class Hidden(NamedTuple):
 NOTHING_HIDDEN = Hidden(None, {})
 
 
-def hidden_of(hook: WebHook, attributes: Sequence[DeliveryAttribute]) -> Hidden:
+def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute]) -> Hidden:
     """What those who see a destination do not see of it."""
     secrets = {one.name.lower(): one.value for one in attributes if isinstance(one, StaticAttribute) and one.secret}
-    return Hidden(hook.url, secrets)
+    return Hidden(destination.url if isinstance(destination, WebHook) else None, secrets)
 
 
 def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
     """The destination, or an error that names the field; `within` is where in the request it lies."""
     kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
-    refuse_unbuilt({f"{within}.endpointType": kind != "WebHook"})
+    refuse_unbuilt({f"{within}.endpointType": kind not in ("WebHook", "StorageQueue")})
     within = f"{within}.properties"
+    if kind == "StorageQueue":
+        return Delivery(read_storage_queue(sent, within), Batching(), (), {})
+    return _read_webhook(sent, within, hidden)
+
+
+def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     hook = convert(sent.properties, _WebHook, within)
     url = hidden.url if hook.endpoint_url is None else hook.endpoint_url
     if url is None:
@@ -182,6 +191,8 @@ def _read_name(name: str, bearer: bool, target: str) -> str:
 def show_destination(subscription: Subscription) -> Shown:
     """A destination as ARM shows it, with every default filled in and no secret."""
     batching, hook = subscription.batching, subscription.destination
+    if isinstance(hook, StorageQueue):
+        return show_storage_queue(hook)
     properties: Shown = {
         "endpointBaseUrl": hook.base_url,
         "maxEventsPerBatch": batching.event_limit,

@@ -1,7 +1,8 @@
 """Writing dead letters: what is due is grouped, named in a commit, written, and only then counted.
 
 A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is
-down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to.
+down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to. A
+container that hangs or is out of reach holds up no other, not even of the same lane.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from recapito.clock import Clock
 from recapito.domain import deadletter, limits
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profile import DeadLetterRules
-from recapito.store import Group, Ledger
+from recapito.store import Group, Ledger, Passed
 from recapito.telemetry import Journal
 from recapito.vault import Vault, VaultUnavailable
 
@@ -30,7 +31,7 @@ class Place(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """A lane whose vault has not answered since some instant: not to be tried before `until`."""
+    """A lane's container that has been out of reach since some instant: not to be tried before `until`."""
 
     since: int
     until: int
@@ -38,7 +39,7 @@ class Pause(NamedTuple):
 
 
 class DeadLetterWriter:
-    """Writes one group at a time; `run_once` returns when to come again."""
+    """Writes groups side by side, one per container: `next_group` says which, `write` does it."""
 
     def __init__(
         self,
@@ -57,38 +58,54 @@ class DeadLetterWriter:
         self._new_guid = new_guid
         self._journal = journal
         self._keep_for_ever = keep_for_ever
-        self._paused: dict[int, Pause] = {}
+        self._paused: dict[tuple[int, str], Pause] = {}
+        self._writing: set[str] = set()
 
-    async def run_once(self) -> int | None:
-        """Name the group that is due, or write it if it has its name. Its lane, or None when nothing is due."""
-        now = self._clock.now()
-        skip = frozenset(lane for lane, pause in self._paused.items() if pause.until > now)
-        group = await self._ledger.burials_due(
-            now, limits.DEAD_LETTER_GROUP_EVENTS, limits.DEAD_LETTER_GROUP_BYTES, skip
-        )
-        if group is None:
-            return None
-        place = self._place_of(group.lane)
-        if group.path is None:  # what a late answer takes away before the commit is not in the group that is found next
-            path = deadletter.path(place.subscription, now, self._new_guid())
+    @property
+    def full(self) -> bool:
+        """True when no other container can be written to before a write has ended."""
+        return len(self._writing) >= limits.DEAD_LETTER_WRITES
+
+    async def next_group(self) -> Group | None:
+        """The group to `write` next, with its name; None when there is none, or none before a write has ended."""
+        while not self.full:
+            now = self._clock.now()
+            group = await self._ledger.burials_due(
+                now, limits.DEAD_LETTER_GROUP_EVENTS, limits.DEAD_LETTER_GROUP_BYTES, self._passed(now)
+            )
+            if group is None:
+                return None
+            if group.path is not None:
+                self._writing.add(group.container)
+                return group
+            # What a late answer takes away before this commit is not in the group that is found next.
+            path = deadletter.path(self._place_of(group.lane).subscription, now, self._new_guid())
             await self._ledger.name_group(group, path, self._tried_at(group, now))
-        else:
-            await self._write(group, place, now)
-        return group.lane
+        return None
+
+    async def write(self, group: Group) -> None:
+        """Write a group, and count it or say when to try again."""
+        try:
+            await self._write(group, self._place_of(group.lane), self._clock.now())
+        finally:
+            self._writing.discard(group.container)
 
     async def next_instant(self) -> int | None:
-        """When `run_once` has something to do again: a pause ends, or a dead letter of another lane is due."""
+        """When there is something to write again, unless a write ends before: a pause ends, or a dead letter is due."""
         now = self._clock.now()
-        paused = {lane: pause.until for lane, pause in self._paused.items() if pause.until > now}
-        first = await self._ledger.burials_due(END_OF_TIME, 1, 1, frozenset(paused))
-        instants = list(paused.values())
+        instants = [pause.until for pause in self._paused.values() if pause.until > now]
+        first = None if self.full else await self._ledger.burials_due(END_OF_TIME, 1, 1, self._passed(now))
         if first is not None:
             instants.append(first.burials[0].write_at)
         return min(instants, default=None)
 
+    def _passed(self, now: int) -> Passed:
+        paused = frozenset(place for place, pause in self._paused.items() if pause.until > now)
+        return Passed(frozenset(self._writing), paused)
+
     def _tried_at(self, group: Group, now: int) -> int:
-        """Since when a new group is being tried: what waited behind another of its lane was tried with that one."""
-        pause = self._paused.get(group.lane)
+        """Since when a new group is being tried: what waited behind another was tried with that one."""
+        pause = self._paused.get((group.lane, group.container))
         return now if pause is None else max(pause.since, group.burials[-1].write_at)
 
     async def _write(self, group: Group, place: Place, now: int) -> None:
@@ -99,7 +116,7 @@ class DeadLetterWriter:
         except VaultUnavailable as error:
             await self._failed(group, place, error, now)
             return
-        self._paused.pop(group.lane, None)
+        self._paused.pop((group.lane, group.container), None)
         await self._ledger.written(group.lane, group.path)
         self._journal("deadletter.written", subscription=place.subscription, events=len(group.burials), path=group.path)
 
@@ -114,12 +131,12 @@ class DeadLetterWriter:
                 "deadletter.dropped", subscription=place.subscription, events=len(group.burials), reason=reason
             )
             return
-        before = self._paused.get(group.lane)
+        before = self._paused.get((group.lane, group.container))
         length = FIRST_PAUSE_NS if before is None else min(before.length * 2, LONGEST_PAUSE_NS)
-        until = now + length
+        until = self._clock.now() + length  # a vault that hung has used up time of its own
         if not self._keep_for_ever and now < gives_up_at:
             until = min(until, gives_up_at)
-        self._paused[group.lane] = Pause(now if before is None else before.since, until, length)
+        self._paused[group.lane, group.container] = Pause(now if before is None else before.since, until, length)
         self._journal(
             "deadletter.unavailable", subscription=place.subscription, why=str(error), retry_s=length // SECOND
         )

@@ -55,6 +55,7 @@ class Dispatcher:
         self._fetches: deque[Callable[[], Awaitable[None]]] = deque()
         self._loading: set[Lane] = set()
         self._settled_at = 0
+        self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
         self._fetch_bell, self._burial_bell = Bell(), Bell()
@@ -82,7 +83,7 @@ class Dispatcher:
     def quiet(self) -> bool:
         """True when nothing happens until an answer, a publish or the clock brings something."""
         bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetch_bell, self._burial_bell)
-        return not self._loading and self._alarms.silent and all(bell.silent for bell in bells)
+        return not self._loading and not self._burying and self._alarms.silent and all(bell.silent for bell in bells)
 
     async def drain(self, deadline: int) -> None:
         """Start nothing new; return when what is under way is settled, or at an instant of the housekeeping clock."""
@@ -117,9 +118,13 @@ class Dispatcher:
             try:
                 await work()
             except StoreFailed as error:
-                self._equipment.journal("store.failed", why=str(error))
-                await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+                await self._store_failed(error)
                 bell.ring()
+
+    async def _store_failed(self, error: StoreFailed) -> None:
+        """Give the store a moment to put itself back on what is stored."""
+        self._equipment.journal("store.failed", why=str(error))
+        await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
 
     # News from the log.
 
@@ -329,13 +334,23 @@ class Dispatcher:
     # Dead letters.
 
     async def _write_dead_letters(self, writer: DeadLetterWriter) -> None:
-        while (lane_id := await writer.run_once()) is not None:
-            if lane_id in self._lanes:
-                self._lanes[lane_id].wake()
-            await asyncio.sleep(0)
+        assert self._tasks is not None
+        while (group := await writer.next_group()) is not None:
+            task = self._tasks.create_task(self._write_dead_letter(writer, group))
+            self._burying.add(task)
+            task.add_done_callback(self._burying.discard)
         instant = await writer.next_instant()
         if instant is not None:
             self._alarms.set(writer, instant, self._burial_bell.ring)
+
+    async def _write_dead_letter(self, writer: DeadLetterWriter, group: store.Group) -> None:
+        try:
+            await writer.write(group)
+        except StoreFailed as error:
+            await self._store_failed(error)
+        if group.lane in self._lanes:
+            self._lanes[group.lane].wake()
+        self._burial_bell.ring()
 
     def place_of(self, lane_id: int) -> Place:
         """Whose dead letters a lane's are, and under which rules they are written."""

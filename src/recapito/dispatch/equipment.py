@@ -7,6 +7,7 @@ from recapito.clock import Clock
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
+from recapito.domain.subscription import Destination
 from recapito.sender import Sender
 from recapito.telemetry import Journal
 
@@ -17,7 +18,7 @@ class Equipment:
 
     log_id: str
     clock: Clock
-    sender: Sender
+    sender: Sender[Destination]
     segments: Segments
     slots: Slots
     late: LateExchanges

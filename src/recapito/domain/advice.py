@@ -4,7 +4,7 @@ change. Secrets of the endpoint are not in it.
 
 from recapito.domain import limits
 from recapito.domain.call import Answer, Reply, Trouble, Unanswered
-from recapito.domain.consent import asks_by_options
+from recapito.domain.consent import asks_by_options, webhook_of
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake import ORIGIN, VALIDATION_EVENT, Invitation, allowed_origin, answered_code
 from recapito.domain.instant import MINUTE, SECOND
@@ -77,7 +77,7 @@ _OPTIONS[501] = _OPTIONS[405]
 
 def explain_refusal(invitation: Invitation, answer: Answer, tries: int) -> str:
     """The error message of a handshake that failed; it begins as Event Grid's does."""
-    endpoint = invitation.subscription.destination.base_url
+    endpoint = webhook_of(invitation.subscription).base_url
     more = "esvalidationcloudevent" if asks_by_options(invitation.subscription) else "esvalidation"
     return (
         f"The attempt to validate the provided endpoint {endpoint} failed. "

@@ -8,11 +8,13 @@ from msgspec.structs import replace
 
 from recapito.domain.filter import TAKE_NONE
 from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import FilterSince, Handshake, Subscription
+from recapito.domain.subscription import FilterSince, Handshake, Subscription, WebHook
 
 
 def needs_consent(old: Subscription | None, wanted: Subscription) -> bool:
-    """Whether the endpoint must be asked: it is new, or was never asked in this way, or has not consented yet."""
+    """Whether the endpoint must be asked: a webhook that is new, was never asked so or has not consented."""
+    if not isinstance(wanted.destination, WebHook):
+        return False
     return old is None or not is_consented(old) or not have_one_endpoint(old, wanted)
 
 
@@ -26,7 +28,15 @@ def is_consented(subscription: Subscription) -> bool:
 
 def have_one_endpoint(one: Subscription, other: Subscription) -> bool:
     """Whether consent to one is consent to the other: the same URL, asked by the same kind of handshake."""
+    if not isinstance(one.destination, WebHook) or not isinstance(other.destination, WebHook):
+        return False
     return one.destination.url == other.destination.url and asks_by_options(one) == asks_by_options(other)
+
+
+def webhook_of(subscription: Subscription) -> WebHook:
+    """The endpoint that is asked: only webhooks are."""
+    assert isinstance(subscription.destination, WebHook)
+    return subscription.destination
 
 
 def asks_by_options(subscription: Subscription) -> bool:

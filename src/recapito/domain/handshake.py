@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from recapito.domain.call import Answer, Reply, Request, Trouble, Unanswered
-from recapito.domain.consent import asks_by_options
+from recapito.domain.consent import asks_by_options, webhook_of
 from recapito.domain.excerpt import secrets_of
 from recapito.domain.instant import stamp
-from recapito.domain.subscription import StaticAttribute, Subscription
+from recapito.domain.subscription import StaticAttribute, Subscription, WebHook
 from recapito.domain.topic import Topic
 
 ORIGIN = "eventgrid.azure.net"
@@ -57,7 +57,7 @@ class Invitation(NamedTuple):
         """What must not be shown of an answer: it may repeat what we sent."""
         hidden = [a.value for a in self.subscription.attributes if isinstance(a, StaticAttribute) and a.secret]
         words = [word for value in hidden for word in (value, *value.split()) if word]  # a token without its scheme
-        return (self.code, *words, *secrets_of(self.subscription.destination.url))
+        return (self.code, *words, *secrets_of(webhook_of(self.subscription).url))
 
     def __repr__(self) -> str:
         return f"<Invitation of {self.subscription!r}>"
@@ -101,7 +101,7 @@ def validation_request(invitation: Invitation, event_id: str, now: int) -> Reque
     subscription = invitation.subscription
     if asks_by_options(subscription):
         asked = (("WebHook-Request-Origin", ORIGIN), ("WebHook-Request-Callback", invitation.callback))
-        return Request("OPTIONS", subscription.destination.url, (*asked, *_static(subscription)))
+        return Request("OPTIONS", webhook_of(subscription).url, (*asked, *_static(subscription)))
     data = {"validationCode": invitation.code, "validationUrl": invitation.callback}
     return _system_event(
         invitation.topic, subscription, "SubscriptionValidation", VALIDATION_EVENT, data, event_id, now
@@ -109,8 +109,8 @@ def validation_request(invitation: Invitation, event_id: str, now: int) -> Reque
 
 
 def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> Request | None:
-    """What an endpoint is told when its subscription is deleted; CloudEvents has no such event."""
-    if asks_by_options(subscription):
+    """What a webhook is told when its subscription is deleted; CloudEvents has no such event."""
+    if not isinstance(subscription.destination, WebHook) or asks_by_options(subscription):
         return None
     name = f"{_scope(topic, subscription)}/providers/Microsoft.EventGrid/eventSubscriptions/{subscription.name}"
     data = {"eventSubscriptionId": name}
@@ -138,7 +138,7 @@ def _system_event(
         ("aeg-data-version", "1"),
         ("aeg-metadata-version", "1"),
     )
-    return Request("POST", subscription.destination.url, headers + _static(subscription), msgspec.json.encode([event]))
+    return Request("POST", webhook_of(subscription).url, headers + _static(subscription), msgspec.json.encode([event]))
 
 
 def _static(subscription: Subscription) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ from recapito.domain import limits
 from recapito.domain.filter import Filter
 from recapito.domain.instant import MINUTE
 from recapito.domain.profile import EndpointKind
+from recapito.domain.resource_id import container_id, queue_id
 from recapito.domain.schema import DeliverySchema
 
 
@@ -38,7 +39,25 @@ class WebHook(msgspec.Struct, frozen=True, kw_only=True, tag="WebHook", tag_fiel
         return [("base_url", self.base_url)]  # msgspec's own would show the query in a pretty traceback
 
 
-Destination = WebHook
+class StorageQueue(msgspec.Struct, frozen=True, kw_only=True, tag="StorageQueue", tag_field="endpoint_type"):
+    """A queue of a storage account, which is named by its ARM id. Messages last `ttl_s` seconds; -1 is for ever."""
+
+    account: str
+    queue: str
+    ttl_s: int = limits.QUEUE_MESSAGE_TTL_S_DEFAULT
+
+    @property
+    def resource_id(self) -> str:
+        """The ARM id of the queue."""
+        return queue_id(self.account, self.queue)
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+Destination = WebHook | StorageQueue
 
 
 class Batching(msgspec.Struct, frozen=True):
@@ -102,7 +121,7 @@ class DeadLetterBlobs(msgspec.Struct, frozen=True, tag="StorageBlob", tag_field=
     @property
     def container(self) -> str:
         """The name by which a vault knows the place."""
-        return f"{self.account.rpartition('/')[2].lower()}/{self.container_name}"
+        return container_id(self.account, self.container_name).lower()
 
 
 DeadLetterDestination = DeadLetterDirectory | DeadLetterBlobs

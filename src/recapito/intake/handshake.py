@@ -17,7 +17,7 @@ from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.domain.advice import explain_refusal, explain_waiting
 from recapito.domain.call import Answer, Reply, Request, Trouble
-from recapito.domain.consent import await_consent, have_one_endpoint, is_consented, needs_consent
+from recapito.domain.consent import await_consent, have_one_endpoint, is_consented, needs_consent, webhook_of
 from recapito.domain.handshake import (
     Awaited,
     Granted,
@@ -29,7 +29,7 @@ from recapito.domain.handshake import (
     judge,
     validation_request,
 )
-from recapito.domain.subscription import Handshake, StaticAttribute, Subscription
+from recapito.domain.subscription import Handshake, StaticAttribute, Subscription, WebHook
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.telemetry import Journal, silent
@@ -137,7 +137,8 @@ class Handshakes:
 
     def _authorized(self, subscription: Subscription) -> Subscription:
         """The subscription as its endpoint is spoken to: one that an application protects sees a token."""
-        application = subscription.destination.application
+        destination = subscription.destination
+        application = destination.application if isinstance(destination, WebHook) else None
         if application is None or self._token_for is None:
             return subscription
         token = StaticAttribute("Authorization", f"Bearer {self._token_for(application)}", secret=True)
@@ -187,7 +188,7 @@ def _refusal(invitation: Invitation, answer: Answer, tries: int) -> Exception:
 
 
 def _named(subscription: Subscription) -> dict[str, object]:
-    return {"subscription": subscription.name, "endpoint": subscription.destination.base_url}
+    return {"subscription": subscription.name, "endpoint": webhook_of(subscription).base_url}
 
 
 def _outcome(answer: Answer) -> dict[str, object]:

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from recapito.domain.consent import with_consent
 from recapito.domain.handshake import Place, is_code
-from recapito.domain.subscription import Subscription
+from recapito.domain.subscription import Subscription, WebHook
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake import rules
+from recapito.intake.connected import check_connected
 from recapito.intake.domain_topics import DomainTopic
 from recapito.intake.draft import SubscriptionChange, SubscriptionDraft, subscription_draft
 from recapito.intake.handshake import Asked, Attempt, Unasked
@@ -155,8 +156,11 @@ class Provisioner(TopicProvisioner):
     async def _put_subscription(
         self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: Asked | None
     ) -> Subscription | Unasked:
-        rules.check_endpoint(draft.destination.url, self._egress)
-        rules.check_protection(draft.destination, self._signs_tokens)
+        if isinstance(draft.destination, WebHook):
+            rules.check_endpoint(draft.destination.url, self._egress)
+            rules.check_protection(draft.destination, self._signs_tokens)
+        else:
+            await check_connected(self._find_connection, draft.destination)
         if old is None and draft.domain_topic is not None:
             draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())

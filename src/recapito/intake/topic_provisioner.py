@@ -17,6 +17,7 @@ from recapito.domain.topic import Topic, TopicKind, topic_key
 from recapito.errors import Conflict, NotFound
 from recapito.intake import rules
 from recapito.intake.accounts import Account, Accounts, implicit_topic
+from recapito.intake.connected import Find, nowhere
 from recapito.intake.domain_topics import DomainTopics
 from recapito.intake.draft import TopicChange, TopicDraft, topic_draft
 from recapito.intake.groups import Group, Groups
@@ -38,7 +39,7 @@ class TopicProvisioner:
     """Keeps the topics. `random_bytes` is where keys come from; `on_change` wakes whoever must know.
 
     `on_expiry` is told of every subscription that has an expiration time. `signs_tokens` says whether webhooks that an
-    application protects can be served.
+    application protects can be served; `find_connection` how a resource is reached that is named by its id.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class TopicProvisioner:
         on_expiry: Callable[[Subscription], None] = lambda _: None,
         handshakes: Handshakes | None = None,
         signs_tokens: bool = True,
+        find_connection: Find = nowhere,
     ) -> None:
         self.groups = Groups(registry, clock)
         self.accounts = Accounts(registry, clock)
@@ -67,6 +69,7 @@ class TopicProvisioner:
         self._on_expiry = on_expiry
         self._handshakes = handshakes
         self._signs_tokens = signs_tokens
+        self._find_connection = find_connection
         self._cache = TopicCache(registry)
         self._one_change = asyncio.Lock()
         self._counts: dict[TopicKind, int] = {}  # how many there are, once counted

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from recapito.errors import SettingsError
@@ -12,17 +13,23 @@ PUBLIC = 0o644
 
 
 def keep(path: Path, make: Callable[[], bytes]) -> bytes:
-    """What the file holds; if there is none yet, it is made."""
+    """What the file holds; if there is none yet, it is made, and whoever comes second takes what the first one made."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        return write(path, make())
+        _put(path, make(), PRIVATE, _link)
     except OSError as error:
         raise SettingsError(f"{path} can not be read: {error.strerror}") from None
+    return path.read_bytes()
 
 
 def write(path: Path, content: bytes, mode: int = PRIVATE) -> bytes:
     """Write a file in one step, with its directory if that is missing; what was written."""
+    _put(path, content, mode, os.replace)
+    return content
+
+
+def _put(path: Path, content: bytes, mode: int, place: Callable[[str, Path], None]) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # only its owner can read it
@@ -32,10 +39,22 @@ def write(path: Path, content: bytes, mode: int = PRIVATE) -> bytes:
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).chmod(mode)
-            Path(name).replace(path)
-        except BaseException:
+            place(name, path)
+        finally:
             Path(name).unlink(missing_ok=True)
-            raise
+        _sync(path.parent)  # what is sealed under a key must not outlive it
     except OSError as error:
         raise SettingsError(f"{path} can not be written: {error.strerror}") from None
-    return content
+
+
+def _link(name: str, path: Path) -> None:
+    with suppress(FileExistsError):
+        os.link(name, path)
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -16,7 +16,7 @@ from recapito.domain.egress import Egress, judge
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake import ORIGIN
 from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import Destination
+from recapito.domain.subscription import WebHook
 from recapito.senders.answer import retry_after_ns
 from recapito.senders.curl import Pump
 from recapito.senders.resolver import Resolved, Resolver
@@ -152,7 +152,7 @@ class WebhookSender:
     def __repr__(self) -> str:
         return f"<WebhookSender {self._pump or 'unused'}>"
 
-    def send(self, destination: Destination, batch: Batch, answer: Answer) -> WebhookExchange:
+    def send(self, destination: WebHook, batch: Batch, answer: Answer) -> WebhookExchange:
         """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import CLEAR
 from recapito.errors import StoreStale
-from recapito.store import Burial, Counts, Due, Group, Lane, Settlement
+from recapito.store import Burial, Counts, Due, Group, Lane, Passed, Settlement
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 
@@ -70,18 +70,19 @@ class MemoryLedger:
         waiting = (burial.write_at for stored in self._lanes.values() for burial in stored.burials.values())
         return min(waiting, default=None)
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
-        lanes = {id: stored for id, stored in self._lanes.items() if id not in skip}
-        named = [(at, id, path) for id, stored in lanes.items() for path, at in stored.first_tried_at.items()]
-        if named:
-            at, id, path = min(named)
-            burials = [burial for burial in _oldest_first(lanes[id]) if lanes[id].path_of.get(burial.identity) == path]
-            return Group(id, burials[0].container, path, at, burials)
-        waiting = {id: due for id, stored in lanes.items() if (due := _unnamed(stored, now))}
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+        named = [group for id, stored in self._lanes.items() for group in _named(id, stored)]
+        if named := [group for group in named if not _passes(passed, group.lane, group.container)]:
+            return min(named, key=lambda group: (group.first_tried_at, group.lane, group.path))
+        waiting: dict[tuple[int, str], list[Burial]] = {}
+        for id, stored in self._lanes.items():
+            for burial in _unnamed(stored, now):
+                if not _passes(passed, id, burial.container):
+                    waiting.setdefault((id, burial.container), []).append(burial)
         if not waiting:
             return None
-        id = min(waiting, key=lambda id: (waiting[id][0].write_at, id))
-        return _group(id, waiting[id], limit, limit_bytes)
+        id, container = min(waiting, key=lambda place: (waiting[place][0].write_at, place))
+        return Group(id, container, None, None, _fitting(waiting[id, container], limit, limit_bytes))
 
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         stored = self._lanes.get(group.lane)
@@ -144,14 +145,23 @@ def _unnamed(stored: StoredLane, now: int) -> list[Burial]:
     return [burial for burial in due if burial.identity not in stored.path_of]
 
 
-def _group(lane: int, oldest: list[Burial], limit: int, limit_bytes: int) -> Group:
-    """As many of the oldest, in the container of the first, as fit into one file: at least one."""
-    container = oldest[0].container
+def _named(lane: int, stored: StoredLane) -> Iterator[Group]:
+    for path, at in stored.first_tried_at.items():
+        burials = [burial for burial in _oldest_first(stored) if stored.path_of.get(burial.identity) == path]
+        yield Group(lane, burials[0].container, path, at, burials)
+
+
+def _passes(passed: Passed, lane: int, container: str) -> bool:
+    return container in passed.containers or (lane, container) in passed.places
+
+
+def _fitting(oldest: list[Burial], limit: int, limit_bytes: int) -> list[Burial]:
+    """As many of the oldest as fit into one file: at least one."""
     taken: list[Burial] = []
     size = 0
-    for burial in (burial for burial in oldest if burial.container == container):
+    for burial in oldest:
         size += len(burial.record)
         if taken and (len(taken) >= limit or size > limit_bytes):
             break
         taken.append(burial)
-    return Group(lane, container, None, None, taken)
+    return taken

@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from recapito.domain.delivery import Identity
-from recapito.store import Burial, Group
+from recapito.store import Burial, Group, Passed
 from recapito.stores.sqlite import row
 from recapito.stores.sqlite.damage import SQL as DAMAGE
 from recapito.stores.sqlite.damage import Damaged
@@ -21,21 +21,18 @@ def next_burial_at(connection: apsw.Connection) -> int | None:
     return at
 
 
-def burials_due(
-    connection: apsw.Connection, now: int, limit: int, limit_bytes: int, skip: frozenset[int]
-) -> Group | None:
+def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
     """The group to be written next."""
-    skipped = row.text(list(skip))
-    named = connection.execute(SQL["named_group"], (skipped,)).fetchone()
+    over = row.text(list(passed.containers)), row.text(list(passed.places))
+    named = connection.execute(SQL["named_group"], over).fetchone()
     if named is not None:
         lane, container, path, first_tried_at = named
         burials = _read(lane, connection.execute(SQL["of_group"], (lane, path)))
         return Group(lane, container, path, first_tried_at, burials)
-    oldest = connection.execute(SQL["oldest_unnamed"], (skipped, now)).fetchone()
+    oldest = connection.execute(SQL["oldest_unnamed"], (*over, now)).fetchone()
     if oldest is None:
         return None
-    lane = oldest[0]
-    container = connection.execute(SQL["first_container"], (lane,)).get
+    lane, container, _ = oldest
     burials = _read(lane, connection.execute(SQL["unnamed"], (lane, container, now, limit)), limit_bytes)
     return Group(lane, container, None, None, burials)
 

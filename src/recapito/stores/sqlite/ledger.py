@@ -8,7 +8,7 @@ import apsw
 
 from recapito.domain.delivery import Parked
 from recapito.errors import StoreFailed
-from recapito.store import Due, Group, Lane, Settlement
+from recapito.store import Due, Group, Lane, Passed, Settlement
 from recapito.stores.sqlite import burial_file, ledger_file
 from recapito.stores.sqlite.connection import DISPATCH
 from recapito.stores.sqlite.damage import Damaged, set_aside
@@ -47,8 +47,8 @@ class SqliteLedger(Face):
     async def next_burial_at(self) -> int | None:
         return await self._read(burial_file.next_burial_at)
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, skip: frozenset[int]) -> Group | None:
-        return await self._read_around(burial_file.burials_due, now, limit, limit_bytes, skip)
+    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+        return await self._read_around(burial_file.burials_due, now, limit, limit_bytes, passed)
 
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         await self._drain(burial_file.name_group, group, path, tried_at)

@@ -22,7 +22,8 @@ SELECT min((SELECT min(write_at) FROM burial WHERE lane = lane.id)) FROM lane WH
 
 -- name: named_group
 SELECT lane, container, path, first_tried_at FROM burial_group
-WHERE lane NOT IN (SELECT value FROM jsonb_each(?))
+WHERE container NOT IN (SELECT value FROM jsonb_each(?1))
+AND NOT EXISTS (SELECT 1 FROM jsonb_each(?2) WHERE value ->> 0 = lane AND value ->> 1 = container)
 ORDER BY first_tried_at, lane, path LIMIT 1
 
 -- name: of_group
@@ -30,15 +31,25 @@ SELECT position, "offset", write_at, container, checksum, record FROM burial
 WHERE lane = ? AND path = ? ORDER BY write_at, position, "offset"
 
 -- name: oldest_unnamed
-SELECT id, (
-    SELECT write_at FROM burial WHERE lane = lane.id AND path IS NULL ORDER BY write_at LIMIT 1
+-- The containers of a lane are found one after the other: a group by would read all that waits.
+WITH RECURSIVE place (lane, container) AS (
+    SELECT id, (SELECT min(container) FROM burial WHERE lane = lane.id AND path IS NULL)
+    FROM lane WHERE buried > 0
+    UNION ALL
+    SELECT lane, (
+        SELECT min(container) FROM burial
+        WHERE lane = place.lane AND path IS NULL AND container > place.container
+    )
+    FROM place WHERE container IS NOT NULL
+)
+SELECT lane, container, (
+    SELECT min(write_at) FROM burial WHERE lane = place.lane AND container = place.container AND path IS NULL
 ) AS oldest
-FROM lane
-WHERE buried > 0 AND id NOT IN (SELECT value FROM jsonb_each(?1)) AND oldest <= ?2
-ORDER BY oldest, id LIMIT 1
-
--- name: first_container
-SELECT container FROM burial WHERE lane = ? AND path IS NULL ORDER BY write_at, position, "offset" LIMIT 1
+FROM place
+WHERE container NOT IN (SELECT value FROM jsonb_each(?1))
+AND NOT EXISTS (SELECT 1 FROM jsonb_each(?2) WHERE value ->> 0 = lane AND value ->> 1 = container)
+AND oldest <= ?3
+ORDER BY oldest, lane, container LIMIT 1
 
 -- name: unnamed
 SELECT position, "offset", write_at, container, checksum, record FROM burial

@@ -1,0 +1,68 @@
+"""A storage queue as a destination on the wire (spec §6): its account's id, its name, and how long messages last."""
+
+import re
+
+from recapito.api.wire import Body, Shown, Typed, check_range, convert, invalid
+from recapito.domain import limits
+from recapito.domain.resource_id import STORAGE_ACCOUNT, parse_resource_id
+from recapito.domain.subscription import StorageQueue
+from recapito.errors import InvalidInput
+
+_QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
+
+
+class _StorageQueue(Body):
+    resource_id: str | None = None
+    queue_name: str | None = None
+    queue_message_time_to_live_in_seconds: int | None = None
+
+
+def read_storage_queue(sent: Typed, within: str) -> StorageQueue:
+    """The destination, or an error that names the field; `within` is where in the request its properties lie."""
+    queue = convert(sent.properties, _StorageQueue, within)
+    return StorageQueue(
+        account=_read_account(queue.resource_id or "", f"{within}.resourceId"),
+        queue=_read_name(queue.queue_name or "", f"{within}.queueName"),
+        ttl_s=_read_ttl(queue.queue_message_time_to_live_in_seconds, f"{within}.queueMessageTimeToLiveInSeconds"),
+    )
+
+
+def _read_account(text: str, target: str) -> str:
+    try:
+        account = parse_resource_id(text, target)
+    except InvalidInput as error:
+        raise invalid(error.message, target) from None
+    if account.kind != STORAGE_ACCOUNT:
+        raise invalid(f"'{target}' must be the resource id of a storage account.", target)
+    return account.text
+
+
+def _read_name(name: str, target: str) -> str:
+    if not _QUEUE.fullmatch(name):
+        least, most = limits.QUEUE_NAME_CHARS
+        raise invalid(
+            f"'{target}' must be {least} to {most} lower-case letters, digits and single hyphens, with none at either"
+            " end.",
+            target,
+        )
+    return name
+
+
+def _read_ttl(ttl_s: int | None, target: str) -> int:
+    if ttl_s is None:
+        return limits.QUEUE_MESSAGE_TTL_S_DEFAULT
+    if ttl_s == limits.QUEUE_MESSAGE_FOR_EVER:
+        return ttl_s
+    return check_range(ttl_s, limits.QUEUE_MESSAGE_TTL_S, target)
+
+
+def show_storage_queue(queue: StorageQueue) -> Shown:
+    """The destination as ARM shows it."""
+    return {
+        "endpointType": "StorageQueue",
+        "properties": {
+            "resourceId": queue.account,
+            "queueName": queue.queue,
+            "queueMessageTimeToLiveInSeconds": queue.ttl_s,
+        },
+    }

@@ -1,0 +1,30 @@
+"""The sender of a server: each destination goes to the sender of its kind."""
+
+from collections.abc import Callable
+
+from recapito.domain.batch import Batch
+from recapito.domain.outcome import Outcome
+from recapito.domain.subscription import Destination, StorageQueue, WebHook
+from recapito.sender import Exchange, Sender
+
+
+class RoutingSender:
+    """Hands each batch on; webhooks are asked for first, for they are most."""
+
+    def __init__(self, webhooks: Sender[WebHook], storage_queues: Sender[StorageQueue]) -> None:
+        self._webhooks = webhooks
+        self._storage_queues = storage_queues
+
+    def __repr__(self) -> str:
+        return f"<RoutingSender to {self._webhooks} and {self._storage_queues}>"
+
+    def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+        """Start one exchange."""
+        if isinstance(destination, WebHook):
+            return self._webhooks.send(destination, batch, answer)
+        return self._storage_queues.send(destination, batch, answer)
+
+    async def close(self) -> None:
+        """Abort what is open and free everything."""
+        await self._webhooks.close()
+        await self._storage_queues.close()

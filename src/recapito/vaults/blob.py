@@ -1,0 +1,61 @@
+"""A vault in blob containers of Azure Storage. A container is named by its resource id; a connection leads to it.
+
+A file is one block blob, put in one request that replaces what was there: a repeated write can neither double nor
+tear it, and it is confirmed by the service's answer alone. A service that hangs is given up in bounded time.
+"""
+
+import asyncio
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from recapito.azure.reach import Reach
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+from recapito.domain.outcome import Result
+from recapito.domain.resource_id import ResourceId, parse_resource_id
+from recapito.errors import InvalidInput
+from recapito.vault import VaultUnavailable
+
+if TYPE_CHECKING:
+    from azure.core.pipeline import PipelineRequest
+    from azure.storage.blob.aio import ContainerClient
+
+
+class BlobVault:
+    """Writes blobs. `wait_ns` of real time is how long one write may take."""
+
+    def __init__(self, reach: Reach, wait_ns: int = limits.VAULT_WAIT_NS) -> None:
+        self._reach = reach
+        self._wait_s = wait_ns / SECOND
+
+    def __repr__(self) -> str:
+        return f"<BlobVault by {self._reach}>"
+
+    async def write(self, container: str, path: str, content: bytes) -> None:
+        """Write one blob: when this returns, the service has it. Raises VaultUnavailable."""
+        place = _parse(container)
+
+        async def put(client: "ContainerClient") -> None:
+            await client.upload_blob(path, content, overwrite=True, raw_request_hook=_stream)
+
+        try:
+            async with asyncio.timeout(self._wait_s):
+                outcome = await self._reach.use_container(place, put)
+        except TimeoutError:
+            raise VaultUnavailable(
+                f"{place.name} of storage account {place.top.name}: no answer within {self._wait_s:g} s"
+            ) from None
+        if outcome.result is not Result.SUCCESS:
+            raise VaultUnavailable(outcome.detail, missing=outcome.result is Result.NOT_FOUND)
+
+
+def _stream(request: "PipelineRequest[Any]") -> None:
+    """Have the body sent in pieces: megabytes at once would hold up the event loop."""
+    request.http_request.data = BytesIO(request.http_request.data)
+
+
+def _parse(container: str) -> ResourceId:
+    try:
+        return parse_resource_id(container)
+    except InvalidInput as error:
+        raise VaultUnavailable(error.message) from None
