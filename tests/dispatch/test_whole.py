@@ -1,6 +1,7 @@
 """Dispatch as a whole, on virtual time: what endpoints and the vault get of topics in each input schema."""
 
 import asyncio
+import gc
 import json
 import random
 from itertools import count
@@ -11,6 +12,7 @@ import pytest
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.flight import Flight
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
@@ -163,6 +165,27 @@ def test_an_event_that_dies(schema: InputSchema, delivered: DeliverySchema) -> N
         assert list(record)[-2:] == ["lastDeliveryAttemptTime", "data"]
     else:
         assert list(record)[-6:-4] == ["data", "deadLetterReason"]
+
+
+def test_what_is_answered_is_freed_at_once() -> None:
+    """A request and its flight are gone as soon as it is settled, without the garbage collector."""
+
+    async def main(loop: SimLoop) -> tuple[int, list[object]]:
+        bench = Bench(loop, 200)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1", "2", "3")
+        await asyncio.sleep(10)
+        running.cancel()
+        return len(bench.got), [each for each in gc.get_objects() if isinstance(each, Flight)]
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert run(1, main) == (3, [])
+    finally:
+        gc.enable()
 
 
 def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:

@@ -25,6 +25,7 @@ from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
 DRAIN_LOOK_NS = SECOND // 100
+SETTLE_PACE_NS = SECOND // 100
 
 
 class Dispatcher:
@@ -53,6 +54,7 @@ class Dispatcher:
         self._dirty: dict[Lane, None] = {}
         self._fetches: deque[Callable[[], Awaitable[None]]] = deque()
         self._loading: set[Lane] = set()
+        self._settled_at = 0
         self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
@@ -265,6 +267,13 @@ class Dispatcher:
     # Commits and fetches.
 
     async def _commit(self) -> None:
+        """Settle what is staged: at once, or in a moment if there was a commit just now and more answers are to come.
+
+        Windows bound what is not settled, and so what a crash repeats.
+        """
+        if self.under_way:
+            await self._housekeeping.sleep_until(self._settled_at + SETTLE_PACE_NS)
+        self._settled_at = self._housekeeping.now()
         lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
         self._dirty.clear()
         if not lanes:

@@ -254,6 +254,7 @@ class Lane:
         flight.exchange = self._equipment.sender.send(self.subscription.destination, batch, answer)
 
     def _answer(self, flight: Flight, outcome: Outcome) -> None:
+        flight.exchange = None  # it has us: nobody but the garbage collector would part the two
         self._answers.append((flight, outcome))
         self.wake()
 
