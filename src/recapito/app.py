@@ -25,6 +25,7 @@ from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
+from recapito.domain.subscription import AzureFunction, HybridConnection, StorageQueue
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
@@ -39,6 +40,9 @@ from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
+from recapito.senders.connected import ConnectedSender
+from recapito.senders.function import FunctionLeading
+from recapito.senders.relay import RelayLeading
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
@@ -293,7 +297,15 @@ def make_dispatch(
     egress, ca_file, resolver = settings.delivery.egress, settings.delivery.ca_file or None, Resolver()
     reach = Reach(stores.keyring.find, resolver, egress, ca_file)
     webhooks = WebhookSender(egress, ca_file, resolver, now=clock.now, token_for=token_for)
-    sender = RoutingSender(webhooks, StorageQueueSender(reach))
+    find = stores.keyring.find
+    sender = RoutingSender(
+        webhooks,
+        {
+            StorageQueue: StorageQueueSender(reach),
+            AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),
+            HybridConnection: ConnectedSender(RelayLeading(), find, webhooks),
+        },
+    )
     directories = DirectoryVault(settings.data / "deadletters")
     equipment = Equipment(
         log_id=stores.log.id,

@@ -157,6 +157,7 @@ LENS_KEYS = 100  # of all filters of a topic together; filters with more look fo
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 CONNECTION_KNOWN_NS = 5 * SECOND
+RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
 
 # Dead letters.
