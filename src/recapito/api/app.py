@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
+from recapito.api.deadletter import DeadLetters
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
@@ -63,6 +64,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *Validation(services).routes(),
             *management,
             *operation,
+            *DeadLetters(services, bodies).routes(),
             *Description(management, operation).routes(),
             *IdentityProvider(services, bodies).routes(),
         ],
