@@ -70,8 +70,8 @@ class Log(Protocol):
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
         """Append all segments in one commit; the position of each. A topic that is gone: KeyError, nothing done."""
 
-    async def append_marked(self, segments: Sequence[NewSegment], kind: str, mark: Document) -> list[int]:
-        """Append all segments and put a document, in one commit: it says, for good, that this was done."""
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        """Append all segments and put documents, in one commit: they say, for good, that this was done."""
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         """Entries from `position` on, in order, without a gap; at least one if there is one, then while they fit.

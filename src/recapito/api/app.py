@@ -58,14 +58,15 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
+    letters = DeadLetters(services, bodies).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
             *Validation(services).routes(),
             *management,
             *operation,
-            *DeadLetters(services, bodies).routes(),
-            *Description(management, operation).routes(),
+            *letters,
+            *Description(management, operation, letters).routes(),
             *IdentityProvider(services, bodies).routes(),
         ],
         exception_handlers=dict.fromkeys(kinds, show),

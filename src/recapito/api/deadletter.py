@@ -3,6 +3,7 @@
 Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,13 +38,32 @@ class _Wanted(Body):
     limit: int = limits.LETTER_PAGE_DEFAULT
 
 
-class _Redrive(_Wanted):
+class RedriveBody(_Wanted):
+    """Which letters are sent again, and how fast."""
+
     events_per_second: int | None = None
     dry_run: bool = False
 
 
-class _Purge(_Wanted):
+class PurgeBody(_Wanted):
+    """Which letters are removed."""
+
     dry_run: bool = False
+
+
+class LetterRoute(Route):
+    """A path of dead letters, with what describes it: the types of its bodies and the names in its query."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[[Request], Awaitable[Response]],
+        body: type[msgspec.Struct] | None = None,
+        queries: Sequence[str] = (),
+    ) -> None:
+        self.bodies = {} if body is None else {"POST": body}
+        self.queries = queries
+        super().__init__(path, endpoint, methods=["GET" if body is None else "POST"])
 
 
 class DeadLetters:
@@ -53,13 +73,13 @@ class DeadLetters:
         self._redriver = services.redriver
         self._bodies = bodies
 
-    def routes(self) -> list[Route]:
+    def routes(self) -> list[LetterRoute]:
         """Every path, with its method."""
         return [
-            Route(PATH, self._list),
-            Route(f"{PATH}/redrive", self._redrive, methods=["POST"]),
-            Route(f"{PATH}/purge", self._purge, methods=["POST"]),
-            Route(PATH + "/{name:path}", self._show),
+            LetterRoute(PATH, self._list, queries=[field.encode_name for field in msgspec.structs.fields(_Wanted)]),
+            LetterRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            LetterRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            LetterRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -87,7 +107,7 @@ class DeadLetters:
 
     async def _redrive(self, request: Request) -> Response:
         await admit(request)
-        wanted = decode(await self._body(request), _Redrive)
+        wanted = decode(await self._body(request), RedriveBody)
         if wanted.events_per_second is not None:
             check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
         if wanted.redriven is not None:
@@ -99,7 +119,7 @@ class DeadLetters:
 
     async def _purge(self, request: Request) -> Response:
         await admit(request)
-        wanted = decode(await self._body(request), _Purge)
+        wanted = decode(await self._body(request), PurgeBody)
         progress = await self._redriver.purge(_selection(wanted), _after(wanted), wanted.limit, wanted.dry_run)
         return answer(msgspec.to_builtins(progress))
 

@@ -4,7 +4,7 @@ import sys
 
 import typer
 
-from recapito.cli import backup, profile, serve, settings, tls
+from recapito.cli import backup, deadletter, profile, serve, settings, tls
 from recapito.cli.exit import FAILED, WRONG_SETTINGS
 from recapito.errors import CallerError, SettingsError
 
@@ -20,6 +20,7 @@ app.command("restore")(backup.restore)
 app.command("tls")(tls.tls)
 app.command("settings")(settings.settings)
 app.add_typer(profile.app, name="profile")
+app.add_typer(deadletter.app, name="deadletter")
 
 
 @app.command("version")

@@ -1,4 +1,4 @@
-"""Redriving and purging dead letters, a bounded number in each call.
+"""Redriving and purging dead letters, a bounded number in each call; what a call redrives is one commit.
 
 A redriven event is a new delivery to its subscription, past its filter: a segment of the topic's log that only that
 subscription takes. The mark that a letter was redriven is written in the same commit, so that neither a crash nor a
@@ -7,6 +7,8 @@ second call redrives it twice, and what was not redriven is still there.
 
 import asyncio
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -74,81 +76,113 @@ class Redriver:
         self, selection: Selection, after: Name | None, limit: int, rate: int | None = None, dry_run: bool = False
     ) -> Progress:
         """Redrive at most `limit` letters that are meant and were not redriven, at most `rate` of them a second."""
-        started_at, progress, name = self._wall.now(), Progress(), self._new_name()
+        started_at, progress = self._wall.now(), Progress()
         if rate is not None:
             limit = min(limit, rate * limits.REDRIVE_TURN_S)
-        async for file, first in self.letters.walk(selection, after):
-            async with self._one_at_a_time:
-                current = file._replace(marks=await self.letters.marks(file.key))
-                places = _meant(current, selection._replace(redriven=False), progress, first)[
-                    : limit - progress.selected
-                ]
-                progress.selected += len(places)
-                if places and not dry_run:
-                    progress.done += await self._append(current, places, name, progress)
-            if progress.selected >= limit:
-                progress.next = str(file.name(places[-1] if places else len(file.letters)))
-                break
+        async with self._one_at_a_time:
+            batch = await self._choose(selection._replace(redriven=False), after, limit, progress)
+            if not dry_run and (restored := [one for one in map(partial(_restore, progress), batch) if one.events]):
+                self._check_open()
+                await self._append(restored, self._new_name(), progress)
         if rate is not None:
             await self._wall.sleep_until(started_at + progress.done * SECOND // rate)
         return progress
 
+    async def _choose(
+        self, selection: Selection, after: Name | None, limit: int, progress: Progress
+    ) -> list["_Chosen"]:
+        """The letters that one commit redrives: as many as are wanted and fit into a segment's size."""
+        batch: list[_Chosen] = []
+        size = 0
+        async for file, first in self.letters.walk(selection, after):
+            places = _meant(file, selection, progress, first)[: limit - progress.selected]
+            progress.selected += len(places)
+            size += sum(len(file.letters[place].record) for place in places)
+            if places:
+                batch.append(_Chosen(file, places))
+            if progress.selected >= limit or size >= limits.SEGMENT_BYTES:
+                progress.next = str(file.name(places[-1] if places else len(file.letters)))
+                break
+        return batch
+
     async def purge(self, selection: Selection, after: Name | None, limit: int, dry_run: bool = False) -> Progress:
         """Remove the files of which all letters are meant; a file of which only some are meant stays whole."""
         progress = Progress()
-        async for file, first in self.letters.walk(selection, after):
-            if first:  # a name of the last call: its file was dealt with whole
-                continue
-            async with self._one_at_a_time:
-                current = file._replace(marks=await self.letters.marks(file.key))
-                places = _meant(current, selection, progress)
+        async with self._one_at_a_time:
+            async for file, first in self.letters.walk(selection, after):
+                if first:  # behind a name of the last call: its file was dealt with whole
+                    continue
+                places = _meant(file, selection, progress)
                 progress.selected += len(places)
                 whole = bool(places) and len(places) == len(file.letters)
                 if whole and not dry_run:
-                    await self.letters.remove(current)
+                    await self.letters.remove(file)
                     progress.done += len(places)
                     self._journal("deadletter.purged", path=file.path, events=len(places))
-            progress.kept += bool(places) and not whole
-            if progress.selected >= limit:
-                progress.next = str(file.name(len(file.letters)))
-                break
+                progress.kept += bool(places) and not whole
+                if progress.selected >= limit:
+                    progress.next = str(file.name(len(file.letters)))
+                    break
         return progress
 
-    async def _append(self, file: File, places: list[int], name: str, progress: Progress) -> int:
-        """Append what can be restored, with the mark that it was; how many."""
-        if file.origin.subscription.filter == TAKE_NONE:
-            progress.refuse(file.name(places[0]), "the endpoint has not consented to its subscription", len(places))
-            return 0
-        restored: dict[int, StampedEvent] = {}
-        for place in places:
-            try:
-                restored[place] = _restore(file.letters[place], file.origin)
-            except InvalidInput as error:
-                progress.refuse(file.name(place), error.message)
-        if not restored:
-            return 0
-        self._check_open()
-        now, topic = self._clock.now(), file.origin.topic
-        only, origin = file.origin.subscription.id, file.key
-        packed = [(len(part), *pack([Publish(now, part)], only, origin)) for part in _parts(list(restored.values()))]
-        segments = [NewSegment(topic.id, *one) for one in packed]
-        marks = [*file.marks, Redriven(now, name, list(restored))]
+    async def _append(self, batch: list["_Restored"], name: str, progress: Progress) -> None:
+        """Append what was restored, with the marks that it was, in one commit."""
+        now = self._clock.now()
+        segments = [segment for one in batch for segment in one.segments(now)]
         try:
-            positions = await self._log.append_marked(segments, KIND, Document(file.key, _encode_marks(marks)))
-        except KeyError:
-            progress.refuse(file.name(places[0]), "the topic was deleted", len(places))
-            return 0
+            await self._log.append_marked(segments, KIND, [one.mark(now, name) for one in batch])
+        except KeyError:  # a topic was deleted, which must not keep the others from theirs
+            if len(batch) == 1:
+                progress.refuse(batch[0].file.path, "the topic was deleted", len(batch[0].events))
+                return
+            for one in batch:
+                await self._append([one], name, progress)
+            return
         finally:
             self._on_append()  # also after a failure: it may be stored all the same
-        self._journal(
-            "deadletter.redriven",
-            redrive=name,
-            subscription=file.origin.subscription.name,
-            path=file.path,
-            events=len(restored),
-            position=positions[0],
-        )
-        return len(restored)
+        for file, events in batch:
+            progress.done += len(events)
+            subscription = file.origin.subscription.name
+            self._journal(
+                "deadletter.redriven", redrive=name, subscription=subscription, path=file.path, events=len(events)
+            )
+
+
+class _Chosen(NamedTuple):
+    file: File
+    places: list[int]
+
+
+class _Restored(NamedTuple):
+    """Events of a file, by the places of their letters."""
+
+    file: File
+    events: dict[int, StampedEvent]
+
+    def segments(self, now: int) -> Iterator[NewSegment]:
+        """What is appended: for the subscription alone, with the file that it comes from."""
+        topic, only = self.file.origin.topic.id, self.file.origin.subscription.id
+        for part in _parts(list(self.events.values())):
+            yield NewSegment(topic, len(part), *pack([Publish(now, part)], only, self.file.key))
+
+    def mark(self, now: int, name: str) -> Document:
+        """What says that this was done."""
+        return Document(self.file.key, _encode_marks([*self.file.marks, Redriven(now, name, list(self.events))]))
+
+
+def _restore(progress: Progress, chosen: _Chosen) -> _Restored:
+    """The events of the letters that were chosen; those that are none are told of."""
+    file, places = chosen
+    restored = _Restored(file, {})
+    if file.origin.subscription.filter == TAKE_NONE:
+        progress.refuse(file.name(places[0]), "the endpoint has not consented to its subscription", len(places))
+        return restored
+    for place in places:
+        try:
+            restored.events[place] = _restore_one(file.letters[place], file.origin)
+        except InvalidInput as error:
+            progress.refuse(file.name(place), error.message)
+    return restored
 
 
 def _meant(file: File, selection: Selection, progress: Progress, first: int = 0) -> list[int]:
@@ -158,7 +192,7 @@ def _meant(file: File, selection: Selection, progress: Progress, first: int = 0)
     return file.selected(selection, first)
 
 
-def _restore(letter: Letter, origin: Origin) -> StampedEvent:
+def _restore_one(letter: Letter, origin: Origin) -> StampedEvent:
     domain_topic = ""
     if origin.topic.kind is TopicKind.DOMAIN:
         domain_topic = origin.subscription.domain_topic or domain_topic_name(letter.topic)

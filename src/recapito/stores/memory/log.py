@@ -28,9 +28,10 @@ class MemoryLog(MemoryRegistry):
             self._disk.mark += 1
         return [self._append(topic, segment) for topic, segment in zip(topics, segments, strict=True)]
 
-    async def append_marked(self, segments: Sequence[NewSegment], kind: str, mark: Document) -> list[int]:
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
         positions = await self.append(segments)
-        self._disk.documents[kind, mark.key] = mark.content
+        for mark in marks:
+            self._disk.documents[kind, mark.key] = mark.content
         return positions
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:

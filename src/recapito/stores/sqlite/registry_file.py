@@ -186,8 +186,11 @@ def _text(doc: Topic | Subscription) -> str:
     return _encode(doc).decode()
 
 
-def append_marked(connection: apsw.Connection, segments: Sequence[NewSegment], kind: str, mark: Document) -> list[int]:
-    """Append segments and put a document that says so."""
+def append_marked(
+    connection: apsw.Connection, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
+) -> list[int]:
+    """Append segments and put documents that say so."""
     positions = log_file.append(connection, segments)
-    put_document(connection, kind, mark.key, mark.content)
+    for mark in marks:
+        put_document(connection, kind, mark.key, mark.content)
     return positions
