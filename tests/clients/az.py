@@ -18,7 +18,7 @@ class Az:
     """One az, signed in to one service. A call gives what az printed, parsed."""
 
     def __init__(self, recapito: Service, directory: Path) -> None:
-        if reason := requirement(PYTHON.parent.parent / ".az", "az (.venv-az)"):
+        if reason := requirement(PYTHON.parent.parent / ".az", "az is not in .venv-az; `make test` installs it"):
             pytest.skip(reason)
         # Without its own bytecode, each call takes two seconds longer.
         inherited = {k: v for k, v in os.environ.items() if k not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}

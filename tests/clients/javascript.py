@@ -20,9 +20,13 @@ class Node:
 
     def __init__(self, recapito: Service) -> None:
         program = shutil.which("node")
-        if reason := requirement(Path(program or "/nowhere/node"), "node 18 or newer"):
+        if reason := requirement(
+            Path(program or "/nowhere/node"), "there is no node here; install version 18 or newer"
+        ):
             pytest.skip(reason)
-        if reason := requirement(STORIES / "node_modules" / ".clients", "node's set of Microsoft's clients"):
+        if reason := requirement(
+            STORIES / "node_modules" / ".clients", "node has no clients; `make test` installs them by npm"
+        ):
             pytest.skip(reason)
         assert program is not None
         version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout

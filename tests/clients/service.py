@@ -92,10 +92,9 @@ def service(data: Path, *flags: str) -> Iterator[Service]:
         it.stop()
 
 
-def requirement(path: Path, hint: str) -> str | None:
-    """Why the tests of a client are skipped, if it is not installed; where nothing may be skipped, an error."""
+def requirement(path: Path, reason: str) -> str | None:
+    """Why the tests of a client are skipped, if it is not there; where nothing may be skipped, an error."""
     if path.exists():
         return None
-    reason = f"{hint} is not installed: run `make test`"
     assert os.environ.get("CI") != "true", reason
     return reason

@@ -213,6 +213,28 @@ def test_the_script_of_the_documentation(signed_in: Az, hook: Webhook) -> None:
     az("eventgrid event-subscription delete --source-resource-id {} --name az-batched", storage)
 
 
+def test_system_topic(signed_in: Az, hook: Webhook) -> None:
+    """A system topic over a storage account is made by hand, with a subscription of its own."""
+    az = signed_in
+    az("storage account create -n azother -g az-group -l local --sku Standard_LRS")
+    source = f"{HOME}/Microsoft.Storage/storageAccounts/azother"
+    made = az(
+        "eventgrid system-topic create -g az-group -n az-system -l local --topic-type {} --source {}",
+        "microsoft.storage.storageaccounts",
+        source,
+    )
+    assert (made["source"], made["provisioningState"]) == (source, "Succeeded")
+    blobs = az(
+        "eventgrid system-topic event-subscription create -g az-group --system-topic-name az-system -n az-blobs"
+        " --included-event-types Microsoft.Storage.BlobCreated --endpoint {}",
+        hook.url("az-blobs"),
+    )
+    assert blobs["filter"]["includedEventTypes"] == ["Microsoft.Storage.BlobCreated"]
+    assert blobs["destination"]["endpointType"] == "WebHook"
+    az("eventgrid system-topic event-subscription delete -g az-group --system-topic-name az-system -n az-blobs -y")
+    az("eventgrid system-topic delete -g az-group -n az-system -y")
+
+
 def test_domain(signed_in: Az, hook: Webhook) -> None:
     """A domain, its topics, keys and subscriptions work through az, and its events are routed."""
     az = signed_in
@@ -267,6 +289,8 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     types = az("eventgrid topic-type list")
     assert "Microsoft.Storage.StorageAccounts" in [one["name"] for one in types]
     assert [one["name"] for one in az("account list-locations")] == ["local"]
+    assert az("provider show -n Microsoft.EventGrid")["registrationState"] == "Registered"
+    assert TOPIC in [one["id"] for one in az("resource list -g az-group")]
     rest = az("rest --method get --url {}", f"{TOPIC}?api-version=2022-06-15")
     assert rest["name"] == "az-topic"
     said = az.fails(
@@ -278,10 +302,17 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     assert "advancedFilters" in said
     said = az.fails(
         "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
+        f"{HOME}/Microsoft.Web/sites/az-site",
+        hook.url("az-bad"),
+    )
+    assert "microsoft.web/sites" in said
+    said = az.fails(
+        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
         TOPIC,
         hook.url("closed-az"),
     )
     assert "The attempt to validate the provided endpoint" in said
     assert "403" in said
-    az("group delete -n az-group -y")
-    assert az("group exists -n az-group") is False
+    az("group create -n az-gone -l local")
+    az("group delete -n az-gone -y")
+    assert az("group exists -n az-gone") is False

@@ -14,6 +14,7 @@ from azure.mgmt.eventgrid import EventGridManagementClient
 from azure.mgmt.eventgrid.models import (
     Domain,
     EventSubscription,
+    InboundIpRule,
     JsonField,
     JsonFieldWithDefault,
     JsonInputSchemaMapping,
@@ -94,11 +95,15 @@ def test_event_grid_events_arrive(way: str, hook: Webhook, orders: Made, credent
     """An event published with each kind of credential arrives as Event Grid sends it."""
     with_credential = {"key": AzureKeyCredential(orders.key), "sas": sas(orders), "bearer": credential}[way]
     event = EventGridEvent(
-        subject=f"orders/{way}", event_type="Orders.New", data={"n": [1, {"é": None}]}, data_version="2", id=way,
+        subject=f"orders/{way}",
+        event_type="Orders.New",
+        data={"n": [1, {"é": None}]},
+        data_version="2",
+        id=way,
         event_time=NOON,
-    )  # fmt: skip
+    )
     publish(orders.endpoint, with_credential, event)
-    [delivery] = [d for d in _until(hook, "py-orders", way) if d.events[0]["id"] == way]
+    delivery = hook.delivery_of("py-orders", way)
     assert delivery.events == [
         {
             "id": way,
@@ -121,14 +126,6 @@ def test_event_grid_events_arrive(way: str, hook: Webhook, orders: Made, credent
     }
     assert expected.items() <= delivery.headers.items()
     assert "accept" not in delivery.headers
-
-
-def _until(hook: Webhook, name: str, id: str) -> list[Any]:
-    """The deliveries to an endpoint, once the event with this id is among them."""
-    count = 1
-    while id not in [event["id"] for event in hook.events(name, count)]:
-        count = len(hook.events(name, count)) + 1
-    return hook.deliveries(name, count)
 
 
 def test_endpoint_was_asked_first(hook: Webhook, orders: Made) -> None:
@@ -242,6 +239,22 @@ def test_refusals_are_the_errors_that_the_sdk_knows(orders: Made, management: Ev
     with pytest.raises(HttpResponseError) as too_large:
         publish(endpoint, key, large)
     assert too_large.value.status_code == 413
+
+
+def test_a_topic_may_refuse_keys_and_addresses(
+    management: EventGridManagementClient, credential: ClientSecretCredential
+) -> None:
+    """Without local authentication only a bearer token publishes; an address that no rule allows is refused."""
+    good = EventGridEvent(subject="s", event_type="T", data={}, data_version="1")
+    tokens_only = make_topic(management, "py-tokens", disable_local_auth=True)
+    for key in (AzureKeyCredential(tokens_only.key), sas(tokens_only)):
+        with pytest.raises(ClientAuthenticationError):
+            publish(tokens_only.endpoint, key, good)
+    publish(tokens_only.endpoint, credential, good)
+    elsewhere = make_topic(management, "py-elsewhere", inbound_ip_rules=[InboundIpRule(ip_mask="10.0.0.0/8")])
+    with pytest.raises(HttpResponseError) as refused:
+        publish(elsewhere.endpoint, AzureKeyCredential(elsewhere.key), good)
+    assert refused.value.status_code == 403
 
 
 def test_a_regenerated_key_cuts_off_the_old_one(management: EventGridManagementClient) -> None:

@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
+from recapito.api.connections import ConnectionManagement
 from recapito.api.deadletter import DeadLetters
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
@@ -68,6 +69,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *letters,
             *Description(management, operation, letters).routes(),
             *IdentityProvider(services, bodies).routes(),
+            *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
     )
