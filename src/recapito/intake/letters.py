@@ -127,7 +127,7 @@ class File(NamedTuple):
     @property
     def key(self) -> str:
         """By which its mark is kept."""
-        return f"{self.origin.container}:{self.path}"
+        return mark_key(self.origin.container, self.path)
 
     @property
     def redriven(self) -> dict[int, Redriven]:
@@ -163,13 +163,15 @@ class Letters:
         async for origin in self._origins(selection, 0 if after is None else after.subscription):
             seen = after if after is not None and after.subscription == origin.subscription.id else None
             if seen is not None and selection.takes_path(seen.path):
-                file = await self._open(origin, seen.path)
-                if file is not None:
+                file = await self._open(origin, seen.path, await self._marks_of(origin, seen.path))
+                if file is not None and seen.place + 1 < len(file.letters):
                     yield file, seen.place + 1
             path = "" if seen is None else seen.path
             while paths := await self._list(origin, path):
+                marks = await self._marks(origin, path or origin.prefix, paths[-1])
                 for path in paths:
-                    file = await self._open(origin, path) if selection.takes_path(path) else None
+                    taken = selection.takes_path(path)
+                    file = await self._open(origin, path, marks.get(path)) if taken else None
                     if file is not None:
                         yield file, 0
 
@@ -178,15 +180,27 @@ class Letters:
         async for origin in self._origins(Selection(), name.subscription):
             if origin.subscription.id != name.subscription:
                 break
-            file = await self._open(origin, name.path) if name.path.startswith(origin.prefix) else None
+            if not name.path.startswith(origin.prefix):
+                break
+            file = await self._open(origin, name.path, await self._marks_of(origin, name.path))
             if file is not None and name.place < len(file.letters) and origin.owns(file.letters[name.place]):
                 return file
         raise NotFound("ResourceNotFound", "There is no dead letter of this name.")
 
-    async def marks(self, key: str) -> list[Redriven]:
-        """What was redriven of a file."""
-        content = await self._registry.document(KIND, key)
-        return [] if content is None else _decode_marks(content)
+    async def _marks_of(self, origin: Origin, path: str) -> bytes | None:
+        return await self._registry.document(KIND, mark_key(origin.container, path))
+
+    async def _marks(self, origin: Origin, after: str, last: str) -> dict[str, bytes]:
+        """The marks of the files behind a path, up to the last one, by path: one read for many files."""
+        found: dict[str, bytes] = {}
+        start, end = mark_key(origin.container, ""), mark_key(origin.container, last)
+        key = start + after
+        while page := await self._registry.documents(KIND, key, PAGE):
+            found |= {one.key.removeprefix(start): one.content for one in page if one.key <= end}
+            key = page[-1].key
+            if key >= end:
+                break
+        return found
 
     async def remove(self, file: File) -> None:
         """Remove a file, and then what is known of it: a letter without its mark could be redriven twice."""
@@ -224,7 +238,7 @@ class Letters:
                 return []
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
 
-    async def _open(self, origin: Origin, path: str) -> File | None:
+    async def _open(self, origin: Origin, path: str, marks: bytes | None) -> File | None:
         try:
             content = await self._vault.read(origin.container, path)
         except VaultUnavailable as error:
@@ -235,9 +249,14 @@ class Letters:
             return None
         file = File(origin, path, [], [])
         try:
-            return file._replace(letters=read_letters(content), marks=await self.marks(file.key))
+            return file._replace(letters=read_letters(content), marks=[] if marks is None else _decode_marks(marks))
         except InvalidInput as error:
             return file._replace(problem=error.message)
+
+
+def mark_key(container: str, path: str) -> str:
+    """By which the mark of a file is kept: marks lie in the order of their files."""
+    return f"{container}:{path}"
 
 
 def _place(subscription: Subscription) -> tuple[str, str]:
