@@ -15,7 +15,7 @@ from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.segment import Segment
 from recapito.domain.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Busy, NotFound
 from recapito.intake.letters import Letters, Name, Selection, parse_name
 from recapito.intake.redrive import Progress, Redriver
@@ -180,9 +180,11 @@ def test_redriven_for_their_subscription_alone() -> None:
         assert [event for event, _ in stage.told] == ["deadletter.redriven"] * 2
         assert stage.told[0][1] == {
             "redrive": "redrive-1",
+            "topic": "orders",
             "subscription": "sub",
             "path": first,
             "events": 2,
+            "positions": [4],
         }
         assert await redrive_all(stage.redriver()) == [Progress()]  # what was redriven is not redriven again
         file = await stage.redriver().letters.find(Name(sub.id, first, 1))
@@ -377,6 +379,43 @@ def test_what_can_not_be_redriven() -> None:
         page = await stage.redriver().redrive(Selection(), None, 100)
         assert (page.done, page.refused) == (0, 3) and "consent" in page.problems[-1]
         assert [id for *_, id in await stage.redriven(topic)] == ["2"]
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_goes_at_the_last_moment() -> None:
+    """Its letters stay and are told of; those of other topics are redriven all the same."""
+
+    async def main() -> None:
+        stage = Stage()
+        topics = [await stage.topic(name) for name in ("orders", "returns")]
+        for topic, name in zip(topics, ("sub", "zub"), strict=True):
+            await stage.subscribe(topic, name)
+            stage.bury(topic, name, "a", *ids(name))
+
+        def delete() -> None:
+            stage.disk.topics[topics[0].id].deleted = True
+
+        page = await stage.redriver(check_open=delete).redrive(Selection(), None, 100)
+        assert (page.done, page.refused) == (1, 1) and "the topic was deleted" in page.problems[0]
+        assert [id for *_, id in await stage.redriven(topics[1])] == ["zub"]
+        assert len(stage.disk.documents) == 1
+
+    asyncio.run(main())
+
+
+def test_a_domain() -> None:
+    """Events of a domain keep the topic that they name, in the log too."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.log.put_topic(replace(await stage.topic(), id=0, version=0, kind=TopicKind.DOMAIN))
+        await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", {"id": "1", "topic": f"{topic.resource_id}/topics/north"})
+        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        entries = await stage.log.read(topic.id, 3, 1 << 20)
+        segment = Segment(entries[0].columns, entries[0].body)
+        assert (segment.domain_topics, segment.domain_topic_of) == (["north"], [0])
 
     asyncio.run(main())
 

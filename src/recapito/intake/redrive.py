@@ -8,6 +8,7 @@ second call redrives it twice, and what was not redriven is still there.
 import asyncio
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 import msgspec
@@ -128,9 +129,10 @@ class Redriver:
     async def _append(self, batch: list["_Restored"], name: str, progress: Progress) -> None:
         """Append what was restored, with the marks that it was, in one commit."""
         now = self._clock.now()
-        segments = [segment for one in batch for segment in one.segments(now)]
+        segments = [list(one.segments(now)) for one in batch]
+        marks = [one.mark(now, name) for one in batch]
         try:
-            await self._log.append_marked(segments, KIND, [one.mark(now, name) for one in batch])
+            positions = iter(await self._log.append_marked([*chain(*segments)], KIND, marks))
         except KeyError:  # a topic was deleted, which must not keep the others from theirs
             if len(batch) == 1:
                 progress.refuse(batch[0].file.path, "the topic was deleted", len(batch[0].events))
@@ -140,11 +142,16 @@ class Redriver:
             return
         finally:
             self._on_append()  # also after a failure: it may be stored all the same
-        for file, events in batch:
+        for (file, events), own in zip(batch, segments, strict=True):
             progress.done += len(events)
-            subscription = file.origin.subscription.name
             self._journal(
-                "deadletter.redriven", redrive=name, subscription=subscription, path=file.path, events=len(events)
+                "deadletter.redriven",
+                redrive=name,
+                topic=file.origin.topic.name,
+                subscription=file.origin.subscription.name,
+                path=file.path,
+                events=len(events),
+                positions=[next(positions) for _ in own],
             )
 
 
