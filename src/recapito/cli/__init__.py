@@ -21,6 +21,8 @@ class Commands(LazyGroup):
         "domain": Target("domain", "app", "Manage domains, their topics and their keys."),
         "system-topic": Target("system_topic", "app", "Manage system topics."),
         "topic-type": Target("topic_type", "app", "List the types of system topics and their events."),
+        "connection": Target("connection", "app", "Say how Azure resources are reached."),
+        "deadletter": Target("deadletter", "app", "See, send again and remove what could not be delivered."),
         "publish": Target("publish", "app", "Publish events."),
         "listen": Target("listen", "app", "Receive events and print them, well or badly."),
         "clock": Target("clock", "app", "See and move the clock of a server."),
