@@ -354,8 +354,6 @@ def test_good_directories(name: str) -> None:
                 "properties.destination.endpointType",
             )
             for kind in (
-                "EventHub",
-                "ServiceBusQueue",
                 "AzureFunction",
                 "HybridConnection",
                 "MonitorAlert",

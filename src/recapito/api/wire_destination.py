@@ -1,4 +1,4 @@
-"""A subscription's destination on the wire: its kind, and of a webhook its batching and attributes (spec §1.9, §6).
+"""A subscription's destination on the wire: its kind, its attributes, and of a webhook its batching (spec §1.9, §6).
 
 The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
 """
@@ -17,6 +17,7 @@ from recapito.api.wire import (
     invalid,
     refuse_unbuilt,
 )
+from recapito.api.wire_broker import KINDS, check_broker_attributes, read_broker, show_broker
 from recapito.api.wire_storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
 from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
@@ -102,10 +103,15 @@ def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute])
 def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
     """The destination, or an error that names the field; `within` is where in the request it lies."""
     kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
-    refuse_unbuilt({f"{within}.endpointType": kind not in ("WebHook", "StorageQueue")})
+    refuse_unbuilt({f"{within}.endpointType": kind not in ("WebHook", "StorageQueue", *KINDS)})
     within = f"{within}.properties"
     if kind == "StorageQueue":
         return Delivery(read_storage_queue(sent, within), Batching(), (), {})
+    if kind in KINDS:
+        broker = read_broker(kind, sent, within)
+        attributes = _read_attributes(broker.mappings, False, within, hidden.secrets)
+        check_broker_attributes(broker.destination, attributes, within)
+        return Delivery(broker.destination, Batching(), attributes, {})
     return _read_webhook(sent, within, hidden)
 
 
@@ -193,6 +199,11 @@ def show_destination(subscription: Subscription) -> Shown:
     batching, hook = subscription.batching, subscription.destination
     if isinstance(hook, StorageQueue):
         return show_storage_queue(hook)
+    if not isinstance(hook, WebHook):
+        shown = show_broker(hook)
+        if subscription.attributes:
+            shown["properties"]["deliveryAttributeMappings"] = show_attributes(subscription.attributes)
+        return shown
     properties: Shown = {
         "endpointBaseUrl": hook.base_url,
         "maxEventsPerBatch": batching.event_limit,

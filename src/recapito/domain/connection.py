@@ -3,6 +3,7 @@
 What is secret in it is never part of a message, of `repr` or of what is shown: it goes in, and out to the service.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -12,12 +13,18 @@ import msgspec
 from recapito.domain.instant import SECOND, stamp
 from recapito.errors import InvalidInput
 
+_SECONDS = re.compile(r"[0-9]{9,11}")
+
 
 class Service(StrEnum):
     """What a connection has an endpoint for."""
 
     BLOB = "blob"
     QUEUE = "queue"
+    MESSAGING = "messaging"
+
+
+STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
 
 
 class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind"):
@@ -31,6 +38,19 @@ class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("account", self.account)]
+
+
+class PolicyKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field="kind"):
+    """The key of a shared access policy, of a messaging namespace or of a part of one."""
+
+    policy: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<PolicyKey of {self.policy}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("policy", self.policy)]
 
 
 class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", tag_field="kind"):
@@ -54,11 +74,11 @@ class DefaultCredential(msgspec.Struct, frozen=True, tag="default credential", t
     """Whoever this server is to Azure: its environment, its managed identity, or the developer who is signed in."""
 
 
-Credential = AccountKey | SharedAccess | DefaultCredential
+Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """How a storage account, or one container or queue of it, is reached."""
+    """How a storage account or a messaging namespace, or one part of it, is reached."""
 
     resource_id: str
     endpoints: dict[Service, str]
@@ -104,7 +124,9 @@ def parameters_of(token: str) -> dict[str, str]:
 
 
 def parse_instant(text: str | None) -> int | None:
-    """An instant as signatures write it: a date, with or without a time; None if it is neither."""
+    """An instant as signatures write it: seconds, or a date, with or without a time; None if it is neither."""
+    if text is not None and _SECONDS.fullmatch(text):
+        return int(text) * SECOND
     try:
         parsed = datetime.fromisoformat(text or "")
     except ValueError:

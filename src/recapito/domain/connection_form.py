@@ -7,8 +7,9 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 
-from recapito.domain import limits
+from recapito.domain import limits, messaging_form
 from recapito.domain.connection import (
+    STORAGE_SERVICES,
     AccountKey,
     Connection,
     Credential,
@@ -44,19 +45,21 @@ _PARTS = {
 
 
 def from_connection_string(resource_id: str, text: str) -> Connection:
-    """The connection that a storage account's connection string describes."""
+    """The connection that a connection string describes: of a storage account or of a messaging namespace."""
+    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
+        return messaging_form.from_connection_string(resource, text)
     resource = _storage(resource_id)
     parts = _split(text)
     if parts.get("usedevelopmentstorage", "").lower() == "true":
         return azurite(resource_id)
-    given = {service: parts[f"{service}endpoint"] for service in Service if parts.get(f"{service}endpoint")}
+    given = {service: parts[f"{service}endpoint"] for service in STORAGE_SERVICES if parts.get(f"{service}endpoint")}
     account = parts.get("accountname", "")
     if not given and not account:
         raise _invalid("The connection string has neither AccountName nor BlobEndpoint or QueueEndpoint.")
     if not given:
         _check_account(account, resource)
         scheme, suffix = parts.get("defaultendpointsprotocol", "https"), parts.get("endpointsuffix", _CLOUD)
-        given = {service: f"{scheme}://{account}.{service}.{suffix}" for service in Service}
+        given = {service: f"{scheme}://{account}.{service}.{suffix}" for service in STORAGE_SERVICES}
     return Connection(
         resource_id=resource.text,
         endpoints={service: _base_url(url, f"{service.capitalize()}Endpoint") for service, url in given.items()},
@@ -85,9 +88,11 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
 
 def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
     """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
+    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)) and endpoints is None:
+        return messaging_form.from_default_credential(resource)
     resource = _storage(resource_id)
     account = resource.names[0].lower()
-    given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in Service}
+    given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
     checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}
     if any(not url.startswith("https://") for url in checked.values()):
         raise _invalid("A default credential sends a token, which needs an https:// endpoint.")
@@ -110,7 +115,8 @@ def _storage(text: str) -> ResourceId:
     if resource.kind not in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
         raise InvalidInput(
             "InvalidRequest",
-            f"'{resource.kind}' can not be connected to; a storage account, a blob container or a queue can.",
+            f"'{resource.kind}' can not be connected to; a storage account, a blob container or a queue can, and by a"
+            " connection string a namespace of Service Bus or Event Hubs, or a queue, topic or hub of it.",
             "resourceId",
         )
     return resource
@@ -193,8 +199,8 @@ def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: 
             " QueueEndpoint, and SharedAccessSignature."
         )
     own = Service(host[2])
-    covered = {service for service in Service if service[0] in parameters_of(query).get("ss", "")} | {own}
-    return {service: root.replace(f".{own}.", f".{service}.", 1) for service in Service if service in covered}
+    covered = {service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")} | {own}
+    return {service: root.replace(f".{own}.", f".{service}.", 1) for service in STORAGE_SERVICES if service in covered}
 
 
 def _check_place(path: list[str], resource: ResourceId) -> None:

@@ -15,6 +15,11 @@ _EXAMPLE = "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Stora
 STORAGE_ACCOUNT = "microsoft.storage/storageaccounts"
 BLOB_CONTAINER = f"{STORAGE_ACCOUNT}/blobservices/containers"
 QUEUE = f"{STORAGE_ACCOUNT}/queueservices/queues"
+SERVICE_BUS_NAMESPACE = "microsoft.servicebus/namespaces"
+SERVICE_BUS_QUEUE = f"{SERVICE_BUS_NAMESPACE}/queues"
+SERVICE_BUS_TOPIC = f"{SERVICE_BUS_NAMESPACE}/topics"
+EVENT_HUBS_NAMESPACE = "microsoft.eventhub/namespaces"
+EVENT_HUB = f"{EVENT_HUBS_NAMESPACE}/eventhubs"
 
 
 class ResourceId(NamedTuple):

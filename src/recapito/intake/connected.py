@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from recapito.domain.connection import Connection, Service
-from recapito.domain.subscription import StorageQueue
+from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.subscription import Broker, StorageQueue
 from recapito.errors import InvalidInput
 
 Find = Callable[[str], Awaitable[Connection | None]]
@@ -15,13 +16,14 @@ async def nowhere(resource_id: str) -> Connection | None:
     return None
 
 
-async def check_connected(find: Find, destination: StorageQueue) -> None:
+async def check_connected(find: Find, destination: StorageQueue | Broker) -> None:
     """InvalidInput, naming the command, if nobody has said how this destination is reached."""
+    service = Service.QUEUE if isinstance(destination, StorageQueue) else Service.MESSAGING
     connection = await find(destination.resource_id)
-    if connection is None or Service.QUEUE not in connection.endpoints:
+    if connection is None or service not in connection.endpoints:
+        top = parse_resource_id(destination.resource_id).top.text
         raise InvalidInput(
             "InvalidRequest",
-            f"There is no connection to the queue service of {destination.account}. Set one first:"
-            f" recapito connection set {destination.account}",
+            f"There is no connection to the {service} service of {top}. Set one first: recapito connection set {top}",
             "resourceId",
         )
