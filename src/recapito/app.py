@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
 from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
@@ -39,6 +40,7 @@ from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
+from recapito.senders.broker import BrokerSender
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
@@ -102,6 +104,7 @@ class Dispatch:
     writer: DeadLetterWriter
     sender: RoutingSender
     reach: Reach
+    brokers: Brokers
 
 
 @asynccontextmanager
@@ -292,8 +295,9 @@ def make_dispatch(
     token_for = None if signer is None else signer.webhook_token
     egress, ca_file, resolver = settings.delivery.egress, settings.delivery.ca_file or None, Resolver()
     reach = Reach(stores.keyring.find, resolver, egress, ca_file)
+    brokers = Brokers(stores.keyring.find, resolver, egress, ca_file)
     webhooks = WebhookSender(egress, ca_file, resolver, now=clock.now, token_for=token_for)
-    sender = RoutingSender(webhooks, StorageQueueSender(reach))
+    sender = RoutingSender(webhooks, StorageQueueSender(reach), BrokerSender(brokers))
     directories = DirectoryVault(settings.data / "deadletters")
     equipment = Equipment(
         log_id=stores.log.id,
@@ -318,7 +322,7 @@ def make_dispatch(
         journal,
         settings.dead_letter.keep_for_ever,
     )
-    return Dispatch(dispatcher, writer, sender, reach)
+    return Dispatch(dispatcher, writer, sender, reach, brokers)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

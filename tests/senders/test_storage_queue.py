@@ -15,6 +15,7 @@ from azure.storage.queue import (
     generate_queue_sas,
 )
 
+from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
 from recapito.domain.batch import Batch, Form
 from recapito.domain.connection import Connection, Service
@@ -24,10 +25,11 @@ from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.subscription import StorageQueue, WebHook
 from recapito.errors import SettingsError, StoreFailed
+from recapito.senders.broker import BrokerSender
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
-from tests.azurite.place import ACCOUNT, account, new_queue, queue_service, reaching
+from tests.azurite.place import ACCOUNT, account, known, new_queue, queue_service, reaching
 from tests.azurite.server import Azurite, running
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, names, status
 
@@ -308,7 +310,7 @@ def test_each_destination_goes_to_its_sender(azurite: Azurite) -> None:
         async with Receiver(answering(OK)) as hook:
             reach = reaching(azurite.connection)
             webhooks, queues = WebhookSender(Egress.LOCAL, now=lambda: NOON), StorageQueueSender(reach)
-            sender = RoutingSender(webhooks, queues)
+            sender = RoutingSender(webhooks, queues, BrokerSender(Brokers(known(), names(), Egress.LOCAL)))
             told = [asyncio.get_running_loop().create_future() for _ in range(2)]
             sender.send(WebHook(url=hook.url), batch(), told[0].set_result)
             sender.send(queue, batch(), told[1].set_result)

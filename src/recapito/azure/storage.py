@@ -14,10 +14,19 @@ from azure.storage.blob.aio import ContainerClient
 from azure.storage.queue.aio import QueueClient
 
 from recapito.azure import fault
+from recapito.azure.credential import default_credential
 from recapito.azure.dialling import open_session
 from recapito.azure.reach import Names
 from recapito.domain import limits
-from recapito.domain.connection import AccountKey, Connection, Credential, DefaultCredential, Service, SharedAccess
+from recapito.domain.connection import (
+    AccountKey,
+    Connection,
+    Credential,
+    DefaultCredential,
+    PolicyKey,
+    Service,
+    SharedAccess,
+)
 from recapito.domain.egress import Egress
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome
@@ -35,7 +44,7 @@ class Storage:
         credential: Callable[[], AsyncTokenCredential] | None = None,
     ) -> None:
         self._session = open_session(names, egress, ca_file)
-        self._make_credential = credential or _default_credential
+        self._make_credential = credential or default_credential
         self._own: AsyncTokenCredential | None = None
 
     def open(self, service: Service, connection: Connection, name: str) -> ContainerClient | QueueClient:
@@ -75,6 +84,8 @@ class Storage:
                 if self._own is None:
                     self._own = self._make_credential()
                 return self._own
+            case PolicyKey():
+                raise TypeError("Storage has no shared access policies with keys.")
         assert_never(credential)
 
 
@@ -83,9 +94,3 @@ def _transport(session: aiohttp.ClientSession) -> AioHttpTransport:
     return AioHttpTransport(
         session=session, session_owner=False, use_env_settings=False, connection_timeout=connect_s, read_timeout=None
     )
-
-
-def _default_credential() -> AsyncTokenCredential:
-    from azure.identity.aio import DefaultAzureCredential  # loaded only by who has no other credential
-
-    return DefaultAzureCredential()
