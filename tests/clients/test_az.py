@@ -306,7 +306,7 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
         TOPIC,
         f"{HOME}/Microsoft.EventHub/namespaces/n/eventhubs/h",
     )
-    assert "endpointType" in said
+    assert "recapito connection set" in said
     said = az.fails(
         "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
         TOPIC,

@@ -1,11 +1,19 @@
 """The sender to Service Bus and Event Hubs: Microsoft's clients over real AMQP, to a test double that checks keys."""
 
 import asyncio
+import datetime
+import hmac
 import json
 import threading
+import time
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
+from urllib.parse import quote_plus
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from recapito.azure.broker import Brokers
 from recapito.domain.attribute import Header
@@ -332,6 +340,61 @@ def test_nobody_there(kind: type[Broker]) -> None:
     for host, expected in (("127.0.0.1:9", Result.SOCKET_ERROR), ("nowhere.test:5672", Result.RESOLUTION_ERROR)):
         (outcome,) = sending(reaching(from_connection_string(top, f"Endpoint=sb://{host};{key}")), to)
         assert (outcome.result, outcome.status) == (expected, None)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """The files of a certificate for the name broker.test, and of its key."""
+    directory = tmp_path_factory.mktemp("tls")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "broker.test")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1, now, now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("broker.test")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    (directory / "cert.pem").write_bytes(made.public_bytes(pem))
+    (directory / "key.pem").write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    return str(directory / "cert.pem"), str(directory / "key.pem")
+
+
+@each_service
+def test_tls_asks_for_the_name(kind: type[Broker], certificate: tuple[str, str]) -> None:
+    """With TLS the certificate must be of a trusted authority and of the name, although an address is dialled."""
+    with running(certificate) as secure:
+        to = new(kind)
+        top = to.resource_id.rpartition("/")[0].rpartition("/")[0]
+        text = secure.connection_string(emulator=False)
+        named = from_connection_string(top, text.replace("127.0.0.1", "broker.test"))
+        assert sending(reaching(named, ca_file=certificate[0]), to) == [answered(200)]
+        (untrusted,) = sending(reaching(named), to)
+        (misnamed,) = sending(reaching(from_connection_string(top, text), ca_file=certificate[0]), to)
+        assert untrusted.result is misnamed.result is Result.SOCKET_ERROR
+        assert len(secure.arrived(to, 1)) == 1
+
+
+def signature(resource: str, key: str, ends_at: int) -> str:
+    """A shared access signature, as namespaces have them."""
+    signed = quote_plus(resource)
+    made = b64encode(hmac.digest(key.encode(), f"{signed}\n{ends_at}".encode(), "sha256"))
+    return f"SharedAccessSignature sr={signed}&sig={quote_plus(made)}&se={ends_at}&skn={POLICY}"
+
+
+@each_service
+def test_signatures(broker: LocalBroker, kind: type[Broker]) -> None:
+    """A signature is as good as a key while it lasts; one that has ended is Unauthorized and says when it did."""
+    to = new(kind)
+    top = to.resource_id.rpartition("/")[0].rpartition("/")[0]
+    endpoint = f"Endpoint=sb://127.0.0.1:{broker.port};UseDevelopmentEmulator=true;SharedAccessSignature="
+    now = int(time.time())
+    good, ended = (signature("sb://127.0.0.1/", KEY, now + more) for more in (3600, -3600))
+    assert sending(reaching(from_connection_string(top, endpoint + good)), to) == [answered(200)]
+    (outcome,) = sending(reaching(from_connection_string(top, endpoint + ended)), to)
+    assert (outcome.result, outcome.status) == (Result.UNAUTHORIZED, 401)
+    assert "ended at" in outcome.detail and "recapito connection set" in outcome.detail
 
 
 def test_egress_is_judged(broker: LocalBroker) -> None:
