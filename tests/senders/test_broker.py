@@ -11,14 +11,16 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import quote_plus
 
 import pytest
+from azure.core.credentials import AccessToken
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from msgspec.structs import replace
 
 from recapito.azure.broker import Brokers
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch, Form
-from recapito.domain.connection import Connection
+from recapito.domain.connection import Connection, DefaultCredential
 from recapito.domain.connection_form import from_connection_string
 from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result, answered
@@ -395,6 +397,52 @@ def test_signatures(broker: LocalBroker, kind: type[Broker]) -> None:
     (outcome,) = sending(reaching(from_connection_string(top, endpoint + ended)), to)
     assert (outcome.result, outcome.status) == (Result.UNAUTHORIZED, 401)
     assert "ended at" in outcome.detail and "recapito connection set" in outcome.detail
+
+
+class Identity:
+    """A credential as azure-identity's are."""
+
+    def __init__(self) -> None:
+        self.scopes: set[str] = set()
+        self.closed = False
+
+    async def get_token(self, *scopes: str, **options: object) -> AccessToken:
+        self.scopes |= set(scopes)
+        return AccessToken("a token of an identity", int(time.time()) + 3600)
+
+    async def close(self) -> None:
+        self.closed = True
+
+    async def __aenter__(self) -> "Identity":
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.close()
+
+
+@each_service
+def test_an_identity_is_enough(broker: LocalBroker, kind: type[Broker]) -> None:
+    """A connection by the server's own identity sends with a token for the service; the credential is closed."""
+    to, identity = new(kind), Identity()
+    (keyed,) = [one for one in broker.connections() if to.resource_id.startswith(one.resource_id)]
+    connection = replace(keyed, credential=DefaultCredential())
+    brokers = Brokers(known(connection), names(), Egress.LOCAL, credential=lambda: identity)
+    assert sending(brokers, to) == [answered(200)]
+    assert len(broker.arrived(to, 1)) == 1
+    service = "eventhubs" if kind is EventHub else "servicebus"
+    assert {scope.replace("//.default", "/.default") for scope in identity.scopes} == {
+        f"https://{service}.azure.net/.default"
+    }
+    assert identity.closed
+
+
+def test_a_trust_file_that_is_missing(broker: LocalBroker) -> None:
+    """A file of trusted authorities that can not be read is an outcome, not an exception."""
+    text = broker.connection_string(emulator=False)
+    (outcome,) = sending(
+        reaching(from_connection_string(SERVICE_BUS, text), ca_file="/nowhere.pem"), new(ServiceBusQueue)
+    )
+    assert outcome.result is Result.SOCKET_ERROR and "No such file" in outcome.detail
 
 
 def test_egress_is_judged(broker: LocalBroker) -> None:

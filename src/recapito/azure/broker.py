@@ -102,7 +102,8 @@ class Brokers:
         tls = _Pinned.make(host, self._ca_file) if scheme == "amqps" else None
         outcome = Outcome(Result.SOCKET_ERROR, detail="")
         for address in addresses:
-            courier = library.courier(Way(host, address, port, tls), connection, self._credential(connection), resource)
+            way = Way(host, address, port, tls)
+            courier = library.courier(way, connection, self._credential(connection), resource)
             try:
                 async with asyncio.timeout(limits.CONNECT_WAIT_NS / SECOND):
                     await courier.open()
@@ -118,9 +119,14 @@ class Brokers:
         return outcome
 
     def outcome_of(self, error: BaseException, resource: ResourceId, connection: Connection) -> Outcome:
-        """What an error that a courier raised means."""
-        outcome = self._libraries[_is_hub(resource)].outcome_of(error, resource)
-        return blame(outcome, connection, self._now())
+        """What an error means that a courier raised, or that there is none."""
+        library = self._libraries.get(_is_hub(resource))
+        if library is None:
+            name = type(error).__name__
+            return Outcome(
+                Result.GENERIC_ERROR, detail=f"{resource.name}: Microsoft's client can not be loaded ({name})"
+            )
+        return blame(library.outcome_of(error, resource), connection, self._now())
 
     def dispose(self, courier: Courier) -> None:
         """Close a courier beside the work, whatever its state, and not for ever."""

@@ -48,8 +48,6 @@ class BrokerSender:
     def _line(self, destination: Broker) -> Line:
         key = destination.resource_id.lower()
         if key not in self._lines:
-            self._lines[key] = Line(self._brokers, parse_resource_id(destination.resource_id), self._end)
+            resource = parse_resource_id(destination.resource_id)
+            self._lines[key] = Line(self._brokers, resource, lambda: self._lines.pop(key, None))
         return self._lines[key]
-
-    def _end(self, line: Line) -> None:
-        del self._lines[line.resource.key]

@@ -57,7 +57,7 @@ class _Came(NamedTuple):
 class Line:
     """Carries messages to one resource. `ended` is told when it has nothing to do any more."""
 
-    def __init__(self, brokers: Brokers, resource: ResourceId, ended: "Callable[[Line], None]") -> None:
+    def __init__(self, brokers: Brokers, resource: ResourceId, ended: Callable[[], object]) -> None:
         self._brokers = brokers
         self._ended = ended
         self._waiting: deque[BrokerExchange] = deque()
@@ -67,11 +67,11 @@ class Line:
         self._courier: Courier | None = None
         self._connection: Connection | None = None
         self._known_until = 0.0
-        self.resource = resource
+        self._resource = resource
         self.task = asyncio.get_running_loop().create_task(self._run())
 
     def __repr__(self) -> str:
-        return f"<Line to {self.resource.name}, {len(self._waiting)} waiting, {len(self._carried)} under way>"
+        return f"<Line to {self._resource.name}, {len(self._waiting)} waiting, {len(self._carried)} under way>"
 
     def add(self, exchange: BrokerExchange) -> None:
         """Have a message carried."""
@@ -96,7 +96,7 @@ class Line:
             while await self._has_more():
                 await self._carry(self._take())
         finally:
-            self._ended(self)
+            self._ended()
             if self._attempt is not None:
                 self._attempt.cancel()
                 await asyncio.wait([self._attempt])
@@ -153,35 +153,31 @@ class Line:
             exchange.finish(outcome)
 
     async def _send(self, messages: Sequence[Message]) -> _Came:
-        courier = await self._ready()
-        if isinstance(courier, Outcome):
-            return _Came(len(messages), courier)
-        assert self._connection is not None
+        connection = await self._look_up()
+        if isinstance(connection, Outcome):
+            return _Came(len(messages), connection)
         try:
-            return _Came(await courier.send(messages), DONE)
+            if self._courier is None:
+                opened = await self._brokers.open(self._resource, connection)
+                if isinstance(opened, Outcome):
+                    return _Came(len(messages), opened)
+                self._courier = opened
+            return _Came(await self._courier.send(messages), DONE)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
             self._let_go()
-            return _Came(len(messages), self._brokers.outcome_of(error, self.resource, self._connection))
+            return _Came(len(messages), self._brokers.outcome_of(error, self._resource, connection))
 
-    async def _ready(self) -> Courier | Outcome:
-        """The courier, opened if it was not, and anew if the connection was set anew."""
+    async def _look_up(self) -> Connection | Outcome:
+        """The connection, as it is now or was a moment ago; a courier of another one is let go."""
         now = asyncio.get_running_loop().time()
-        if self._courier is None or now >= self._known_until:
-            connection = await self._brokers.find(self.resource)
-            if isinstance(connection, Outcome):
-                self._let_go()
-                return connection
-            if connection != self._connection:
-                self._let_go()
-            self._connection = connection
-            self._known_until = now + limits.CONNECTION_KNOWN_NS / SECOND
-        if self._courier is None:
-            assert self._connection is not None
-            opened = await self._brokers.open(self.resource, self._connection)
-            if isinstance(opened, Outcome):
-                return opened
-            self._courier = opened
-        return self._courier
+        if self._connection is not None and self._courier is not None and now < self._known_until:
+            return self._connection
+        connection = await self._brokers.find(self._resource)
+        if connection != self._connection:
+            self._let_go()
+        self._connection = None if isinstance(connection, Outcome) else connection
+        self._known_until = now + limits.CONNECTION_KNOWN_NS / SECOND
+        return connection
 
     def _let_go(self) -> None:
         if self._courier is not None:
