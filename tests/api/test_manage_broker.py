@@ -78,6 +78,8 @@ WRONG = [
         {"deliveryAttributeMappings": [dynamic("SessionId"), dynamic("messageid")]},
         f"{MAPPINGS}[1].name",
     ),
+    ("ServiceBusQueue", {"deliveryAttributeMappings": [static("SessionId", "")]}, f"{MAPPINGS}[0].properties.value"),
+    ("EventHub", {"deliveryAttributeMappings": [static("PartitionKey", "x" * 129)]}, f"{MAPPINGS}[0].properties.value"),
     ("EventHub", {"deliveryAttributeMappings": [static("aeg-mine")]}, f"{MAPPINGS}[0].name"),
     ("EventHub", {"deliveryAttributeMappings": [static(f"n{n}") for n in range(11)]}, MAPPINGS),
     ("ServiceBusQueue", {"deliveryAttributeMappings": [static("a", "x" * 4097)]}, f"{MAPPINGS}[0].properties.value"),

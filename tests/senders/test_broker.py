@@ -157,15 +157,6 @@ def test_event_hub_properties(broker: LocalBroker) -> None:
     }
 
 
-def test_a_key_that_is_too_long_is_left_out(broker: LocalBroker) -> None:
-    """A partition key or message id longer than a broker takes does not cost the event."""
-    to = new(ServiceBusQueue)
-    sent = batch()._replace(headers=headers(PartitionKey="p" * 129, MessageId="m" * 129))
-    assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
-    (arrived,) = broker.arrived(to, 1)
-    assert (arrived.fields["message_id"], arrived.annotations) == ("e1", {})
-
-
 @each_service
 def test_what_waits_goes_together(broker: LocalBroker, kind: type[Broker]) -> None:
     """Events that are handed over together are few transfers of the SDK's batches, each event a message, once."""

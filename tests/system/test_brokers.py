@@ -58,6 +58,23 @@ def test_a_message_id_is_the_same_at_each_delivery(broker: LocalBroker, tmp_path
     assert (first.body, counts) == (second.body, ["0", "1"])
 
 
+def test_a_key_that_is_too_long_is_left_out(broker: LocalBroker, tmp_path: Path) -> None:
+    """A message id or partition key from the event that no broker takes is left out, and does not cost the event."""
+    to = new(ServiceBusQueue)
+    own = (DynamicAttribute("MessageId", "subject"), DynamicAttribute("PartitionKey", "subject"))
+    subjects = ["x" * 128, "x" * 129]
+
+    async def story(service: Service) -> None:
+        await service.subscribe(destination=to, attributes=own)
+        await service.publish([{**EVENTS[0], "subject": subject} for subject in subjects])
+        assert (await service.advance(0))["delivered"] == 2
+
+    serve(story, tmp_path, *broker.connections())
+    first, second = sorted(broker.arrived(to, 2), key=lambda one: len(one.body))
+    assert (first.fields["message_id"], first.annotations) == (subjects[0], {"x-opt-partition-key": subjects[0]})
+    assert (second.fields["message_id"], second.annotations) == (second.properties["aeg-output-event-id"], {})
+
+
 def test_cloud_events_to_a_queue(broker: LocalBroker, tmp_path: Path) -> None:
     """An event that is delivered as a CloudEvent is the JSON object, with its content type."""
     to = new(ServiceBusQueue)

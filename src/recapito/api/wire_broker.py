@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from recapito.api.wire import Body, Shown, Typed, convert, invalid
-from recapito.domain.message import MESSAGE_ID, SESSION_ID
+from recapito.domain import limits
+from recapito.domain.attribute import is_key
+from recapito.domain.message import MESSAGE_ID, SESSION_ID, keys_of
 from recapito.domain.resource_id import EVENT_HUB, SERVICE_BUS_QUEUE, SERVICE_BUS_TOPIC, parse_resource_id
 from recapito.domain.subscription import (
     Broker,
@@ -55,7 +57,12 @@ def read_broker(kind: str, sent: Typed, within: str) -> Read:
 
 
 def check_broker_attributes(destination: Broker, attributes: Sequence[DeliveryAttribute], within: str) -> None:
-    """Service Bus takes a message id from the event alone, and not beside a session id."""
+    """What a broker sorts messages by is short. Service Bus takes a message id from the event, not beside a session."""
+    keys = keys_of(destination)
+    for n, one in enumerate(attributes):
+        if isinstance(one, StaticAttribute) and one.name.lower() in keys and not is_key(one.value):
+            target = f"{within}.deliveryAttributeMappings[{n}].properties.value"
+            raise invalid(f"'{target}' must have 1 to {limits.BROKER_KEY_CHARS} characters.", target)
     if isinstance(destination, EventHub):
         return
     names = [one.name.lower() for one in attributes]

@@ -5,8 +5,8 @@ Names that a broker understands become its own fields (spec §1.9); all others a
 
 from typing import NamedTuple
 
-from recapito.domain import limits
 from recapito.domain.batch import Batch, Form
+from recapito.domain.subscription import Destination, EventHub, ServiceBusQueue, ServiceBusTopic
 
 MESSAGE_ID = "MessageId"
 PARTITION_KEY = "PartitionKey"
@@ -26,7 +26,7 @@ SERVICE_BUS_FIELDS = {
     )
 }
 EVENT_HUB_FIELDS = {PARTITION_KEY.lower(): PARTITION_KEY}
-_KEYS = (MESSAGE_ID, PARTITION_KEY, SESSION_ID, "ReplyToSessionId", "ViaPartitionKey")
+_SERVICE_BUS_KEYS = frozenset({"messageid", "partitionkey", "sessionid", "replytosessionid", "viapartitionkey"})
 
 
 class Message(NamedTuple):
@@ -44,6 +44,13 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Message of {len(self.body)} bytes>"
+
+
+def keys_of(destination: Destination) -> frozenset[str]:
+    """The names, in lower case, of the properties that a destination sorts messages by."""
+    if isinstance(destination, ServiceBusQueue | ServiceBusTopic):
+        return _SERVICE_BUS_KEYS
+    return frozenset(EVENT_HUB_FIELDS) if isinstance(destination, EventHub) else frozenset()
 
 
 def service_bus_message(batch: Batch) -> Message:
@@ -66,7 +73,7 @@ def _message(batch: Batch, body: bytes, known: dict[str, str]) -> Message:
         field = known.get(header.name.lower())
         if field is None:
             message.properties[header.name] = header.value
-        elif header.value and (field not in _KEYS or len(header.value) <= limits.BROKER_KEY_CHARS):
+        else:
             message.fields[field] = header.value
     return message
 
