@@ -1,6 +1,7 @@
 """The publish route on a store that discards: everything of intake but the writing. The yardstick of durability.
 
-It is the server's own composition with another Log. `python -m bench.discard` prints its port.
+It is the server's own composition with another Log. `python -m bench.discard` prints its port; with `--asgi` it serves
+the route by plain ASGI, without the express lane.
 """
 
 import asyncio
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 import uvloop
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito import app, settings
 from recapito.clock import SystemClock
@@ -27,7 +29,7 @@ class DiscardingLog(MemoryLog):
         return [1] * len(segments)
 
 
-async def serve(listener: socket.socket) -> None:
+async def serve(listener: socket.socket, express: bool) -> None:
     """Serve until standard input closes."""
     log = DiscardingLog()
     stores = app.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
@@ -35,6 +37,8 @@ async def serve(listener: socket.socket) -> None:
     intake = app.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())
     server = HttpServer(intake.surface)
+    if not express:
+        server.config.http_protocol_class = HttpToolsProtocol
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.stop)
     await server.serve(sockets=[listener])
     await intake.publisher.close()
@@ -44,4 +48,4 @@ async def serve(listener: socket.socket) -> None:
 if __name__ == "__main__":
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listening:
         print(listening.getsockname()[1], flush=True)
-        uvloop.run(serve(listening))
+        uvloop.run(serve(listening, "--asgi" not in sys.argv))

@@ -113,7 +113,7 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
     if settings.server.store == "memory":
         disk = MemoryDisk()
         log = MemoryLog(disk)
-        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory()))
+        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory(), settings.azure.azurite))
         return
     data = settings.data
     with lock_role(data, "intake"), lock_role(data, "dispatch"):
@@ -200,7 +200,7 @@ async def _closing(store: S) -> AsyncIterator[S]:
 
 
 def _keyring(settings: Settings, registry: Registry) -> Keyring:
-    return Keyring(registry, Seal.in_file(settings.connection_key))
+    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
 
 
 def _space_of(log: SqliteLog) -> Callable[[], Space]:
@@ -265,6 +265,7 @@ def make_intake(
         journal=journal,
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
+        keyring=stores.keyring,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)

@@ -133,6 +133,7 @@ class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of Azure is known here from the start."""
 
     storage_accounts: tuple[str, ...]
+    azurite: bool
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -31,6 +31,15 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
 
 def talk(conversation: Callable[[Line, str], Awaitable[None]], log: MemoryLog | None = None) -> int:
     """Serve on a free port and let a client talk over one connection; how many publishes were stored."""
+    return talk_in(lambda line, key, _: conversation(line, key), log)
+
+
+def talk_in(
+    conversation: Callable[[Line, str, World], Awaitable[None]],
+    log: MemoryLog | None = None,
+    keep_alive_s: float = 75,
+) -> int:
+    """As `talk`, for one who looks behind the scenes too."""
 
     async def run() -> int:
         with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -38,10 +47,11 @@ def talk(conversation: Callable[[Line, str], Awaitable[None]], log: MemoryLog | 
                 key = (await world.topic()).key1
                 await world.provisioner.find_topic("orders")
                 server = HttpServer(world.surface)
+                server.config.timeout_keep_alive = keep_alive_s  # type: ignore[assignment] # any number will do
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 line = await asyncio.open_connection(*listener.getsockname())
                 try:
-                    await asyncio.wait_for(conversation(line, key), 10)
+                    await asyncio.wait_for(conversation(line, key, world), 10)
                 finally:
                     line[1].close()
                     server.stop()

@@ -301,12 +301,11 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     )
     assert "advancedFilters" in said
     said = az.fails(
-        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}"
-        " --endpoint-type eventhub",
-        TOPIC,
-        f"{HOME}/Microsoft.EventHub/namespaces/n/eventhubs/h",
+        "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
+        f"{HOME}/Microsoft.Web/sites/az-site",
+        hook.url("az-bad"),
     )
-    assert "recapito connection set" in said
+    assert "microsoft.web/sites" in said
     said = az.fails(
         "eventgrid event-subscription create --name az-bad --source-resource-id {} --endpoint {}",
         TOPIC,
@@ -314,5 +313,6 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
     )
     assert "The attempt to validate the provided endpoint" in said
     assert "403" in said
-    az("group delete -n az-group -y")
-    assert az("group exists -n az-group") is False
+    az("group create -n az-gone -l local")
+    az("group delete -n az-gone -y")
+    assert az("group exists -n az-gone") is False

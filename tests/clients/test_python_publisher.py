@@ -95,11 +95,15 @@ def test_event_grid_events_arrive(way: str, hook: Webhook, orders: Made, credent
     """An event published with each kind of credential arrives as Event Grid sends it."""
     with_credential = {"key": AzureKeyCredential(orders.key), "sas": sas(orders), "bearer": credential}[way]
     event = EventGridEvent(
-        subject=f"orders/{way}", event_type="Orders.New", data={"n": [1, {"é": None}]}, data_version="2", id=way,
+        subject=f"orders/{way}",
+        event_type="Orders.New",
+        data={"n": [1, {"é": None}]},
+        data_version="2",
+        id=way,
         event_time=NOON,
-    )  # fmt: skip
+    )
     publish(orders.endpoint, with_credential, event)
-    [delivery] = [d for d in _until(hook, "py-orders", way) if d.events[0]["id"] == way]
+    delivery = hook.delivery_of("py-orders", way)
     assert delivery.events == [
         {
             "id": way,
@@ -122,14 +126,6 @@ def test_event_grid_events_arrive(way: str, hook: Webhook, orders: Made, credent
     }
     assert expected.items() <= delivery.headers.items()
     assert "accept" not in delivery.headers
-
-
-def _until(hook: Webhook, name: str, id: str) -> list[Any]:
-    """The deliveries to an endpoint, once the event with this id is among them."""
-    count = 1
-    while id not in [event["id"] for event in hook.events(name, count)]:
-        count = len(hook.events(name, count)) + 1
-    return hook.deliveries(name, count)
 
 
 def test_endpoint_was_asked_first(hook: Webhook, orders: Made) -> None:

@@ -85,11 +85,15 @@ class Webhook:
 
     def deliveries(self, name: str, events: int) -> list[Request]:
         """The deliveries to an endpoint, as soon as they hold so many events, deletion notices not counted."""
-        return self._wait(name, lambda: [r for r in self._at(self._deliveries, name) if not deletion(r)], events)
+        return self._wait(name, lambda request: not is_deletion(request), events)
+
+    def delivery_of(self, name: str, id: str) -> Request:
+        """The delivery of an event, as soon as it has arrived."""
+        return self._wait(name, lambda request: id in [event.get("id") for event in request.events], 1)[0]
 
     def deletions(self, name: str) -> list[Request]:
         """The notices that a subscription was deleted, as soon as there is one."""
-        return self._wait(name, lambda: [r for r in self._at(self._deliveries, name) if deletion(r)], 1)
+        return self._wait(name, is_deletion, 1)
 
     def events(self, name: str, count: int) -> list[dict[str, Any]]:
         """The events that arrived at an endpoint, as soon as there are so many."""
@@ -103,11 +107,14 @@ class Webhook:
     def _at(self, kept: dict[str, list[Request]], name: str) -> list[Request]:
         return [r for path, requests in kept.items() if path.split("?")[0] == f"/{name}" for r in requests]
 
-    def _wait(self, name: str, find: Callable[[], list[Request]], events: int) -> list[Request]:
+    def _wait(self, name: str, wanted: Callable[[Request], bool], events: int) -> list[Request]:
+        def found() -> list[Request]:
+            return [request for request in self._at(self._deliveries, name) if wanted(request)]
+
         with self._changed:
-            arrived = self._changed.wait_for(lambda: sum(len(r.events) for r in find()) >= events, PATIENCE_S)
-            assert arrived, f"{name}: {sum(len(r.events) for r in find())} events instead of {events}"
-            return find()
+            arrived = self._changed.wait_for(lambda: sum(len(r.events) for r in found()) >= events, PATIENCE_S)
+            assert arrived, f"{name}: {sum(len(r.events) for r in found())} events instead of {events}"
+            return found()
 
     def _keep(self, kept: dict[str, list[Request]], path: str, request: Request) -> None:
         with self._changed:
@@ -121,7 +128,7 @@ class Webhook:
         self._server.server_close()
 
 
-def deletion(request: Request) -> bool:
+def is_deletion(request: Request) -> bool:
     """Whether this tells of a deleted subscription."""
     return request.headers.get("aeg-event-type") == "SubscriptionDeletion"
 

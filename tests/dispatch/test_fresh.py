@@ -62,11 +62,11 @@ def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, curs
     reader = FreshReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
     counts = []
     while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
-        if taken.load.events:
-            body = taken.load.batch(PLAIN, "origin").body
-            assert taken.load.events <= terms.event_limit
-            assert len(body) <= terms.byte_limit or taken.load.events == 1
-            counts.append(taken.load.events)
+        if taken.events:
+            body = taken.batch(PLAIN, "origin").body
+            assert taken.events <= terms.event_limit
+            assert len(body) <= terms.byte_limit or taken.events == 1
+            counts.append(taken.events)
     return counts
 
 
@@ -111,8 +111,8 @@ def test_spans_touch(event_limit: int) -> None:
     reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(entries))
     spans = []
     while (taken := reader.take(subscription(Filter()), 3, Terms(event_limit, 1024, -1))) is not None:
-        assert taken.load.span is not None
-        spans.append(taken.load.span)
+        assert taken.span is not None
+        spans.append(taken.span)
     assert (spans[0][0], spans[-1][1]) == ((1, 0), (4, 0))
     assert all(a[1] == b[0] for a, b in pairwise(spans))
 
@@ -138,8 +138,8 @@ def test_passing_over_is_reading(
         identities: list[tuple[int, int]] = []
         unmatched = 0
         while (taken := reader.take(changing, len(entries), Terms(event_limit, 1024, -1))) is not None:
-            identities += [delivery.identity for delivery in taken.load.deliveries()]
-            unmatched += taken.load.unmatched
+            identities += [delivery.identity for delivery in taken.deliveries()]
+            unmatched += taken.unmatched
         assert reader.caught_up(changing, len(entries))
         return identities, unmatched
 
@@ -162,5 +162,5 @@ def test_what_is_passed_over_is_not_read() -> None:
     assert reader.next_position(wanting, 4) == 3
     taken = reader.take(wanting, 4, Terms(10, 1024, -1))
     assert taken is not None
-    assert (taken.load.events, taken.load.unmatched, taken.load.span) == (1, 43, ((1, 0), (5, 0)))
+    assert (taken.events, taken.unmatched, taken.span) == (1, 43, ((1, 0), (5, 0)))
     assert reader.wants is None

@@ -103,7 +103,7 @@ def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> 
     reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
     found = []
     while (taken := reader.take(wanted, len(log), terms)) is not None:
-        found.append((taken.load, taken.load.batch(shown, "origin")))
+        found.append((taken, taken.batch(shown, "origin")))
     return found
 
 
@@ -222,7 +222,7 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     terms = terms_at(0, wanted, shown)
     names = []
     while (taken := reader.take(wanted, 1, terms)) is not None:
-        names.append([header.name for header in taken.load.batch(shown, "origin").headers])
+        names.append([header.name for header in taken.batch(shown, "origin").headers])
     assert names == [["X-Env", "X-Tenant"], ["X-Env"], ["X-Env"]]
     assert told == [("delivery.header_left_out", {"subscription": "sub", "header": "X-Tenant"})]
 

@@ -56,11 +56,15 @@ def test_the_default_credential() -> None:
     """Who has an identity needs no secret: the endpoint is the public cloud's."""
     connection = from_default_credential(QUEUE)
     assert (connection.endpoints, connection.credential) == ({Service.MESSAGING: CLOUD}, DefaultCredential())
+    other = from_default_credential(QUEUE, {Service.MESSAGING: "sb://shop.servicebus.chinacloudapi.cn"})
+    assert other.endpoints == {Service.MESSAGING: "amqps://shop.servicebus.chinacloudapi.cn:5671"}
+    with pytest.raises(InvalidInput, match="one endpoint"):
+        from_default_credential(QUEUE, {Service.BLOB: "https://shop.blob.core.windows.net"})
 
 
 HOST = "Endpoint=sb://shop.servicebus.windows.net/"
 WRONG = [
-    (BUS, "", "Endpoint must be"),
+    (BUS, "", "endpoint must be"),
     (BUS, "shop", "Name=Value"),
     (BUS, f"AccountName=a;AccountKey={CANARY}", "not one of Service Bus or Event Hubs"),
     (BUS, f"{HOST};{HOST};{KEY}", "Endpoint twice"),
@@ -68,8 +72,8 @@ WRONG = [
     (BUS, f"{HOST};SharedAccessKey={CANARY}", "either SharedAccessKeyName"),
     (BUS, f"{HOST};{KEY};SharedAccessSignature={SIGNED}", "either SharedAccessKeyName"),
     (BUS, f"Endpoint=sb://other.servicebus.windows.net/;{KEY}", "to the namespace 'other', not to 'Shop'"),
-    (BUS, f"Endpoint=http://shop/;{KEY}", "Endpoint must be"),
-    (BUS, f"Endpoint=sb://u:{CANARY}@shop/;{KEY}", "Endpoint must be"),
+    (BUS, f"Endpoint=http://shop/;{KEY}", "endpoint must be"),
+    (BUS, f"Endpoint=sb://u:{CANARY}@shop/;{KEY}", "endpoint must be"),
     (BUS, f"Endpoint=sb://sh op/;{KEY}", "no valid name"),
     (BUS, f"Endpoint=sb://shop:70000/;{KEY}", "port"),
     (BUS, f"{HOST};{KEY};EntityPath=orders", "opens 'orders' alone"),

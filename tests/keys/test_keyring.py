@@ -174,3 +174,16 @@ def test_two_makers_agree_on_one_key(tmp_path: Path) -> None:
     one, two = Seal.in_file(tmp_path / KEY_FILE), Seal.in_file(tmp_path / KEY_FILE)
     assert two.open(one.close(b"a", "x"), "x") == one.open(two.close(b"a", "x"), "x") == b"a"
     assert [file.name for file in tmp_path.iterdir()] == [KEY_FILE]
+
+
+def test_an_azurite_stands_for_what_has_no_connection() -> None:
+    """Where the server is told so, storage without a connection of its own is an Azurite, and nothing else is."""
+
+    async def main() -> None:
+        ring = Keyring(MemoryLog(MemoryDisk()), Seal.in_memory(), azurite=True)
+        assert await ring.find(DEAD) == azurite(ACCOUNT)
+        await filled(ring, KEY)
+        assert await ring.find(DEAD) == KEY
+        assert await ring.find("/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a") is None
+
+    asyncio.run(main())

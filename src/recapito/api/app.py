@@ -10,6 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
+from recapito.api.connections import ConnectionManagement
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
@@ -65,6 +66,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *operation,
             *Description(management, operation).routes(),
             *IdentityProvider(services, bodies).routes(),
+            *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
     )

@@ -1,7 +1,8 @@
 """The express lane for publishing: a small, whole, correct publish request is served without ASGI.
 
 It is a uvicorn protocol. It takes only what it can answer with success: a request that is not whole in one read, not
-authorized, not valid or not alone on its connection goes the ordinary way, where every error has its answer.
+authorized, not valid or not alone on its connection goes the ordinary way, where every error has its answer. What a
+connection repeats is not parsed again.
 """
 
 import asyncio
@@ -11,9 +12,9 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito.api.body import check_headers
+from recapito.api.habit import Habit, Head, habit_of
 from recapito.api.publish import PublishRoute, check_content_type, target_of
 from recapito.domain import limits
-from recapito.domain.topic import Topic
 from recapito.errors import Busy, CallerError
 
 _ACCEPTED = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
@@ -25,12 +26,10 @@ class _Request:
 
     message_event = asyncio.Event()  # nobody waits for it: uvicorn sets it when a caller hangs up
 
-    def __init__(self, topic: Topic, headers: dict[bytes, bytes], keep_alive: bool) -> None:
-        self.topic = topic
-        self.headers = headers
+    def __init__(self, head: Head, keep_alive: bool = True) -> None:
+        self.head = head
         self.keep_alive = keep_alive
         self.body = b""
-        self.whole = False
         self.response_complete = False
         self.disconnected = False
 
@@ -41,39 +40,69 @@ class ExpressProtocol(HttpToolsProtocol):
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
-        self._given: dict[bytes, bytes] = {}
         self._express: _Request | None = None  # being received; once it is whole, uvicorn's `cycle` has it
+        self._between = True  # the parser has seen nothing of a request whose rest is to come
+        self._habit: Habit | None = None
+        self._used_at = 0.0
 
     def data_received(self, data: bytes) -> None:
+        begins = self._between
+        if begins and self._habit is not None and self._publish_again(self._habit, data):
+            return
         super().data_received(data)
-        if self._express is not None and not self._express.whole:
+        if self._express is not None:
             self._go_the_ordinary_way(whole=False)
+        elif begins and self._between and self._habit is None and isinstance(self.cycle, _Request):
+            self._habit = habit_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
+
+    def _publish_again(self, habit: Habit, data: bytes) -> bool:
+        """Take what the connection repeats, unless it is not the same to us any more."""
+        body = habit.body_of(data) if self.cycle.response_complete else None
+        if body is None:
+            return False
+        request = _Request(habit.head)
+        try:
+            if self._route.known_topic(habit.head.target) is habit.head.topic:
+                self._admit(habit.head)
+                self._submit(request, body)
+                return True
+        except (CallerError, Busy):
+            pass
+        self._habit = None
+        return False
+
+    def on_message_begin(self) -> None:
+        self._between = False
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         alone = self.cycle is None or self.cycle.response_complete
-        topic = self._topic() if alone and not self.expect_100_continue else None
-        if topic is None:
+        head = self._head() if alone and not self.expect_100_continue else None
+        if head is None:
             super().on_headers_complete()
             return
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self._express = _Request(topic, self._given, keep_alive)
+        self._express = _Request(head, keep_alive)
 
-    def _topic(self) -> Topic | None:
-        """The topic of a request that may be published to directly."""
+    def _head(self) -> Head | None:
+        """What a request says that may be published directly."""
         path, _, query = self.url.partition(b"?")
         target = target_of(path.decode("latin-1"), self.headers)
         topic = None if target is None else self._route.known_topic(target)
-        if topic is None or self.parser.get_method() != b"POST":
+        if target is None or topic is None or self.parser.get_method() != b"POST":
             return None
-        headers = self._given = dict(self.headers)
+        head = Head(target, topic, query, dict(self.headers))
         try:
-            self._route.gate.check(headers, query, self.client[0] if self.client else None, topic)
-            check_content_type(headers, topic)
-            check_headers(headers, limits.PUBLISH_BYTES)
+            self._admit(head)
+            check_content_type(head.headers, topic)
+            check_headers(head.headers, limits.PUBLISH_BYTES)
             self._route.publisher.check_open()
         except (CallerError, Busy):
             return None
-        return topic
+        return head
+
+    def _admit(self, head: Head) -> None:
+        self._route.gate.check(head.headers, head.query, self.client[0] if self.client else None, head.topic)
 
     def on_body(self, body: bytes) -> None:
         if self._express is None:
@@ -82,17 +111,19 @@ class ExpressProtocol(HttpToolsProtocol):
             self._express.body += body
 
     def on_message_complete(self) -> None:
-        request = self._express
+        self._between = True
+        request, self._express = self._express, None
         if request is None:
             super().on_message_complete()
             return
-        request.whole = True
         try:
-            stored = self._route.submit(request.topic, request.headers, request.body)
+            self._submit(request, request.body)
         except (CallerError, Busy):
+            self._express = request
             self._go_the_ordinary_way(whole=True)
-            return
-        self._express = None
+
+    def _submit(self, request: _Request, body: bytes) -> None:
+        stored = self._route.submit(request.head.topic, request.head.headers, body)
         self.cycle = request  # type: ignore[assignment]
         stored.add_done_callback(partial(self._answer, request))
 
@@ -118,4 +149,15 @@ class ExpressProtocol(HttpToolsProtocol):
             self.transport.write(self._route.refused(error).to_bytes(request.keep_alive))
         if not request.keep_alive:
             self.transport.close()
-        self.on_response_complete()
+        self._used_at = self.loop.time()
+        if self.timeout_keep_alive_task is None or self.pipeline:
+            self.on_response_complete()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that rested all the while: what is published out of habit does not touch the timer."""
+        left_s = self._used_at + self.timeout_keep_alive - self.loop.time()
+        if left_s <= 0 and self.cycle.response_complete:
+            super().timeout_keep_alive_handler()
+        else:
+            wait_s = left_s if left_s > 0 else self.timeout_keep_alive
+            self.timeout_keep_alive_task = self.loop.call_later(wait_s, self.timeout_keep_alive_handler)

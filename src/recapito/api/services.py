@@ -11,6 +11,7 @@ from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.throttle import Throttle
+from recapito.keys.keyring import Keyring
 from recapito.store import Log, Registry
 from recapito.telemetry import Journal, silent
 
@@ -60,3 +61,4 @@ class Services:
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None
+    keyring: Keyring | None = None

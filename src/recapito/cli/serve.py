@@ -42,6 +42,9 @@ def serve(
     ] = False,
     tls_cert: Annotated[str | None, typer.Option(help="Serve HTTPS with this certificate, a PEM file.")] = None,
     tls_key: Annotated[str | None, typer.Option(help="The certificate's private key, a PEM file.")] = None,
+    azurite: Annotated[
+        bool, typer.Option("--azurite", help="Storage accounts without a connection are an Azurite on this machine.")
+    ] = False,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
 ) -> None:
@@ -58,6 +61,7 @@ def serve(
             "delivery.egress": egress,
             "delivery.handshake": handshake,
             "clock.mode": clock,
+            "azure.azurite": azurite or None,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
             "tls.key": tls_key,

@@ -63,7 +63,7 @@ class Account:
 
     def clear_hold(self) -> None:
         """A success ends every hold."""
-        if self.hold != CLEAR:
+        if self.hold is not CLEAR and self.hold != CLEAR:
             self.set_hold(CLEAR)
 
     def must_commit(self, now: int) -> bool:

@@ -40,12 +40,13 @@ class Piece(NamedTuple):
 
 
 class Load:
-    """What a flight carries: either a range of the log (fresh) or deliveries that were parked.
+    """What a flight carries: either a range of the log or deliveries that were parked.
 
-    The segments of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
+    `fresh`: the ledger has no rows of these deliveries yet; `expired`: they are past their time to live. The segments
+    of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
     """
 
-    __slots__ = ("_parked", "_pieces", "events", "headers", "span", "unmatched")
+    __slots__ = ("_parked", "_pieces", "events", "expired", "fresh", "headers", "span", "unmatched")
 
     def __init__(
         self,
@@ -55,18 +56,16 @@ class Load:
         events: int = 0,
         unmatched: int = 0,
         headers: tuple[Header, ...] = (),
+        expired: bool = False,
     ) -> None:
         self._pieces = pieces
         self._parked = parked
         self.span = span
+        self.fresh = span is not None
         self.events = events or len(parked)
         self.unmatched = unmatched
         self.headers = headers
-
-    @property
-    def fresh(self) -> bool:
-        """True when the ledger has no rows of these deliveries yet."""
-        return self.span is not None
+        self.expired = expired
 
     def deliveries(self) -> list[Delivery]:
         """The deliveries, as they are before this attempt."""
@@ -82,9 +81,11 @@ class Load:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
             return self._parked_batch(presentation, origin)
-        first = self._pieces[0]
-        if len(self._pieces) == 1:
-            body, versions = first.body(), first.versions()
+        output_id: str | None = None
+        if self.events == 1:
+            position, segment, (offset,) = self._pieces[0]
+            body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
+            output_id = _output_id(origin, position, offset)
         else:
             body = b",".join([piece.body() for piece in self._pieces])
             versions = set().union(*(piece.versions() for piece in self._pieces))
@@ -94,7 +95,7 @@ class Load:
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
-            _output_id(origin, first.position, first.offsets[0]) if self.events == 1 else None,
+            output_id,
             presentation.form,
             self.headers,
         )

@@ -40,13 +40,6 @@ def terms_at(now: int, subscription: Subscription, presentation: Presentation) -
     return Terms(batching.event_limit, batching.byte_limit, expired_at, presentation.convert, presentation.attributes)
 
 
-class Taken(NamedTuple):
-    """A load, and whether its events are past their time to live. One without events only passes what did not match."""
-
-    load: Load
-    expired: bool
-
-
 class FreshReader:
     """Reads one topic in order. `wants` is the position to be loaded before `take` can go on."""
 
@@ -70,12 +63,15 @@ class FreshReader:
         """True when nothing up to position `end` is left to take."""
         return self.next_position(subscription, end) > end
 
-    def take(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
-        """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first."""
+    def take(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+        """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first.
+
+        One without events only passes what did not match.
+        """
         if terms.event_limit == 1 and not self._gaps:
-            taken = self._take_one(subscription, end, terms)
-            if taken is not None:
-                return taken
+            load = self._take_one(subscription, end, terms)
+            if load is not None:
+                return load
         self._jump_over_finished()
         cut = _Cut(self._place, terms)
         for _ in range(ENTRIES_PER_TAKE):
@@ -103,12 +99,13 @@ class FreshReader:
             events=cut.events,
             unmatched=cut.unmatched,
             headers=cut.headers or (),
+            expired=cut.expired,
         )
         self._place = cut.place
         self.wants = None
-        return Taken(load, cut.expired)
+        return load
 
-    def _take_one(self, subscription: Subscription, end: int, terms: Terms) -> Taken | None:
+    def _take_one(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
         """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
         position, offset = self._place
         entry = self._segments.get(self._topic, position) if position <= end else None
@@ -123,7 +120,7 @@ class FreshReader:
         piece = Piece(position, segment, range(offset, offset + 1))
         load = Load((piece,), span=(self._place, after), events=1, headers=headers)
         self._place = after
-        return Taken(load, expired=False)
+        return load
 
     def _pass_over(self, subscription: Subscription, place: Place, end: int) -> tuple[Place, int]:
         """The place after entries of which the tail knows that nothing in them matches, and how many events that is."""

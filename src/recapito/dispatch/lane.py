@@ -70,6 +70,7 @@ class Lane:
         self.wants_parked = self.wants_review = False
         self._answers: deque[tuple[Flight, Outcome]] = deque()
         self._parked_turn = False
+        self._terms = ALL_AT_ONCE  # those of the step
         self._id_origin = id_origin(self._equipment.log_id, row.topic)
 
     def __repr__(self) -> str:
@@ -185,23 +186,26 @@ class Lane:
 
     def _send(self, now: int) -> None:
         probing = self.account.hold.on
-        for _ in range(SENDS_PER_STEP):
-            load = self._next_load(now, probing) if self._may_send(probing) else None
+        self._terms = terms_at(now, self.subscription, self._presentation)
+        room = self._room(probing)
+        free = self._equipment.slots.free(self._responsive, len(self.flights)) if room else 0
+        for _ in range(min(room, free, SENDS_PER_STEP)):
+            load = None if self.flights.full else self._next_load(now, probing)
             if load is None:
                 return
             self._launch(load, now, probing)
-        self.wake()
-
-    def _may_send(self, probing: bool) -> bool:
-        if probing:
-            room = not self.flights.probing and not self.retries.fetching
-        else:
-            crowded = self.flights.full or self.account.unsettled_bytes >= limits.WINDOW_BYTES
-            room = not crowded and self._window.has_room(len(self.flights), self.account.unsettled_flights)
-        if room and not self._equipment.slots.free(self._responsive, len(self.flights)):
+        if room and not free:
             self._equipment.slots.wait(self, self._responsive)
-            return False
-        return room
+        elif room > min(free, SENDS_PER_STEP):
+            self.wake()
+
+    def _room(self, probing: bool) -> int:
+        """How many more requests this lane may have, as far as their number goes."""
+        if probing:
+            return int(not self.flights.probing and not self.retries.fetching)
+        if self.account.unsettled_bytes >= limits.WINDOW_BYTES:
+            return 0
+        return self._window.room(len(self.flights), self.account.unsettled_flights)
 
     def _next_load(self, now: int, probing: bool) -> Load | None:
         """Fresh and parked batches alternate. A probe waits until what expired during the hold is buried."""
@@ -219,15 +223,12 @@ class Lane:
         return None
 
     def _take_fresh(self, now: int) -> Load | None:
-        terms = terms_at(now, self.subscription, self._presentation)
         while not self.account.full:
-            taken = self.reader.take(self.subscription, self.end, terms)
-            if taken is None:
-                return None
-            if taken.load.events and not taken.expired:
-                return taken.load
-            self._pass(taken.load)
-            for delivery in taken.load.deliveries():
+            load = self.reader.take(self.subscription, self.end, self._terms)
+            if load is None or (load.events and not load.expired):
+                return load
+            self._pass(load)
+            for delivery in load.deliveries():
                 self._disposal().expired(delivery, now, fresh=True)
         return None
 
@@ -322,11 +323,11 @@ class Lane:
     def _read_ahead(self, now: int) -> None:
         """Park what matches, so that the log need not keep all the rest."""
         while not self.account.full:
-            taken = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
-            if taken is None:
+            load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
+            if load is None:
                 return
-            self._pass(taken.load)
-            for delivery in taken.load.deliveries():
+            self._pass(load)
+            for delivery in load.deliveries():
                 self.account.stage.park(Parked(now, delivery), fresh=True)
 
     def _wind_up(self) -> None:
@@ -334,10 +335,10 @@ class Lane:
         for flight in self.flights.cut_all():
             self._drop(flight.load, flight.settled)
         while not self.account.full:
-            taken = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
-            if taken is None:
+            load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
+            if load is None:
                 break
-            self._drop(taken.load, set())
+            self._drop(load, set())
         if self.reader.place[0] > (self.subscription.deleted_position or 0) and self.account.settled:
             self.wants_parked = not self.retries.fetching and not self.wants_review
 

@@ -55,9 +55,10 @@ class Segments:
 
     def get(self, topic: int, position: int) -> CachedEntry | None:
         """The entry, if it is here."""
-        entry = self._entries.get((topic, position))
+        key = (topic, position)
+        entry = self._entries.get(key)
         if entry is not None:
-            self._entries.move_to_end((topic, position))
+            self._entries.move_to_end(key)
         return entry
 
     def converted(self, entry: CachedEntry, convert: Convert) -> Segment:

@@ -26,9 +26,9 @@ class Window:
     def __init__(self, size: int = limits.WINDOW_START) -> None:
         self.size = size
 
-    def has_room(self, open: int, unsettled: int) -> bool:
-        """Whether one more request may start."""
-        return open < self.size and open + unsettled < self.size * limits.UNSETTLED_WINDOWS
+    def room(self, open: int, unsettled: int) -> int:
+        """How many more requests may start."""
+        return max(min(self.size, self.size * limits.UNSETTLED_WINDOWS - unsettled) - open, 0)
 
     def succeeded(self) -> None:
         """An endpoint that answers well gets more."""
@@ -65,12 +65,18 @@ class Slots:
         self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by whether they are responsive
         self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
 
-    def free(self, responsive: bool, open: int) -> bool:
-        """Whether a lane with so many open requests may start one more; a quarter is kept for the responsive ones."""
+    def free(self, responsive: bool, open: int) -> int:
+        """How many more requests a lane with so many open ones may start before it asks again.
+
+        A quarter is kept for the responsive ones.
+        """
         room = 0 if self.closed else self._room(responsive)
-        if responsive and room <= self._requests // 4:
-            return open < max(room // KEPT_SHARE, min(room, 1))
-        return room > 0
+        kept = self._requests // 4
+        if responsive and room <= kept:
+            return int(open < max(room // KEPT_SHARE, min(room, 1)))
+        if self.taken_bytes * 2 >= self._size:
+            return min(room, 1)  # one at a time, so that its bytes count for the next
+        return room - kept if responsive else max(room, 0)
 
     def take(self, size: int) -> None:
         """One more request, of so many bytes, is under way."""

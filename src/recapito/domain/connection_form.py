@@ -88,9 +88,11 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
 
 def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
     """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
-    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)) and endpoints is None:
-        return messaging_form.from_default_credential(resource)
+    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
+        return messaging_form.from_default_credential(resource, endpoints)
     resource = _storage(resource_id)
+    if endpoints and Service.MESSAGING in endpoints:
+        raise _invalid("A storage account has a blob and a queue endpoint, and none for messaging.")
     account = resource.names[0].lower()
     given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
     checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}

@@ -5,6 +5,7 @@ looked at in its stored form: the Event Grid envelope (first name of a key witho
 """
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Union
@@ -58,14 +59,17 @@ class _Node:
 
 
 class Lens:
-    """Made for some keys and one form of events. Views of many events are cheap to keep."""
+    """Made for some keys and one form of events. Views of many events are cheap to keep.
+
+    `values` give the value under each key: UNSET if there is none, None if it is null.
+    """
 
     def __init__(self, keys: frozenset[str], cloud_events: bool) -> None:
         self.keys = keys
         self.cloud_events = cloud_events
         paths = {key: _path(key, cloud_events) for key in keys}
         root = _Node("")
-        self._values = {key: attrgetter(".".join(root.grow(path))) for key, path in paths.items()}
+        self.values = {key: _value_at(root.grow(path)) for key, path in paths.items()}
         self._form = root.form()
         self._decode = msgspec.json.Decoder(self._form).decode
 
@@ -76,12 +80,17 @@ class Lens:
         except msgspec.DecodeError:  # numbers beyond a double or a machine's integer, which JSON allows
             return msgspec.convert(json.loads(event, parse_int=_integer), self._form)
 
-    def value(self, view: View, key: str) -> Any:
-        """The value under a key: UNSET if there is none, None if it is null."""
+
+def _value_at(fields: list[str]) -> Callable[[View], Any]:
+    get = attrgetter(".".join(fields))
+
+    def value(view: View) -> Any:
         try:
-            return self._values[key](view)
+            return get(view)
         except AttributeError:  # the way leads through something that is no object
             return UNSET
+
+    return get if len(fields) == 1 else value
 
 
 @lru_cache(maxsize=limits.LENSES)
@@ -92,7 +101,7 @@ def lens(keys: frozenset[str], cloud_events: bool) -> Lens:
 
 def is_cloud_event(event: bytes) -> bool:
     """Whether an event is stored in the form of CloudEvents: the Event Grid schema knows no `specversion`."""
-    return _MARK.value(_MARK.look(event), "specversion") is not UNSET
+    return _MARK.values["specversion"](_MARK.look(event)) is not UNSET
 
 
 def is_extension(key: str) -> bool:

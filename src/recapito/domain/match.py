@@ -95,16 +95,14 @@ class Sight:
 
     def select(self, matcher: Matcher, passing: Sequence[int]) -> Sequence[int]:
         """Those of the events whose conditions hold."""
-        chosen, view, value = passing, self._view, self._lens.value
+        chosen, views = passing, self._views
+        for i in passing:
+            if i not in views:
+                views[i] = self._lens.look(self._segment.event(i))
         for key, test in matcher.tests(self._lens.cloud_events):
-            chosen = [i for i in chosen if test(value(view(i), key))]
+            value = self._lens.values[key]
+            chosen = [i for i in chosen if test(value(views[i]))]
         return passing if len(chosen) == len(passing) else chosen
-
-    def _view(self, i: int) -> View:
-        view = self._views.get(i)
-        if view is None:
-            view = self._views[i] = self._lens.look(self._segment.event(i))
-        return view
 
 
 def select(filter: Filter, segment: Segment, sight: Callable[[frozenset[str]], Sight] | None = None) -> Sequence[int]:
@@ -127,7 +125,7 @@ def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_t
         return by_columns
     through = lens(matcher.keys, is_cloud_event(body))
     view = through.look(body)
-    return all(test(through.value(view, key)) for key, test in matcher.tests(through.cloud_events))
+    return all(test(through.values[key](view)) for key, test in matcher.tests(through.cloud_events))
 
 
 def words_of(segment: Segment) -> list[Word]:

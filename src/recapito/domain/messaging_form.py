@@ -4,6 +4,7 @@ No message repeats a value of one.
 """
 
 import re
+from collections.abc import Mapping
 
 from recapito.domain import limits
 from recapito.domain.connection import (
@@ -59,9 +60,12 @@ def from_connection_string(resource: ResourceId, text: str) -> Connection:
     return Connection(resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=_credential(parts))
 
 
-def from_default_credential(resource: ResourceId) -> Connection:
-    """The connection of a server that has an identity of its own, in the public cloud."""
-    endpoint = f"amqps://{resource.names[0].lower()}.{_CLOUD}:{_PORTS['amqps']}"
+def from_default_credential(resource: ResourceId, endpoints: Mapping[Service, str] | None = None) -> Connection:
+    """The connection of a server that has an identity of its own; the endpoint is that of the public cloud."""
+    given = dict(endpoints or {Service.MESSAGING: f"sb://{resource.names[0].lower()}.{_CLOUD}/"})
+    if set(given) != {Service.MESSAGING}:
+        raise _invalid("A messaging namespace has one endpoint, for messaging.")
+    endpoint = _read_endpoint(given[Service.MESSAGING], "amqps", resource)
     return Connection(
         resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=DefaultCredential()
     )
@@ -87,14 +91,14 @@ def _split(text: str) -> dict[str, str]:
 def _read_endpoint(text: str, scheme: str, resource: ResourceId) -> str:
     parts = _ENDPOINT.fullmatch(text)
     if parts is None:
-        raise _invalid("The connection string's Endpoint must be such as sb://<namespace>.servicebus.windows.net/.")
+        raise _invalid("The endpoint must be such as sb://<namespace>.servicebus.windows.net/.")
     try:
         host = parse_endpoint(f"https://{parts[1]}").host
     except InvalidInput:
-        raise _invalid("The connection string's Endpoint has a host that is no valid name or address.") from None
+        raise _invalid("The endpoint has a host that is no valid name or address.") from None
     port = int(parts[2]) if parts[2] else _PORTS[scheme]
     if not 1 <= port <= 65535:
-        raise _invalid("The connection string's Endpoint has a port that is none.")
+        raise _invalid("The endpoint has a port that is none.")
     named = _NAMESPACE_HOST.fullmatch(host)
     if named is not None and named[1] != resource.names[0].lower():
         raise _invalid(f"This is a connection to the namespace '{named[1]}', not to '{resource.names[0]}'.")

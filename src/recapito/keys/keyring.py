@@ -8,7 +8,8 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.domain.connection import Connection, Service, check_unexpired
-from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.connection_form import azurite
+from recapito.domain.resource_id import STORAGE_ACCOUNT, parse_resource_id
 from recapito.errors import NotFound, SettingsError
 from recapito.keys.seal import Seal
 from recapito.store import Registry
@@ -29,11 +30,15 @@ class Listed(NamedTuple):
 
 
 class Keyring:
-    """Keeps connections by resource id, without regard to case."""
+    """Keeps connections by resource id, without regard to case.
 
-    def __init__(self, registry: Registry, seal: Seal) -> None:
+    With `azurite`, storage that has no connection of its own is an Azurite on this machine.
+    """
+
+    def __init__(self, registry: Registry, seal: Seal, azurite: bool = False) -> None:
         self._registry = registry
         self._seal = seal
+        self._azurite = azurite
 
     async def set(self, connection: Connection, now: int) -> None:
         """Keep a connection, in the place of any that was there. InvalidInput if it has ended already."""
@@ -48,8 +53,11 @@ class Keyring:
 
     async def find(self, resource_id: str) -> Connection | None:
         """The connection to use for a resource: its own, or that of the account it is a part of."""
-        own = await self.get(resource_id)
-        return own or await self.get(parse_resource_id(resource_id).top.text)
+        top = parse_resource_id(resource_id).top
+        found = await self.get(resource_id) or await self.get(top.text)
+        if found is None and self._azurite and top.kind == STORAGE_ACCOUNT:
+            return azurite(top.text)
+        return found
 
     async def list(self) -> list[Listed]:
         """All connections in the order of their ids, without their secrets."""

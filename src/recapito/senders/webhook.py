@@ -72,7 +72,9 @@ class WebhookExchange:
         self.over = False
         self.transfer: Transfer | None = None
         self._secrets = route.secrets
-        self.headers = route.headers + _batch_headers(batch)
+        self.headers = [*route.headers, *_batch_headers(batch.attempts_before, batch.data_version)]
+        if batch.output_id is not None:
+            self.headers.append(f"aeg-output-event-id: {batch.output_id}")
         if batch.headers:
             for custom in batch.headers:
                 self.headers += header(custom.name, custom.value)
@@ -218,12 +220,11 @@ def _common_headers(subscription: str, form: Form) -> list[str]:
     return headers + header("aeg-subscription-name", subscription.upper())
 
 
-def _batch_headers(batch: Batch) -> list[str]:
-    headers = [f"aeg-delivery-count: {batch.attempts_before}"]
-    if batch.data_version is not None:
-        headers += header("aeg-data-version", batch.data_version)
-    if batch.output_id is not None:
-        headers += header("aeg-output-event-id", batch.output_id)
+@lru_cache(100)
+def _batch_headers(attempts_before: int, data_version: str | None) -> list[str]:
+    headers = [f"aeg-delivery-count: {attempts_before}"]
+    if data_version is not None:
+        headers += header("aeg-data-version", data_version)
     return headers
 
 

@@ -1,0 +1,110 @@
+"""How Azure resources that subscriptions name are reached: set, listed without their secrets, removed.
+
+`PUT /connections/{resource id}` takes one of four forms; what is secret in it is never shown again.
+"""
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recapito.api.arm import answer
+from recapito.api.body import BodyReader
+from recapito.api.local import admit
+from recapito.api.services import Services
+from recapito.api.wire import Body, Shown, check_choice, decode, invalid
+from recapito.clock import Clock, SystemClock
+from recapito.domain import connection_form, limits
+from recapito.domain.connection import Connection, Service
+from recapito.domain.instant import stamp
+from recapito.keys.keyring import Keyring, Listed
+
+_PATH = "/connections/{resource_id:path}"
+
+
+class ConnectionBody(Body):
+    """One of four forms; `endpoints` may come with a default credential, by the names of the services."""
+
+    connection_string: str | None = None
+    sas_url: str | None = None
+    default_credential: bool | None = None
+    azurite: bool | None = None
+    endpoints: dict[str, str] | None = None
+
+
+class ConnectionManagement:
+    """The handlers of connections, and their routes. Credentials end by real time, whatever clock the service has."""
+
+    def __init__(self, services: Services, bodies: BodyReader, wall: Clock | None = None) -> None:
+        assert services.keyring is not None
+        self._keyring: Keyring = services.keyring
+        self._bodies = bodies
+        self._wall = wall or SystemClock()
+
+    def routes(self) -> list[Route]:
+        """Every path, with its methods."""
+        return [
+            Route("/connections", self._list),
+            Route(_PATH, self._put, methods=["PUT"]),
+            Route(_PATH, self._delete, methods=["DELETE"]),
+        ]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        return answer({"value": [_show(listed) for listed in await self._keyring.list()]})
+
+    async def _put(self, request: Request) -> Response:
+        await admit(request)
+        headers = dict(request.scope["headers"])
+        body = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), ConnectionBody)
+        connection = read_connection(_resource_id(request), body)
+        await self._keyring.set(connection, self._wall.now())
+        shown = next(each for each in await self._keyring.list() if each.resource_id == connection.resource_id)
+        return answer(_show(shown), 201)
+
+    async def _delete(self, request: Request) -> Response:
+        await admit(request)
+        await self._keyring.remove(_resource_id(request))
+        return Response(status_code=204)
+
+
+def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
+    """The connection that a body describes, or an error that names the field."""
+    forms: dict[str, Callable[[], Connection]] = {}
+    if body.connection_string is not None:
+        text = body.connection_string
+        forms["connectionString"] = lambda: connection_form.from_connection_string(resource_id, text)
+    if body.sas_url is not None:
+        url = body.sas_url
+        forms["sasUrl"] = lambda: connection_form.from_sas_url(resource_id, url)
+    if body.default_credential:
+        forms["defaultCredential"] = lambda: connection_form.from_default_credential(resource_id, _endpoints(body))
+    if body.azurite:
+        forms["azurite"] = lambda: connection_form.azurite(resource_id)
+    if len(forms) != 1:
+        raise invalid("Give one of 'connectionString', 'sasUrl', 'defaultCredential' and 'azurite'.", None)
+    if body.endpoints is not None and not body.default_credential:
+        raise invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
+    return next(iter(forms.values()))()
+
+
+def _endpoints(body: ConnectionBody) -> dict[Service, str] | None:
+    if body.endpoints is None:
+        return None
+    services = tuple(Service)
+    return {Service(check_choice(name, services, "endpoints")): url for name, url in body.endpoints.items()}
+
+
+def _resource_id(request: Request) -> str:
+    return f"/{request.path_params['resource_id'].strip('/')}"
+
+
+def _show(listed: Listed) -> Shown:
+    return {
+        "resourceId": listed.resource_id,
+        "kind": listed.kind,
+        "endpoints": dict(listed.endpoints),
+        "expiresAt": None if listed.expires_at is None else stamp(listed.expires_at),
+        "problem": listed.problem,
+    }

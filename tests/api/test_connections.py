@@ -1,0 +1,91 @@
+"""Connections over HTTP: what is taken, what is shown of it, who may."""
+
+from typing import Any
+
+import pytest
+
+from recapito.keys.keyring import Keyring
+from recapito.keys.seal import Seal
+from recapito.stores.memory import MemoryLog
+from tests.api.client import World, run
+from tests.api.known import Known, bearer
+
+ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
+KEY = "c2VjcmV0LWtleQ=="
+STRING = f"AccountName=pictures;AccountKey={KEY}"
+
+
+def connected(test: Any, **more: Any) -> None:
+    """Run a test in a world with a keyring."""
+    log = MemoryLog()
+    run(test, log=log, keyring=Keyring(log, Seal.in_memory()), **more)
+
+
+def test_set_list_and_remove() -> None:
+    """A connection is set, found without its secret, replaced and removed."""
+
+    async def test(world: World) -> None:
+        put = await world.call("PUT", f"/connections{ACCOUNT}", {"connectionString": STRING})
+        assert (put.status, put.json["resourceId"], put.json["kind"]) == (201, ACCOUNT, "account key")
+        listed = await world.call("GET", "/connections")
+        assert [each["endpoints"]["blob"] for each in listed.json["value"]] == [
+            "https://pictures.blob.core.windows.net"
+        ]
+        assert KEY not in put.body.decode() + listed.body.decode()
+        again = await world.call("PUT", f"/connections{ACCOUNT}", {"azurite": True})
+        assert (again.status, again.json["endpoints"]["blob"]) == (201, "http://127.0.0.1:10000/devstoreaccount1")
+        assert (await world.call("DELETE", f"/connections{ACCOUNT.upper()}")).status == 204
+        assert (await world.call("DELETE", f"/connections{ACCOUNT}")).status == 404
+        assert (await world.call("GET", "/connections")).json == {"value": []}
+
+    connected(test)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ({}, "Give one of"),
+        ({"azurite": True, "connectionString": STRING}, "Give one of"),
+        ({"connectionString": "AccountName=other;AccountKey=YQ=="}, "not to 'pictures'"),
+        ({"connectionString": "hello"}, "not one of a storage account"),
+        ({"sasUrl": "https://pictures.blob.core.windows.net/?sv=1"}, "no 'sig'"),
+        ({"azurite": True, "endpoints": {"blob": "https://a"}}, "'endpoints' comes with"),
+        ({"defaultCredential": True, "endpoints": {"table": "https://a"}}, "'endpoints' must be one of"),
+        ({"key": "a"}, "'key' is not a property"),
+        ({"connectionString": 5}, "'connectionString' has the wrong type"),
+    ],
+)
+def test_what_is_refused(body: dict[str, object], says: str) -> None:
+    """Whatever is wrong is named, and no value is repeated."""
+
+    async def test(world: World) -> None:
+        answer = await world.call("PUT", f"/connections{ACCOUNT}", body)
+        assert answer.status == 400
+        assert says in answer.json["error"]["message"]
+        assert (await world.call("GET", "/connections")).json == {"value": []}
+
+    connected(test)
+
+
+@pytest.mark.parametrize("id", ["/nothing", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a"])
+def test_resources_that_can_not_be_connected(id: str) -> None:
+    """A connection is for something that a subscription can name."""
+
+    async def test(world: World) -> None:
+        assert (await world.call("PUT", f"/connections{id}", {"azurite": True})).status == 400
+
+    connected(test)
+
+
+@pytest.mark.parametrize(("role", "status"), [("contributor", 201), ("reader", 403), ("sender", 403)])
+def test_who_may(role: str, status: int) -> None:
+    """Setting one is a contributor's business; nobody from elsewhere may without a token."""
+    known = Known()
+
+    async def test(world: World) -> None:
+        body = {"azurite": True}
+        answer = await world.call("PUT", f"/connections{ACCOUNT}", body, headers=bearer(known.token(role)))
+        assert answer.status == status
+        assert (await world.call("PUT", f"/connections{ACCOUNT}", body, peer="10.0.0.5")).status == 403
+
+    connected(test, access=known.access)
