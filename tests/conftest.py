@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis behaves, whatever the machine is busy with; and an Azurite for who needs one."""
+"""What all tests share: how Hypothesis behaves, whatever the machine is busy with; an Azurite; a broker."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from tests.amqp.broker import LocalBroker
     from tests.azurite.server import Azurite
 
 settings.register_profile("recapito", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -17,6 +18,15 @@ settings.load_profile("recapito")
 def azurite() -> "Iterator[Azurite]":
     """An empty Azurite; tests give their containers and queues names of their own."""
     from tests.azurite.server import running  # Microsoft's clients take a while to load
+
+    with running() as it:
+        yield it
+
+
+@pytest.fixture(scope="session")
+def broker() -> "Iterator[LocalBroker]":
+    """A broker without TLS; the first word of an entity's name says how it behaves."""
+    from tests.amqp.broker import running
 
     with running() as it:
         yield it

@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeVar
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
+from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
 from recapito.caller import Caller
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
@@ -41,7 +42,7 @@ from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
-from recapito.outlet import make_reach, make_sender, make_vault
+from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
@@ -101,6 +102,7 @@ class Dispatch:
     writer: DeadLetterWriter
     sender: RoutingSender
     reach: Reach
+    brokers: Brokers
 
 
 @asynccontextmanager
@@ -304,7 +306,8 @@ def make_dispatch(
     token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
     reach = make_reach(settings, stores.keyring, resolver)
-    sender = make_sender(settings, stores.keyring, reach, resolver, clock, token_for)
+    brokers = make_brokers(settings, stores.keyring, resolver)
+    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
@@ -328,7 +331,7 @@ def make_dispatch(
         journal,
         settings.dead_letter.keep_for_ever,
     )
-    return Dispatch(dispatcher, writer, sender, reach)
+    return Dispatch(dispatcher, writer, sender, reach, brokers)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

@@ -1,9 +1,18 @@
 """The ways out of a server, put together from its settings: senders to every kind of destination, and the vault."""
 
+from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
 from recapito.clock import Clock
-from recapito.domain.subscription import AzureFunction, HybridConnection, StorageQueue
+from recapito.domain.subscription import (
+    AzureFunction,
+    EventHub,
+    HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
+    StorageQueue,
+)
 from recapito.keys.keyring import Keyring
+from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
 from recapito.senders.relay import RelayLeading
@@ -28,11 +37,22 @@ def make_vault(settings: Settings, reach: Reach) -> RoutingVault:
     return RoutingVault(DirectoryVault(settings.data / "deadletters"), BlobVault(reach), reach.leads_to)
 
 
+def make_brokers(settings: Settings, keyring: Keyring, resolver: Resolver) -> Brokers:
+    """The way to Service Bus and Event Hubs, by the server's connections."""
+    return Brokers(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
+
+
 def make_sender(
-    settings: Settings, keyring: Keyring, reach: Reach, resolver: Resolver, clock: Clock, token_for: TokenSource | None
+    settings: Settings,
+    keyring: Keyring,
+    reach: Reach,
+    lines: Brokers,
+    resolver: Resolver,
+    clock: Clock,
+    token_for: TokenSource | None,
 ) -> RoutingSender:
     """The sender to every kind of destination."""
-    delivery, find = settings.delivery, keyring.find
+    delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(lines)
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
     return RoutingSender(
         webhooks,
@@ -40,5 +60,8 @@ def make_sender(
             StorageQueue: StorageQueueSender(reach),
             AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),
             HybridConnection: ConnectedSender(RelayLeading(), find, webhooks),
+            ServiceBusQueue: brokers,
+            ServiceBusTopic: brokers,
+            EventHub: brokers,
         },
     )

@@ -254,6 +254,7 @@ async def _end_dispatch(dispatch: app.Dispatch, dispatching: "asyncio.Task[None]
     finally:
         await dispatch.sender.close()
         await dispatch.reach.close()
+        await dispatch.brokers.close()
 
 
 async def _any(event: asyncio.Event, task: "asyncio.Task[None]") -> None:

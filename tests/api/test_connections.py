@@ -95,6 +95,29 @@ def test_functions_and_relays(id: str, body: dict[str, str], kind: str, endpoint
     connected(test)
 
 
+BUS = f"Endpoint=sb://orders.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey={KEY}"
+
+
+@pytest.mark.parametrize(
+    ("rest", "body", "kind"),
+    [
+        ("Microsoft.ServiceBus/namespaces/orders", {"connectionString": BUS}, "shared access key"),
+        ("Microsoft.Relay/namespaces/orders", {"connectionString": BUS}, "shared access key"),
+        ("Microsoft.Web/sites/orders", {"hostUrl": f"http://127.0.0.1:7071?code={KEY}"}, "function key"),
+        ("Microsoft.EventHub/namespaces/orders", {"defaultCredential": True}, "default credential"),
+    ],
+)
+def test_every_kind_of_resource(rest: str, body: dict[str, object], kind: str) -> None:
+    """Namespaces, relays and function apps are connected in the forms that they have."""
+
+    async def test(world: World) -> None:
+        put = await world.call("PUT", f"/connections/subscriptions/s/resourceGroups/g/providers/{rest}", body)
+        assert (put.status, put.json.get("kind")) == (201, kind), put.json
+        assert KEY not in put.body.decode()
+
+    connected(test)
+
+
 @pytest.mark.parametrize("id", ["/nothing", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a"])
 def test_resources_that_can_not_be_connected(id: str) -> None:
     """A connection is for something that a subscription can name."""

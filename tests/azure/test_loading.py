@@ -6,6 +6,7 @@ import sys
 LOOK = """
 import sys
 import recapito.app, recapito.senders.storage_queue, recapito.vaults.blob, recapito.vaults.routing, recapito.azure.reach
+import recapito.azure.broker, recapito.senders.broker, recapito.senders.routing
 print([name for name in ("aiohttp", "azure", "msal") if name in sys.modules])
 """
 

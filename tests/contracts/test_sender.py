@@ -7,18 +7,30 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from recapito.azure.broker import Brokers
 from recapito.domain.batch import Batch
+from recapito.domain.connection_form import from_connection_string
 from recapito.domain.connection_host import from_function_host
 from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import AzureFunction, Destination, StorageQueue, WebHook
+from recapito.domain.subscription import (
+    AzureFunction,
+    Broker,
+    Destination,
+    EventHub,
+    ServiceBusQueue,
+    StorageQueue,
+    WebHook,
+)
 from recapito.sender import Exchange, Sender
+from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
-from tests.azurite.place import account, new_queue, queue_service, reaching
+from tests.amqp.broker import new
+from tests.azurite.place import account, known, new_queue, queue_service, reaching
 from tests.senders.connecting import keyring
 from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
 
@@ -99,11 +111,36 @@ async def function_world(request: pytest.FixtureRequest) -> AsyncIterator[World]
         await webhooks.close()
 
 
+def broker_world(kind: type[Broker]) -> Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]]:
+    """Entities of the tests' broker, and a name that leads nowhere."""
+
+    @asynccontextmanager
+    async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+        local = request.getfixturevalue("broker")
+        gone = kind(resource_id=new(kind).resource_id.replace("orders1", "gone"))
+        text = local.connection_string().replace("127.0.0.1", "gone.test")
+        top = gone.resource_id.rpartition("/")[0].rpartition("/")[0]
+        found = known(*local.connections(), from_connection_string(top, text))
+        brokers = Brokers(found, names(), Egress.LOCAL)
+        sender = BrokerSender(brokers)
+        yield World(sender, *(new(kind, behaviour) for behaviour in ("good", "busy", "mute")), gone)
+        await sender.close()
+        await brokers.close()
+
+    return world
+
+
 Law = Callable[[World], Awaitable[None]]
 STORAGE_QUEUE = pytest.param(storage_queue_world, marks=pytest.mark.xdist_group("azurite"))
 
 
-@pytest.fixture(params=[webhook_world, memory_world, function_world, STORAGE_QUEUE])
+BROKERS = [
+    pytest.param(broker_world(kind), marks=pytest.mark.xdist_group("broker"), id=f"{kind.__name__}_world")
+    for kind in (ServiceBusQueue, EventHub)
+]
+
+
+@pytest.fixture(params=[webhook_world, memory_world, function_world, STORAGE_QUEUE, *BROKERS])
 def hold(request: pytest.FixtureRequest) -> Callable[[Law], None]:
     """Holds an implementation to a law."""
     world: Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]] = request.param

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.connection import Connection, FunctionKey, Service, SharedAccessKey
+from recapito.domain.connection import Connection, FunctionKey, PolicyKey, Service
 from recapito.domain.connection_host import from_function_host, from_relay_string
 from recapito.domain.instant import SECOND
 from recapito.domain.shared_access import sign_access
@@ -75,7 +75,7 @@ def test_relay_strings(resource_id: str, text: str, root: str) -> None:
     """A namespace's string, or one of a hybrid connection, is reached by https unless it says http itself."""
     connection = from_relay_string(resource_id, text)
     assert connection == Connection(
-        resource_id=resource_id, endpoints={Service.RELAY: root}, credential=SharedAccessKey("Root", "canary+key=")
+        resource_id=resource_id, endpoints={Service.RELAY: root}, credential=PolicyKey("Root", "canary+key=")
     )
     assert "canary" not in repr(connection) and "canary" not in repr(connection.credential)
 

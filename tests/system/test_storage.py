@@ -112,6 +112,7 @@ def serve(
                 await asyncio.wait(running)
                 await dispatch.sender.close()
                 await dispatch.reach.close()
+                await dispatch.brokers.close()
                 await intake.caller.close()
                 await intake.reach.close()
 

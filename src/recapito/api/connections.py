@@ -103,7 +103,7 @@ def _from_string(resource_id: str, text: str) -> Connection:
 def _endpoints(body: ConnectionBody) -> dict[Service, str] | None:
     if body.endpoints is None:
         return None
-    services = STORAGE_SERVICES
+    services = (*STORAGE_SERVICES, Service.MESSAGING)
     return {Service(check_choice(name, services, "endpoints")): url for name, url in body.endpoints.items()}
 
 

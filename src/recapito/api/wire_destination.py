@@ -17,6 +17,7 @@ from recapito.api.wire import (
     invalid,
     refuse_unbuilt,
 )
+from recapito.api.wire_broker import KIND_OF, KINDS, check_broker_attributes, read_broker
 from recapito.api.wire_storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
 from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
@@ -27,7 +28,10 @@ from recapito.domain.subscription import (
     DeliveryAttribute,
     Destination,
     DynamicAttribute,
+    EventHub,
     HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
     StaticAttribute,
     StorageQueue,
     Subscription,
@@ -49,7 +53,7 @@ ENDPOINT_TYPES = (
 )
 TLS_VERSIONS = ("1.0", "1.1", "1.2")
 
-_BUILT = ("WebHook", "StorageQueue", "AzureFunction", "HybridConnection")
+_BUILT = ("WebHook", "StorageQueue", "AzureFunction", "HybridConnection", *KINDS)
 _ATTRIBUTE_TYPES = ("Static", "Dynamic")
 # Headers that only some destinations keep for the server.
 _BEARERS = frozenset({"authorization"})
@@ -127,6 +131,11 @@ def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) 
     match kind:
         case "StorageQueue":
             return Delivery(read_storage_queue(sent, within), Batching(), (), {})
+        case _ if kind in KINDS:
+            broker = read_broker(kind, sent, within)
+            attributes = _read_attributes(broker.mappings, frozenset(), within, hidden.secrets)
+            check_broker_attributes(broker.destination, attributes, within)
+            return Delivery(broker.destination, Batching(), attributes, {})
         case "AzureFunction":
             return _read_function(sent, within, hidden)
         case "HybridConnection":
@@ -249,9 +258,13 @@ def _read_name(name: str, kept: frozenset[str], target: str) -> str:
 
 def show_destination(subscription: Subscription) -> Shown:
     """A destination as ARM shows it, with every default filled in and no secret."""
+    kind: str
+    properties: Shown
     match subscription.destination:
         case StorageQueue() as queue:
             return show_storage_queue(queue)
+        case ServiceBusQueue() | ServiceBusTopic() | EventHub() as broker:
+            kind, properties = KIND_OF[type(broker)], {"resourceId": broker.resource_id}
         case AzureFunction(resource_id=id):
             kind, properties = "AzureFunction", {"resourceId": id, **_show_batching(subscription.batching)}
         case HybridConnection(resource_id=id):

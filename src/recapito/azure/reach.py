@@ -10,11 +10,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from recapito.azure.lookup import Find, blame, look_up
 from recapito.domain import limits
 from recapito.domain.connection import Connection, Service
 from recapito.domain.egress import Egress
-from recapito.domain.instant import SECOND, stamp
-from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.instant import SECOND
+from recapito.domain.outcome import Outcome, answered
 from recapito.domain.resource_id import ResourceId
 from recapito.errors import SettingsError, StoreFailed
 
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
     from recapito.azure.storage import Storage
 
 DONE = answered(200)
-
-Find = Callable[[str], Awaitable[Connection | None]]
-"""The connection to use for a resource id. SettingsError if it can not be read, StoreFailed if not now."""
 
 
 class Resolved(Protocol):
@@ -124,16 +122,8 @@ class Reach:
             await use(known.client)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
             self._known.pop((service, resource.key), None)  # the connection may have been set anew
-            return self._blamed(self._storage.outcome_of(error, resource), known.connection)
+            return blame(self._storage.outcome_of(error, resource), known.connection, self._now())
         return DONE
-
-    def _blamed(self, outcome: Outcome, connection: Connection) -> Outcome:
-        """Say it plainly where a signature has ended: services have several words for that."""
-        ends_at = connection.expires_at
-        if outcome.status not in (401, 403) or ends_at is None or self._now() < ends_at:
-            return outcome
-        ended = f"the signature of the connection to {connection.resource_id} ended at {stamp(ends_at)}"
-        return Outcome(Result.UNAUTHORIZED, 401, detail=f"{ended}: recapito connection set {connection.resource_id}")
 
     async def _look_up(self, service: Service, resource: ResourceId) -> "_Known | Outcome":
         key = service, resource.key
@@ -141,14 +131,9 @@ class Reach:
         now = asyncio.get_running_loop().time()
         if known is not None and now < known.until:
             return known
-        try:
-            connection = await self._find(resource.text)
-        except SettingsError as error:
-            return Outcome(Result.UNAUTHORIZED, 401, detail=str(error))
-        except StoreFailed as error:
-            return Outcome(Result.GENERIC_ERROR, detail=f"The connection to {resource.text} can not be read: {error}")
-        if connection is None or service not in connection.endpoints:
-            return _no_connection(service, resource)
+        connection = await look_up(self._find, service, resource)
+        if isinstance(connection, Outcome):
+            return connection
         same = known is not None and known.connection == connection
         client = known.client if known is not None and same else await self._open(service, connection, resource)
         found = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
@@ -173,12 +158,3 @@ class Reach:
 
         storage = await asyncio.to_thread(load)
         return storage(self._names, self._egress, self._ca_file, self._credential)
-
-
-def _no_connection(service: Service, resource: ResourceId) -> Outcome:
-    return Outcome(
-        Result.UNAUTHORIZED,
-        401,
-        detail=f"There is no connection to the {service} service of {resource.top.text}:"
-        f" recapito connection set {resource.top.text}",
-    )

@@ -14,6 +14,7 @@ from azure.storage.blob.aio import ContainerClient
 from azure.storage.queue.aio import QueueClient
 
 from recapito.azure import fault
+from recapito.azure.credential import default_credential
 from recapito.azure.dialling import open_session
 from recapito.azure.reach import Names
 from recapito.domain import limits
@@ -23,9 +24,9 @@ from recapito.domain.connection import (
     Credential,
     DefaultCredential,
     FunctionKey,
+    PolicyKey,
     Service,
     SharedAccess,
-    SharedAccessKey,
 )
 from recapito.domain.egress import Egress
 from recapito.domain.instant import SECOND
@@ -44,7 +45,7 @@ class Storage:
         credential: Callable[[], AsyncTokenCredential] | None = None,
     ) -> None:
         self._session = open_session(names, egress, ca_file)
-        self._make_credential = credential or _default_credential
+        self._make_credential = credential or default_credential
         self._own: AsyncTokenCredential | None = None
 
     def open(self, service: Service, connection: Connection, name: str) -> ContainerClient | QueueClient:
@@ -84,8 +85,8 @@ class Storage:
                 if self._own is None:
                     self._own = self._make_credential()
                 return self._own
-            case FunctionKey() | SharedAccessKey():
-                raise ValueError("not a credential of a storage account")
+            case FunctionKey() | PolicyKey():
+                raise TypeError("not a credential of a storage account")
         assert_never(credential)
 
 
@@ -94,9 +95,3 @@ def _transport(session: aiohttp.ClientSession) -> AioHttpTransport:
     return AioHttpTransport(
         session=session, session_owner=False, use_env_settings=False, connection_timeout=connect_s, read_timeout=None
     )
-
-
-def _default_credential() -> AsyncTokenCredential:
-    from azure.identity.aio import DefaultAzureCredential  # loaded only by who has no other credential
-
-    return DefaultAzureCredential()

@@ -20,6 +20,9 @@ def set_connection(
         str | None, typer.Option(help="Its connection string; - reads it from standard input.")
     ] = None,
     sas_url: Annotated[str | None, typer.Option(help="A URL with a shared access signature; - reads it.")] = None,
+    host_url: Annotated[
+        str | None, typer.Option(help="The URL of a Functions host, with its key as ?code=; - reads it.")
+    ] = None,
     default_credential: Annotated[
         bool, typer.Option("--default-credential", help="Reach it as whoever the server is to Azure.")
     ] = False,
@@ -27,16 +30,17 @@ def set_connection(
         bool, typer.Option("--azurite", help="An Azurite on the server's machine stands for it.")
     ] = False,
 ) -> Any:
-    """Say how a resource is reached, in one of four ways; it replaces what was said before."""
+    """Say how a resource is reached, in one of five ways; it replaces what was said before."""
     given = {
         "connectionString": _text(connection_string),
         "sasUrl": _text(sas_url),
+        "hostUrl": _text(host_url),
         "defaultCredential": default_credential or None,
         "azurite": azurite or None,
     }
     body = {name: value for name, value in given.items() if value is not None}
     if len(body) != 1:
-        ways = "--connection-string, --sas-url, --default-credential and --azurite"
+        ways = "--connection-string, --sas-url, --host-url, --default-credential and --azurite"
         raise typer.BadParameter(f"give one of {ways}", param_hint="connection")
     return session.client.call("PUT", _path(resource_id), body)
 

@@ -6,6 +6,7 @@ Made anew when the subscription changes. What is stored stays as it is: events a
 from recapito.domain.attribute import Attributes
 from recapito.domain.batch import Form, form_of
 from recapito.domain.conversion import Convert, conversion
+from recapito.domain.message import keys_of
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 from recapito.telemetry import Journal
@@ -28,7 +29,8 @@ class Presentation:
         self._journal = journal
         self._told: set[str] = set()
         attributes = subscription.attributes
-        self.attributes = Attributes(attributes, published, self._left_out) if attributes else None
+        keys = keys_of(subscription.destination)
+        self.attributes = Attributes(attributes, published, self._left_out, keys) if attributes else None
 
     def body(self, stored: bytes) -> bytes:
         """A stored event as it is sent."""

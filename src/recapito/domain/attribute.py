@@ -66,19 +66,32 @@ def is_sendable(value: str) -> bool:
     return len(value) <= limits.HEADER_VALUE_CHARS and value.isascii() and value.isprintable()
 
 
+def is_key(value: str) -> bool:
+    """Whether a broker takes a value to sort messages by."""
+    return 1 <= len(value) <= limits.BROKER_KEY_CHARS
+
+
 class Attributes:
-    """The custom headers of one subscription. `left_out` is told the name of each header that could not be sent."""
+    """The custom headers of one subscription. `left_out` is told the name of each header that could not be sent.
+
+    `keys` are the names, in lower case, of what a broker sorts messages by, which must be short and not empty.
+    """
 
     def __init__(
-        self, attributes: Sequence[DeliveryAttribute], published: InputSchema, left_out: Callable[[str], None]
+        self,
+        attributes: Sequence[DeliveryAttribute],
+        published: InputSchema,
+        left_out: Callable[[str], None],
+        keys: frozenset[str] = frozenset(),
     ) -> None:
+        self._keys = keys
         self._static: list[Header] = []
         self._dynamic: list[tuple[str, tuple[str, ...]]] = []
         self._inside_data = published is InputSchema.CUSTOM
         self._left_out = left_out
         for attribute in attributes:
             match attribute:
-                case StaticAttribute(name, value, secret) if is_allowed(name) and is_sendable(value):
+                case StaticAttribute(name, value, secret) if is_allowed(name) and self._fits(name, value):
                     self._static.append(Header(name, value, secret))
                 case DynamicAttribute(name, source) if is_allowed(name):
                     self._dynamic.append((name, tuple(source.split("."))))
@@ -94,8 +107,11 @@ class Attributes:
         for name, path in self._dynamic:
             value = reach(event, path)
             text = None if value is None else scalar(value)
-            if text is None or not is_sendable(text):
+            if text is None or not self._fits(name, text):
                 self._left_out(name)
             else:
                 found.append(Header(name, text))
         return tuple(found)
+
+    def _fits(self, name: str, value: str) -> bool:
+        return is_sendable(value) and (name.lower() not in self._keys or is_key(value))

@@ -3,6 +3,7 @@
 What is secret in it is never part of a message, of `repr` or of what is shown: it goes in, and out to the service.
 """
 
+import re
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -12,6 +13,8 @@ import msgspec
 from recapito.domain.instant import SECOND, stamp
 from recapito.errors import InvalidInput
 
+_SECONDS = re.compile(r"[0-9]{9,11}")
+
 
 class Service(StrEnum):
     """What a connection has an endpoint for."""
@@ -20,6 +23,7 @@ class Service(StrEnum):
     QUEUE = "queue"
     FUNCTION = "function"
     RELAY = "relay"
+    MESSAGING = "messaging"
 
 
 STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
@@ -36,6 +40,19 @@ class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("account", self.account)]
+
+
+class PolicyKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field="kind"):
+    """The key of a shared access policy, of a messaging namespace or of a part of one."""
+
+    policy: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<PolicyKey of {self.policy}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("policy", self.policy)]
 
 
 class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", tag_field="kind"):
@@ -71,20 +88,7 @@ class FunctionKey(msgspec.Struct, frozen=True, tag="function key", tag_field="ki
         return []
 
 
-class SharedAccessKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field="kind"):
-    """A named key of a namespace, or of one thing in it, by which signatures are made."""
-
-    name: str
-    key: str
-
-    def __repr__(self) -> str:
-        return f"<SharedAccessKey {self.name}>"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("name", self.name)]
-
-
-Credential = AccountKey | SharedAccess | DefaultCredential | FunctionKey | SharedAccessKey
+Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential | FunctionKey
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +138,9 @@ def parameters_of(token: str) -> dict[str, str]:
 
 
 def parse_instant(text: str | None) -> int | None:
-    """An instant as signatures write it: a date, with or without a time; None if it is neither."""
+    """An instant as signatures write it: seconds, or a date, with or without a time; None if it is neither."""
+    if text is not None and _SECONDS.fullmatch(text):
+        return int(text) * SECOND
     try:
         parsed = datetime.fromisoformat(text or "")
     except ValueError:

@@ -7,7 +7,7 @@ import re
 from base64 import b64decode
 from collections.abc import Mapping
 
-from recapito.domain import limits
+from recapito.domain import limits, messaging_form
 from recapito.domain.connection import (
     STORAGE_SERVICES,
     AccountKey,
@@ -45,7 +45,9 @@ _PARTS = {
 
 
 def from_connection_string(resource_id: str, text: str) -> Connection:
-    """The connection that a storage account's connection string describes."""
+    """The connection that a connection string describes: of a storage account or of a messaging namespace."""
+    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
+        return messaging_form.from_connection_string(resource, text)
     resource = _storage(resource_id)
     parts = _split(text)
     if parts.get("usedevelopmentstorage", "").lower() == "true":
@@ -86,7 +88,11 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
 
 def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
     """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
+    if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
+        return messaging_form.from_default_credential(resource, endpoints)
     resource = _storage(resource_id)
+    if endpoints and Service.MESSAGING in endpoints:
+        raise invalid_connection("A storage account has a blob and a queue endpoint, and none for messaging.")
     account = resource.names[0].lower()
     given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
     checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}
@@ -111,7 +117,8 @@ def _storage(text: str) -> ResourceId:
     if resource.kind not in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
         raise InvalidInput(
             "InvalidRequest",
-            f"'{resource.kind}' can not be connected to; a storage account, a blob container or a queue can.",
+            f"'{resource.kind}' can not be connected to; a storage account, a blob container or a queue can, and by a"
+            " connection string a namespace of Service Bus or Event Hubs, or a queue, topic or hub of it.",
             "resourceId",
         )
     return resource

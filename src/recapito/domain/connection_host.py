@@ -6,7 +6,7 @@ Each is taken whole or refused with what is wrong in it; no message repeats a va
 from urllib.parse import parse_qsl
 
 from recapito.domain import limits
-from recapito.domain.connection import Connection, FunctionKey, Service, SharedAccessKey
+from recapito.domain.connection import Connection, FunctionKey, PolicyKey, Service
 from recapito.domain.connection_form import invalid_connection, read_endpoint, root_of
 from recapito.domain.resource_id import (
     FUNCTION,
@@ -63,7 +63,7 @@ def from_relay_string(resource_id: str, text: str) -> Connection:
     namespace, _, suffix = endpoint.host.partition(".")
     if suffix.startswith("servicebus.") and namespace != resource.names[0].lower():
         raise invalid_connection(f"This is a connection to the namespace '{namespace}', not to '{resource.names[0]}'.")
-    credential = SharedAccessKey(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
+    credential = PolicyKey(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
     return Connection(resource_id=resource.text, endpoints={Service.RELAY: root_of(endpoint)}, credential=credential)
 
 

@@ -156,6 +156,10 @@ LENS_KEYS = 100  # of all filters of a topic together; filters with more look fo
 
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
+BROKER_BATCH_EVENTS = 256
+BROKER_BATCH_BYTES = 1 * MB
+BROKER_KEY_CHARS = 128  # of what a broker sorts messages by: message id, session and partition key
+BROKER_CLOSE_WAIT_NS = 5 * SECOND
 CONNECTION_KNOWN_NS = 5 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND

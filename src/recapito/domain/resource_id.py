@@ -19,6 +19,11 @@ FUNCTION_APP = "microsoft.web/sites"
 FUNCTION = f"{FUNCTION_APP}/functions"
 RELAY_NAMESPACE = "microsoft.relay/namespaces"
 HYBRID_CONNECTION = f"{RELAY_NAMESPACE}/hybridconnections"
+SERVICE_BUS_NAMESPACE = "microsoft.servicebus/namespaces"
+SERVICE_BUS_QUEUE = f"{SERVICE_BUS_NAMESPACE}/queues"
+SERVICE_BUS_TOPIC = f"{SERVICE_BUS_NAMESPACE}/topics"
+EVENT_HUBS_NAMESPACE = "microsoft.eventhub/namespaces"
+EVENT_HUB = f"{EVENT_HUBS_NAMESPACE}/eventhubs"
 
 
 class ResourceId(NamedTuple):

@@ -79,7 +79,41 @@ class HybridConnection(msgspec.Struct, frozen=True, kw_only=True, tag="HybridCon
         return EndpointKind.AZURE_RESOURCE
 
 
-AzureResource = StorageQueue | AzureFunction | HybridConnection
+class ServiceBusQueue(msgspec.Struct, frozen=True, kw_only=True, tag="ServiceBusQueue", tag_field="endpoint_type"):
+    """A queue of a Service Bus namespace, by its ARM id."""
+
+    resource_id: str
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+class ServiceBusTopic(msgspec.Struct, frozen=True, kw_only=True, tag="ServiceBusTopic", tag_field="endpoint_type"):
+    """A topic of a Service Bus namespace, by its ARM id."""
+
+    resource_id: str
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+class EventHub(msgspec.Struct, frozen=True, kw_only=True, tag="EventHub", tag_field="endpoint_type"):
+    """A hub of an Event Hubs namespace, by its ARM id."""
+
+    resource_id: str
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+Broker = ServiceBusQueue | ServiceBusTopic | EventHub
+AzureResource = StorageQueue | AzureFunction | HybridConnection | Broker
 Destination = WebHook | AzureResource
 
 

@@ -4,7 +4,15 @@ from collections.abc import Awaitable, Callable
 
 from recapito.domain.connection import Connection, Service
 from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import AzureFunction, AzureResource, HybridConnection, StorageQueue
+from recapito.domain.subscription import (
+    AzureFunction,
+    AzureResource,
+    EventHub,
+    HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
+    StorageQueue,
+)
 from recapito.errors import InvalidInput
 
 Find = Callable[[str], Awaitable[Connection | None]]
@@ -14,6 +22,9 @@ SERVICE_OF = {
     StorageQueue: Service.QUEUE,
     AzureFunction: Service.FUNCTION,
     HybridConnection: Service.RELAY,
+    ServiceBusQueue: Service.MESSAGING,
+    ServiceBusTopic: Service.MESSAGING,
+    EventHub: Service.MESSAGING,
 }
 
 

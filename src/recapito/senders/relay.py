@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.attribute import Header
-from recapito.domain.connection import Connection, Service, SharedAccessKey
+from recapito.domain.connection import Connection, PolicyKey, Service
 from recapito.domain.egress import parse_endpoint
 from recapito.domain.outcome import Outcome
 from recapito.domain.resource_id import parse_resource_id
@@ -33,11 +33,11 @@ class RelayLeading:
         """Its path in the namespace, with a token that is signed once and renewed at half its time."""
         root, path = connection.endpoints[Service.RELAY], parse_resource_id(destination.resource_id).name
         credential = connection.credential
-        if not isinstance(credential, SharedAccessKey):
+        if not isinstance(credential, PolicyKey):
             return Way(f"{root}/{path}")
         # The relay compares names without the scheme and the port by which it was reached.
         resource = f"http://{parse_endpoint(root).host}/{path}"
-        token = sign_access(resource, credential.name, credential.key, now + limits.RELAY_TOKEN_NS)
+        token = sign_access(resource, credential.policy, credential.key, now + limits.RELAY_TOKEN_NS)
         header = Header(AUTHORIZATION, token, secret=True)
         return Way(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
 

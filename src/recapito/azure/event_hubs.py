@@ -1,0 +1,73 @@
+"""Microsoft's client for Event Hubs, for one hub. It neither retries nor waits by itself: the lanes do."""
+
+from collections.abc import Sequence
+
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.eventhub import EventData, TransportType
+from azure.eventhub.aio import EventHubProducerClient
+
+from recapito.azure.broker import Way
+from recapito.azure.signing import sign_in
+from recapito.azure.sockets import Sockets
+from recapito.domain.connection import Connection
+from recapito.domain.message import PARTITION_KEY, Message
+from recapito.domain.resource_id import ResourceId
+
+
+class EventHubCourier:
+    """An open client of one hub."""
+
+    def __init__(
+        self, way: Way, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+    ) -> None:
+        self._client = EventHubProducerClient(
+            way.host,
+            resource.name,
+            sign_in(connection, own),
+            custom_endpoint_address=way.url,
+            transport_type=TransportType.Amqp,
+            use_tls=way.tls is not None,
+            ssl_context=way.tls,
+            retry_total=0,
+            retry_backoff_factor=0,  # it would wait even before a retry that does not come
+            keep_alive=None,
+        )
+        # The client's own sending would repeat at once whatever the hub refuses; its producer's does not.
+        (producer,) = self._client._producers.values()
+        assert producer is not None
+        self._producer = producer
+        self._sockets = Sockets(lambda: self._producer)
+
+    async def open(self) -> None:
+        """Connect, authenticate and attach."""
+        await self._sockets.open(self._client.create_batch())
+
+    async def send(self, messages: Sequence[Message]) -> int:
+        """Send as many of the first as fit into one batch: how many, once the broker has them."""
+        key = messages[0].fields.get(PARTITION_KEY)
+        if len(messages) > 1:
+            batch = await self._client.create_batch(partition_key=key)
+            for message in messages:
+                try:
+                    batch.add(_made(message))
+                except ValueError:  # it is full
+                    break
+            if len(batch) > 1:
+                await self._producer.send(batch)
+                return len(batch)
+        await self._producer.send(_made(messages[0]), partition_key=key)
+        return 1
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        try:
+            await self._client.close()
+        finally:
+            await self._sockets.close()
+
+
+def _made(message: Message) -> EventData:
+    made = EventData(message.body)
+    made.properties.update(message.properties)
+    made.content_type = message.content_type
+    return made

@@ -1,0 +1,91 @@
+"""Microsoft's client for Service Bus, for one queue or topic. It neither retries nor waits by itself: the lanes do."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from azure.core.credentials_async import AsyncTokenCredential
+from azure.servicebus import ServiceBusMessage, TransportType
+from azure.servicebus.aio import ServiceBusClient
+from azure.servicebus.exceptions import MessageSizeExceededError
+
+from recapito.azure.broker import Way
+from recapito.azure.signing import sign_in
+from recapito.azure.sockets import Sockets
+from recapito.domain.connection import Connection
+from recapito.domain.message import Message
+from recapito.domain.resource_id import SERVICE_BUS_TOPIC, ResourceId
+
+_ARGUMENTS = {
+    "MessageId": "message_id",
+    "PartitionKey": "partition_key",
+    "SessionId": "session_id",
+    "CorrelationId": "correlation_id",
+    "Label": "subject",
+    "ReplyTo": "reply_to",
+    "ReplyToSessionId": "reply_to_session_id",
+    "To": "to",
+}
+_VIA = b"x-opt-via-partition-key"  # which the client has no argument for
+
+
+class ServiceBusCourier:
+    """An open client of one queue or topic."""
+
+    def __init__(
+        self, way: Way, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+    ) -> None:
+        self._client = ServiceBusClient(
+            way.host,
+            sign_in(connection, own),
+            custom_endpoint_address=way.url,
+            transport_type=TransportType.Amqp,
+            use_tls=way.tls is not None,
+            ssl_context=way.tls,
+            retry_total=0,
+            keep_alive=None,
+        )
+        topic = resource.kind == SERVICE_BUS_TOPIC
+        name = resource.name
+        self._sender = self._client.get_topic_sender(name) if topic else self._client.get_queue_sender(name)
+        self._sockets = Sockets(lambda: self._sender)
+
+    async def open(self) -> None:
+        """Connect, authenticate and attach."""
+        await self._sockets.open(self._sender.__aenter__())
+
+    async def send(self, messages: Sequence[Message]) -> int:
+        """Send as many of the first as fit into one batch: how many, once the broker has them."""
+        if len(messages) > 1:
+            batch = await self._sender.create_message_batch()
+            for message in messages:
+                try:
+                    batch.add_message(_made(message))
+                except MessageSizeExceededError:
+                    break
+            if len(batch) > 1:
+                await self._sender.send_messages(batch)
+                return len(batch)
+        await self._sender.send_messages(_made(messages[0]))
+        return 1
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        try:
+            await self._sender.close()
+            await self._client.close()
+        finally:
+            await self._sockets.close()
+
+
+def _made(message: Message) -> ServiceBusMessage:
+    fields: dict[str, Any] = {_ARGUMENTS[name]: value for name, value in message.fields.items() if name in _ARGUMENTS}
+    made = ServiceBusMessage(
+        message.body,
+        application_properties=dict(message.properties.items()),
+        content_type=message.content_type,
+        **fields,
+    )
+    via = message.fields.get("ViaPartitionKey")
+    if via is not None:
+        made.raw_amqp_message.annotations = {**(made.raw_amqp_message.annotations or {}), _VIA: via}
+    return made
