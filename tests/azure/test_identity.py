@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from recapito.azure.reach import Reach
-from recapito.domain.connection import Service
+from recapito.domain.connection import STORAGE_SERVICES
 from recapito.domain.connection_form import from_default_credential
 from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result, answered
@@ -86,7 +86,7 @@ def guarded(certificate: tuple[str, str]) -> Iterator[Azurite]:
 
 def reaching(azurite: Azurite, identity: Identity, ca_file: str | None) -> Reach:
     """A way by this identity; its authority is trusted by the file alone."""
-    connection = from_default_credential(ACCOUNT, {service: azurite.url(service) for service in Service})
+    connection = from_default_credential(ACCOUNT, {service: azurite.url(service) for service in STORAGE_SERVICES})
     return Reach(known(connection), names(), Egress.LOCAL, ca_file, credential=lambda: identity)
 
 
