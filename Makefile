@@ -5,6 +5,7 @@ ARGS ?=
 BIN := .venv/bin
 NODE := tests/clients/node
 AZURITE := tests/azurite
+RELAY := tests/relay
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -16,7 +17,7 @@ help: ## Show this help
 serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
 	@$(BIN)/recapito serve --data data $(ARGS)
 
-test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite) ## Run all tests
+test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite $(RELAY)/node_modules/.relay) ## Run all tests
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 check: lint test ## Run linters, type checks, layer checks and all tests
@@ -40,11 +41,11 @@ lock: ## Resolve and lock all requirements (needs uv and npm)
 	@for set in run test bench az; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			--no-annotate -o requirements/$$set.txt requirements/$$set.in; done
-	@for set in $(NODE) $(AZURITE); do \
+	@for set in $(NODE) $(AZURITE) $(RELAY); do \
 		(cd $$set && npm install --loglevel=error --no-audit --no-fund --package-lock-only); done
 
 clean: ## Remove the virtual environments and node's modules
-	@rm -rf .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules
+	@rm -rf .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules
 
 .venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -72,4 +73,9 @@ $(NODE)/node_modules/.clients: $(NODE)/package.json $(NODE)/package-lock.json
 $(AZURITE)/node_modules/.azurite: $(AZURITE)/package.json $(AZURITE)/package-lock.json
 	@echo "Installing Microsoft's emulator of Azure Storage, which the tests run …"
 	@cd $(AZURITE) && npm ci --loglevel=error --no-audit --no-fund
+	@touch $@
+
+$(RELAY)/node_modules/.relay: $(RELAY)/package.json $(RELAY)/package-lock.json
+	@echo "Installing Microsoft's listener of hybrid connections, which the tests run …"
+	@cd $(RELAY) && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@

@@ -32,18 +32,19 @@ from recapito.intake.draft import TopicDraft
 from recapito.intake.expiry import Expiry
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
+from recapito.intake.letters import Letters
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
+from recapito.outlet import make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
-from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.web_caller import WebCaller
-from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
@@ -53,9 +54,6 @@ from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
 from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
-from recapito.vaults.blob import BlobVault
-from recapito.vaults.directory import DirectoryVault
-from recapito.vaults.routing import RoutingVault
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
 FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
@@ -82,7 +80,7 @@ class Stores:
 class Intake:
     """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
 
-    `caller` is what they and a foreign issuer of tokens are asked by.
+    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
     """
 
     surface: Surface
@@ -92,6 +90,7 @@ class Intake:
     expiry: Expiry
     handshakes: Handshakes | None
     caller: Caller
+    reach: Reach
 
 
 @dataclass(frozen=True)
@@ -247,6 +246,17 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
+    reach = make_reach(settings, stores.keyring)
+    redriver = Redriver(
+        stores.log,
+        Letters(stores.registry, make_vault(settings, reach)),
+        clock,
+        SystemClock(),
+        publisher.check_open,
+        on_append,
+        lambda: str(uuid.uuid4()),
+        journal,
+    )
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
@@ -254,6 +264,7 @@ def make_intake(
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,
+        redriver=redriver,
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
@@ -265,7 +276,7 @@ def make_intake(
         keyring=stores.keyring,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller, reach)
 
 
 def _handshakes(
@@ -291,11 +302,9 @@ def make_dispatch(
     """Put the dispatch role together."""
     signer = make_signer(settings, identity, clock)
     token_for = None if signer is None else signer.webhook_token
-    egress, ca_file, resolver = settings.delivery.egress, settings.delivery.ca_file or None, Resolver()
-    reach = Reach(stores.keyring.find, resolver, egress, ca_file)
-    webhooks = WebhookSender(egress, ca_file, resolver, now=clock.now, token_for=token_for)
-    sender = RoutingSender(webhooks, StorageQueueSender(reach))
-    directories = DirectoryVault(settings.data / "deadletters")
+    resolver = Resolver()
+    reach = make_reach(settings, stores.keyring, resolver)
+    sender = make_sender(settings, stores.keyring, reach, resolver, clock, token_for)
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
@@ -312,7 +321,7 @@ def make_dispatch(
     )
     writer = DeadLetterWriter(
         stores.ledger,
-        RoutingVault(directories, BlobVault(reach), reach.leads_to),
+        make_vault(settings, reach),
         clock,
         dispatcher.place_of,
         lambda: str(uuid.uuid4()),

@@ -232,6 +232,7 @@ async def _serve(
     await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     await intake.caller.close()
+    await intake.reach.close()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving

@@ -53,6 +53,13 @@ class News(NamedTuple):
     subscriptions: frozenset[int]  # subscriptions put, deleted or forgotten
 
 
+class Document(NamedTuple):
+    """A resource that no lane needs to know of, as its owner wrote it."""
+
+    key: str
+    content: bytes
+
+
 class Log(Protocol):
     """The topics' logs: segments and change marks, in one order per topic."""
 
@@ -62,6 +69,9 @@ class Log(Protocol):
 
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
         """Append all segments in one commit; the position of each. A topic that is gone: KeyError, nothing done."""
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        """Append all segments and put documents, in one commit: they say, for good, that this was done."""
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         """Entries from `position` on, in order, without a gap; at least one if there is one, then while they fit.
@@ -77,13 +87,6 @@ class Log(Protocol):
 
     async def trim(self, topic: int, below: int) -> int:
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
-
-
-class Document(NamedTuple):
-    """A resource that no lane needs to know of, as its owner wrote it."""
-
-    key: str
-    content: bytes
 
 
 class Registry(Protocol):

@@ -1,10 +1,10 @@
-"""The contract of a vault: where dead letters are written."""
+"""The contract of a vault: where dead letters are written, looked for and read again."""
 
 from typing import Protocol
 
 
 class VaultUnavailable(Exception):
-    """The write may succeed later. `missing` says that the container does not exist."""
+    """What was asked for may succeed later. `missing` says that the container does not exist."""
 
     def __init__(self, message: str, missing: bool = False) -> None:
         super().__init__(message)
@@ -12,7 +12,19 @@ class VaultUnavailable(Exception):
 
 
 class Vault(Protocol):
-    """Writes whole files. A repeated write of one path replaces it, so a crash in between duplicates nothing."""
+    """Keeps whole files. A repeated write of one path replaces it, so a crash in between duplicates nothing.
+
+    Every verb raises VaultUnavailable where the container can not be reached, or not now.
+    """
 
     async def write(self, container: str, path: str, content: bytes) -> None:
-        """Write one file durably: when this returns, it is on disk. Raises VaultUnavailable."""
+        """Write one file durably: when this returns, it is on disk."""
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        """At most `limit` paths under a prefix that ends with a slash, in their order, from the first after one on."""
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        """A whole file; None if it is not there."""
+
+    async def delete(self, container: str, path: str) -> None:
+        """Remove a file; one that is not there is removed already."""

@@ -15,11 +15,14 @@ from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
 from recapito.intake.connected import Find, nowhere
 from recapito.intake.handshake import Handshakes
+from recapito.intake.letters import Letters
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.vaults.memory import MemoryVault
 from tests.intake.doubles import StillClock
 
 GROUP = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.EventGrid"
@@ -83,6 +86,7 @@ class World:
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,
+                redriver=self._redriver(),
                 clock=self.clock,
                 public_url="http://127.0.0.1:8585",
                 readiness=self._ready,
@@ -94,6 +98,20 @@ class World:
         )
 
         self.app = self.surface.app
+
+    def _redriver(self) -> Redriver:
+        self.vault = MemoryVault()
+        names = (f"redrive-{n}" for n in range(1, 10_000))
+        return Redriver(
+            self.log,
+            Letters(self.log, self.vault),
+            self.clock,
+            self.patience,
+            self.publisher.check_open,
+            lambda: None,
+            lambda: next(names),
+            self._journal,
+        )
 
     def _handshakes(self, caller: MemoryCaller) -> Handshakes:
         codes = _random(iter(range(10_000, 20_000)))

@@ -67,6 +67,34 @@ def test_what_is_refused(body: dict[str, object], says: str) -> None:
     connected(test)
 
 
+APP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/shop-app"
+RELAY = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Relay/namespaces/shop-relay"
+
+
+@pytest.mark.parametrize(
+    ("id", "body", "kind", "endpoints"),
+    [
+        (APP, {"hostUrl": f"http://localhost:7071?code={KEY}"}, "function key", {"function": "http://localhost:7071"}),
+        (
+            RELAY,
+            {"connectionString": f"Endpoint=sb://a.example/;SharedAccessKeyName=Send;SharedAccessKey={KEY}"},
+            "shared access key",
+            {"relay": "https://a.example"},
+        ),
+    ],
+)
+def test_functions_and_relays(id: str, body: dict[str, str], kind: str, endpoints: dict[str, str]) -> None:
+    """A Functions host is given by its URL, a relay by its connection string; neither key is shown."""
+
+    async def test(world: World) -> None:
+        put = await world.call("PUT", f"/connections{id}", body)
+        assert (put.status, put.json["kind"], put.json["endpoints"]) == (201, kind, endpoints)
+        assert KEY not in put.body.decode() + (await world.call("GET", "/connections")).body.decode()
+        assert (await world.call("PUT", f"/connections{ACCOUNT}", body)).status == 400
+
+    connected(test)
+
+
 @pytest.mark.parametrize("id", ["/nothing", "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a"])
 def test_resources_that_can_not_be_connected(id: str) -> None:
     """A connection is for something that a subscription can name."""

@@ -356,8 +356,6 @@ def test_good_directories(name: str) -> None:
             for kind in (
                 "EventHub",
                 "ServiceBusQueue",
-                "AzureFunction",
-                "HybridConnection",
                 "MonitorAlert",
             )
         ),

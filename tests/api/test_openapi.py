@@ -20,6 +20,9 @@ def test_every_resource_is_described() -> None:
             "/{scope}/providers/Microsoft.EventGrid/eventSubscriptions/{name}",
             "/topics/{topic}/api/events",
             "/clock/advance",
+            "/deadletters",
+            "/deadletters/redrive",
+            "/deadletters/{name}",
         ):
             assert path in paths
         put = paths[f"{topic}/eventSubscriptions/{{name}}"]["put"]

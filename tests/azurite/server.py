@@ -14,7 +14,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from recapito.domain import connection_form
-from recapito.domain.connection import Connection, Service
+from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
 from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT
 
@@ -72,7 +72,7 @@ class Azurite:
     @property
     def connection(self) -> Connection:
         """The connection that `--azurite` would make, with the ports of this one."""
-        return connection_form.azurite(ACCOUNT, ports={s: self.ports[s.capitalize()] for s in Service})
+        return connection_form.azurite(ACCOUNT, ports={s: self.ports[s.capitalize()] for s in STORAGE_SERVICES})
 
     def blobs(self, **options: Any) -> BlobServiceClient:
         """Microsoft's client, to look at what is there."""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.store import Entry, EntryKind
+from recapito.store import Document, Entry, EntryKind
 from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20
@@ -58,6 +58,23 @@ def test_a_topic_that_is_gone_takes_no_events(log: Any, run: Any) -> None:
         with pytest.raises(KeyError):
             run(log.append([segment(kept), segment(gone)]))
     assert run(log.end(kept)) == 1
+
+
+def test_segments_and_a_mark_are_one_commit(log: Any, run: Any) -> None:
+    """A mark is there with what it speaks of, replaces the one before, and is not there if nothing was appended."""
+    topic = run(log.put_topic(new_topic())).id
+    before = run(log.news(0)).mark
+    assert run(log.append_marked([segment(topic, b"a"), segment(topic, b"b")], "kind", [Document("key", b"1")])) == [
+        2,
+        3,
+    ]
+    assert run(log.news(before)).mark == before + 1
+    assert run(log.document("kind", "key")) == b"1"
+    assert run(log.append_marked([segment(topic, b"c")], "kind", [Document("key", b"2")])) == [4]
+    with pytest.raises(KeyError):
+        run(log.append_marked([segment(topic), segment(999)], "kind", [Document("key", b"3")]))
+    assert run(log.document("kind", "key")) == b"2"
+    assert [entry.body for entry in run(log.read(topic, 2, LARGE))] == [b"a", b"b", b"c"]
 
 
 def test_reading_stops_where_the_limit_is(log: Any, run: Any) -> None:

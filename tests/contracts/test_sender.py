@@ -8,14 +8,18 @@ from typing import Any, NamedTuple
 import pytest
 
 from recapito.domain.batch import Batch
+from recapito.domain.connection_host import from_function_host
 from recapito.domain.egress import Egress
 from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import Destination, StorageQueue, WebHook
+from recapito.domain.subscription import AzureFunction, Destination, StorageQueue, WebHook
 from recapito.sender import Exchange, Sender
+from recapito.senders.connected import ConnectedSender
+from recapito.senders.function import FunctionLeading
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from tests.azurite.place import account, new_queue, queue_service, reaching
+from tests.senders.connecting import keyring
 from tests.senders.receiver import OK, Receiver, answering, batch, names, silent, status
 
 
@@ -81,11 +85,25 @@ async def storage_queue_world(request: pytest.FixtureRequest) -> AsyncIterator[W
         await reach.close()
 
 
+@asynccontextmanager
+async def function_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    """Functions whose hosts are alike, each found by its connection."""
+    async with Receiver(answering(OK)) as good, Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
+        hosts = [f"http://127.0.0.1:{receiver.port}" for receiver in (good, busy, mute)] + ["http://gone.test"]
+        ids = [f"/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a{n}/functions/f" for n in range(4)]
+        connections = {id.lower(): from_function_host(id, host) for id, host in zip(ids, hosts, strict=True)}
+        webhooks = WebhookSender(Egress.LOCAL, resolver=names(), now=lambda: 0)
+        sender = ConnectedSender(FunctionLeading(), keyring(connections), webhooks)
+        yield World(sender, *(AzureFunction(resource_id=id) for id in ids))
+        await sender.close()
+        await webhooks.close()
+
+
 Law = Callable[[World], Awaitable[None]]
 STORAGE_QUEUE = pytest.param(storage_queue_world, marks=pytest.mark.xdist_group("azurite"))
 
 
-@pytest.fixture(params=[webhook_world, memory_world, STORAGE_QUEUE])
+@pytest.fixture(params=[webhook_world, memory_world, function_world, STORAGE_QUEUE])
 def hold(request: pytest.FixtureRequest) -> Callable[[Law], None]:
     """Holds an implementation to a law."""
     world: Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[World]] = request.param

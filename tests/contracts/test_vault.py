@@ -81,6 +81,49 @@ def test_containers_and_paths_are_apart(world: World, run: Any) -> None:
     assert {name: world.read(*name) for name in files} == files
 
 
+FILES = {
+    "A/2030/1/2/3/b.json": b"1",
+    "A/2030/1/2/3/a.json": b"2",
+    "A/2030/10/2/3/a.json": b"3",
+    "A-B/2030/1/2/3/a.json": b"4",
+    "B/2030/1/2/3/a.json": b"5",
+}
+
+
+def test_files_are_found_in_their_order(world: World, run: Any) -> None:
+    """Paths under a prefix are listed in their order, from any of them on, as many as wanted."""
+    assert run(world.vault.paths(world.orders, "A/", "", 10)) == []
+    for path, content in FILES.items():
+        run(world.vault.write(world.orders, path, content))
+    own = sorted(path for path in FILES if path.startswith("A/"))
+    assert run(world.vault.paths(world.orders, "A/", "", 10)) == own
+    assert run(world.vault.paths(world.orders, "A/", own[0], 10)) == own[1:]
+    assert run(world.vault.paths(world.orders, "A/", "", 2)) == own[:2]
+    assert run(world.vault.paths(world.orders, "A/", own[-1], 2)) == []
+    assert run(world.vault.paths(world.returns, "A/", "", 10)) == []
+
+
+def test_files_are_read_again(world: World, run: Any) -> None:
+    """What was written is read, byte for byte; what is not there is None."""
+    assert run(world.vault.read(world.orders, PATH)) is None
+    for content in (b"", bytes(range(256)) * 10_000):
+        run(world.vault.write(world.orders, PATH, content))
+        assert run(world.vault.read(world.orders, PATH)) == content
+    assert run(world.vault.read(world.returns, PATH)) is None
+
+
+def test_files_are_removed_once_and_again(world: World, run: Any) -> None:
+    """A removed file is gone, and removing it again is no failure; its neighbours stay."""
+    other = PATH.replace("7d0c", "8e1d")
+    for path in (PATH, other):
+        run(world.vault.write(world.orders, path, b"[]"))
+    for _ in range(2):
+        run(world.vault.delete(world.orders, PATH))
+    run(world.vault.delete(world.returns, "NOBODY/1/1/1/1/x.json"))
+    assert run(world.vault.read(world.orders, PATH)) is None
+    assert run(world.vault.paths(world.orders, "ORDERS-HOOK/", "", 10)) == [other]
+
+
 def test_memory_vault_down() -> None:
     """A vault that is down says so, writes nothing, and works when it is back."""
     vault = MemoryVault()

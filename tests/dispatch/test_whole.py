@@ -55,7 +55,7 @@ class Bench:
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.got: list[Batch] = []
         self._statuses = statuses
-        ledger, guids = MemoryLedger(MemoryDisk()), count()
+        self.ledger, guids = MemoryLedger(MemoryDisk()), count()
         equipment = Equipment(
             log_id=self.log.id,
             clock=self.clock,
@@ -66,9 +66,9 @@ class Bench:
             random=lambda: 0.0,
             journal=silent,
         )
-        self.dispatcher = Dispatcher(self.log, self.log, ledger, equipment, self.clock, DEFAULT)
+        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.clock, DEFAULT)
         self.writer = DeadLetterWriter(
-            ledger, self.vault, self.clock, self.dispatcher.place_of, lambda: f"guid-{next(guids)}", silent, False
+            self.ledger, self.vault, self.clock, self.dispatcher.place_of, lambda: f"guid-{next(guids)}", silent, False
         )
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:

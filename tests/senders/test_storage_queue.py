@@ -308,7 +308,7 @@ def test_each_destination_goes_to_its_sender(azurite: Azurite) -> None:
         async with Receiver(answering(OK)) as hook:
             reach = reaching(azurite.connection)
             webhooks, queues = WebhookSender(Egress.LOCAL, now=lambda: NOON), StorageQueueSender(reach)
-            sender = RoutingSender(webhooks, queues)
+            sender = RoutingSender(webhooks, {StorageQueue: queues})
             told = [asyncio.get_running_loop().create_future() for _ in range(2)]
             sender.send(WebHook(url=hook.url), batch(), told[0].set_result)
             sender.send(queue, batch(), told[1].set_result)

@@ -1,4 +1,4 @@
-"""The service put together, on a real Azurite: events to a queue, and dead letters to a blob container."""
+"""The service put together: events to a queue of a real Azurite, dead letters to its blobs and back, functions."""
 
 import asyncio
 import json
@@ -15,11 +15,14 @@ from recapito.clock import Origin
 from recapito.dispatch.stepping import ClockMover
 from recapito.domain.connection import AccountKey, Connection
 from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
-from recapito.domain.subscription import DeadLetterBlobs, RetryPolicy, StorageQueue
+from recapito.domain.connection_host import from_function_host
+from recapito.domain.subscription import Batching, DeadLetterBlobs, DeadLetterDirectory, RetryPolicy, StorageQueue
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
 from recapito.telemetry import silent
 from tests.azurite.place import ACCOUNT, new_container, new_queue
 from tests.azurite.server import Azurite
+from tests.senders.receiver import Receiver as FunctionReceiver
+from tests.senders.test_function import APP, ORDERS, FunctionsHost
 
 pytestmark = pytest.mark.xdist_group("azurite")
 NOON = 1_900_000_000 * 1_000_000_000
@@ -42,11 +45,20 @@ class Service:
         topic = await provisioner.put_topic(TopicDraft(name="orders", azure_subscription="s", resource_group="g"))
         await provisioner.put_subscription(topic, SubscriptionDraft(**draft))
 
+    async def redrive(self) -> Any:
+        """Redrive all dead letters, as the command line does."""
+        answer = await self._post("/deadletters/redrive", b"{}", (b"content-type", b"application/json"))
+        return json.loads(answer)
+
     async def publish(self, events: list[dict[str, str]]) -> None:
         """Publish, as a client with the topic's key does."""
         topic = await self.stores.registry.topic("orders")
         assert topic is not None
-        body = json.dumps(events).encode()
+        await self._post(
+            "/topics/orders/api/events", json.dumps(events).encode(), (b"aeg-sas-key", topic.key1.encode())
+        )
+
+    async def _post(self, path: str, body: bytes, header: tuple[bytes, bytes]) -> bytes:
         sent: list[dict[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
@@ -55,12 +67,12 @@ class Service:
         async def send(message: dict[str, Any]) -> None:
             sent.append(message)
 
-        headers = [(b"host", b"127.0.0.1"), (b"aeg-sas-key", topic.key1.encode())]
-        path = "/topics/orders/api/events"
+        headers = [(b"host", b"127.0.0.1"), header]
         scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b""}
         more = {"headers": headers, "client": ("127.0.0.1", 1), "scheme": "http", "server": ("127.0.0.1", 80)}
         await self._intake.surface.app({**scope, **more}, receive, send)
         assert sent[0]["status"] == 200, sent
+        return b"".join(part.get("body", b"") for part in sent[1:])
 
 
 def serve(
@@ -101,6 +113,7 @@ def serve(
                 await dispatch.sender.close()
                 await dispatch.reach.close()
                 await intake.caller.close()
+                await intake.reach.close()
 
     asyncio.run(main())
 
@@ -162,3 +175,72 @@ def test_a_connection_that_is_set_later(azurite: Azurite, tmp_path: Path) -> Non
         assert (await service.advance(3600))["delivered"] == 1
 
     serve(story, tmp_path, wrong)
+
+
+@pytest.mark.parametrize("store", ["memory", "sqlite"])
+def test_dead_letters_are_redriven_from_blobs(azurite: Azurite, tmp_path: Path, store: str) -> None:
+    """Events that died for want of their queue are read from their blobs and arrive once it is there."""
+    container = new_container(azurite)
+    name, queue = container.rpartition("/")[2], f"later-{container.rpartition('-')[2]}-{store}"
+
+    async def story(service: Service) -> None:
+        await service.subscribe(
+            destination=StorageQueue(account=ACCOUNT, queue=queue),
+            dead_letter=DeadLetterBlobs(ACCOUNT, name),
+            retry_policy=RetryPolicy(max_attempts=1),
+        )
+        await service.publish(EVENTS)
+        assert (await service.advance(3600))["deadLettered"] == 3
+        with azurite.queues() as client:
+            await asyncio.to_thread(client.create_queue, queue)
+        assert (await service.redrive())["done"] == 3
+        assert (await service.redrive())["selected"] == 0
+        await service.advance(3600)
+        (lane,) = await service.stores.ledger.lanes()
+        assert (lane.counts.matched, lane.counts.delivered, lane.counts.dead_lettered) == (6, 3, 3)
+
+    serve(story, tmp_path, azurite.connection, store=store)
+    with azurite.queues() as client:
+        found = [json.loads(b64decode(one.content)) for one in client.get_queue_client(queue).peek_messages(9)]
+    assert sorted(event["id"] for event in found) == ["0", "1", "2"]
+    assert not [name for event in found for name in event if name.startswith("deadLetter")]
+    with azurite.blobs() as client:
+        assert list(client.get_container_client(name).list_blobs())
+
+
+@pytest.mark.parametrize("batches", [1, 10])
+def test_events_to_a_function(tmp_path: Path, batches: int) -> None:
+    """What is published arrives at a Functions host as `func start` has one, in batches if asked for."""
+    host = FunctionsHost()
+
+    async def story(service: Service) -> None:
+        async with FunctionReceiver(host) as receiver:
+            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.subscribe(destination=ORDERS, batching=Batching(batches))
+            await service.publish(EVENTS)
+            assert (await service.advance(0))["delivered"] == 3
+            assert len(receiver.requests) == (3 if batches == 1 else 1)
+
+    serve(story, tmp_path)
+    assert sorted(event["id"] for event in host.events) == ["0", "1", "2"]
+
+
+def test_a_function_without_a_trigger_dies_with_its_reason(tmp_path: Path) -> None:
+    """It falls under the rules for Azure resources: a 404 is tried again after five minutes, then it is buried."""
+    host = FunctionsHost(function="OnOther")
+
+    async def story(service: Service) -> None:
+        async with FunctionReceiver(host) as receiver:
+            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.subscribe(
+                destination=ORDERS, dead_letter=DeadLetterDirectory("box"), retry_policy=RetryPolicy(max_attempts=2)
+            )
+            await service.publish(EVENTS[:1])
+            assert (await service.advance(299))["pending"] == 1
+            assert len(receiver.requests) == 1
+            assert (await service.advance(3600))["deadLettered"] == 1
+            assert len(receiver.requests) == 2
+
+    serve(story, tmp_path)
+    (file,) = (tmp_path / "deadletters" / "box").rglob("*.json")
+    assert json.loads(file.read_bytes())[0]["lastDeliveryOutcome"] == "InvalidAzureFunctionDestination"

@@ -19,7 +19,7 @@ from recapito.domain.connection import Connection, Service
 from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY, from_connection_string, from_sas_url
 from recapito.domain.egress import Egress
 from recapito.domain.instant import SECOND
-from recapito.domain.resource_id import container_id
+from recapito.domain.resource_id import ResourceId, container_id
 from recapito.vault import VaultUnavailable
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
@@ -30,6 +30,7 @@ from tests.senders.receiver import Receiver, answering, names, silent, status
 
 pytestmark = pytest.mark.xdist_group("azurite")
 PATH = "ORDERS-HOOK/2030/1/2/3/7d0c.json"
+PREFIX = "ORDERS-HOOK/"
 CANARY = "Y2FuYXJ5Y2FuYXJ5"
 HOUR = datetime.timedelta(hours=1)
 
@@ -277,10 +278,40 @@ def test_each_container_goes_to_its_vault(azurite: Azurite, tmp_path: Path) -> N
         vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(reach), reach.leads_to)
         await vault.write("orders", PATH, b"1")
         await vault.write(container.lower(), PATH, b"2")
-        await vault.write(container_id(account("unknown"), "dead").lower(), PATH, b"3")
+        unknown = container_id(account("unknown"), "dead").lower()
+        await vault.write(unknown, PATH, b"3")
+        for place, content in (("orders", b"1"), (container.lower(), b"2"), (unknown, b"3")):
+            assert await vault.paths(place, PREFIX, "", 9) == [PATH]
+            assert await vault.read(place, PATH) == content
         await reach.close()
 
     asyncio.run(main())
     assert (tmp_path / "orders" / PATH).read_bytes() == b"1"
     assert (tmp_path / "unknown" / "dead" / PATH).read_bytes() == b"3"
     assert azurite.read_blob(container.rpartition("/")[2], PATH) == b"2"
+
+
+def test_what_was_kept_before_a_container_was_connected(azurite: Azurite, tmp_path: Path) -> None:
+    """Dead letters of a container are found wherever they are: in the directory of before, and in the service."""
+    container, other = new_container(azurite).lower(), PATH.replace(".json", "-2.json")
+
+    async def main() -> None:
+        reach = Reach(known(azurite.connection), names(), Egress.LOCAL)
+        blobs, directories = BlobVault(reach), DirectoryVault(tmp_path)
+        before = RoutingVault(directories, blobs, _unconnected)
+        await before.write(container, PATH, b"before")
+        vault = RoutingVault(directories, blobs, reach.leads_to)
+        await vault.write(container, other, b"after")
+        found = await vault.paths(container, PREFIX, "", 9)
+        assert found == sorted([PATH, other])
+        assert [await vault.read(container, path) for path in (PATH, other)] == [b"before", b"after"]
+        for path in (PATH, other):
+            await vault.delete(container, path)
+        assert await vault.paths(container, PREFIX, "", 9) == []
+        await reach.close()
+
+    asyncio.run(main())
+
+
+async def _unconnected(place: ResourceId) -> bool:
+    return False

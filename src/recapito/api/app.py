@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.connections import ConnectionManagement
+from recapito.api.deadletter import DeadLetters
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
@@ -58,13 +59,15 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
+    letters = DeadLetters(services, bodies).routes()
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
             *Validation(services).routes(),
             *management,
             *operation,
-            *Description(management, operation).routes(),
+            *letters,
+            *Description(management, operation, letters).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
         ],

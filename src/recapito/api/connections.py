@@ -1,6 +1,6 @@
 """How Azure resources that subscriptions name are reached: set, listed without their secrets, removed.
 
-`PUT /connections/{resource id}` takes one of four forms; what is secret in it is never shown again.
+`PUT /connections/{resource id}` takes one of five forms; what is secret in it is never shown again.
 """
 
 from collections.abc import Callable
@@ -15,21 +15,23 @@ from recapito.api.local import admit
 from recapito.api.services import Services
 from recapito.api.wire import Body, Shown, check_choice, decode, invalid
 from recapito.clock import Clock, SystemClock
-from recapito.domain import connection_form, limits
-from recapito.domain.connection import Connection, Service
+from recapito.domain import connection_form, connection_host, limits
+from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
 from recapito.domain.instant import stamp
+from recapito.domain.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.keys.keyring import Keyring, Listed
 
 _PATH = "/connections/{resource_id:path}"
 
 
 class ConnectionBody(Body):
-    """One of four forms; `endpoints` may come with a default credential, by the names of the services."""
+    """One of five forms; `endpoints` may come with a default credential, by the names of the services."""
 
     connection_string: str | None = None
     sas_url: str | None = None
     default_credential: bool | None = None
     azurite: bool | None = None
+    host_url: str | None = None
     endpoints: dict[str, str] | None = None
 
 
@@ -74,25 +76,34 @@ def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
     forms: dict[str, Callable[[], Connection]] = {}
     if body.connection_string is not None:
         text = body.connection_string
-        forms["connectionString"] = lambda: connection_form.from_connection_string(resource_id, text)
+        forms["connectionString"] = lambda: _from_string(resource_id, text)
     if body.sas_url is not None:
         url = body.sas_url
         forms["sasUrl"] = lambda: connection_form.from_sas_url(resource_id, url)
+    if body.host_url is not None:
+        host = body.host_url
+        forms["hostUrl"] = lambda: connection_host.from_function_host(resource_id, host)
     if body.default_credential:
         forms["defaultCredential"] = lambda: connection_form.from_default_credential(resource_id, _endpoints(body))
     if body.azurite:
         forms["azurite"] = lambda: connection_form.azurite(resource_id)
     if len(forms) != 1:
-        raise invalid("Give one of 'connectionString', 'sasUrl', 'defaultCredential' and 'azurite'.", None)
+        raise invalid("Give one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None)
     if body.endpoints is not None and not body.default_credential:
         raise invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
     return next(iter(forms.values()))()
 
 
+def _from_string(resource_id: str, text: str) -> Connection:
+    if parse_resource_id(resource_id).top.kind == RELAY_NAMESPACE:
+        return connection_host.from_relay_string(resource_id, text)
+    return connection_form.from_connection_string(resource_id, text)
+
+
 def _endpoints(body: ConnectionBody) -> dict[Service, str] | None:
     if body.endpoints is None:
         return None
-    services = tuple(Service)
+    services = STORAGE_SERVICES
     return {Service(check_choice(name, services, "endpoints")): url for name, url in body.endpoints.items()}
 
 

@@ -11,6 +11,7 @@ from starlette.routing import Route
 
 from recapito import __version__
 from recapito.api.arm import ArmRoute, answer
+from recapito.api.deadletter import LetterRoute
 from recapito.api.wire import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -58,8 +59,10 @@ _MOVE: Shown = {
 class Description:
     """The description, made once, and its route."""
 
-    def __init__(self, management: Sequence[ArmRoute], operation: Sequence[Route]) -> None:
-        self._shown = describe(management, operation)
+    def __init__(
+        self, management: Sequence[ArmRoute], operation: Sequence[Route], letters: Sequence[LetterRoute]
+    ) -> None:
+        self._shown = describe(management, operation, letters)
 
     def routes(self) -> list[Route]:
         """Its path."""
@@ -69,15 +72,18 @@ class Description:
         return answer(self._shown)
 
 
-def describe(management: Sequence[ArmRoute], operation: Sequence[Route]) -> Shown:
+def describe(management: Sequence[ArmRoute], operation: Sequence[Route], letters: Sequence[LetterRoute]) -> Shown:
     """The whole description."""
-    types = sorted({body for route in management for body in route.bodies.values()}, key=lambda body: body.__name__)
+    bodies = [route.bodies for route in management] + [route.bodies for route in letters]
+    types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
     _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     paths: dict[str, Shown] = {}
     for route in management:
         paths.setdefault(_plain(route.path), {}).update(_describe_arm(route))
     for plain in operation:
         paths.setdefault(_plain(plain.path), {}).update(_describe_plain(plain))
+    for letter in letters:
+        paths.setdefault(_plain(letter.path), {}).update(_describe_letter(letter))
     for kind in ("topics", "domains"):
         paths[f"/{kind}/{{topic}}/api/events"] = _describe_publish()
     return {
@@ -100,10 +106,23 @@ def _describe_arm(route: ArmRoute) -> Shown:
             operation["parameters"] = [_query(name) for name in _LISTING]
         body = route.bodies.get(method)
         if body is not None:
-            schema = {"$ref": _SCHEMAS + body.__name__}
-            operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+            operation["requestBody"] = _body(body)
         shown[method.lower()] = operation
     return shown
+
+
+def _describe_letter(route: LetterRoute) -> Shown:
+    shown: Shown = {"parameters": _path_parameters(route.path)}
+    for method in sorted(route.methods or ()):
+        shown[method.lower()] = {**_operation(), "parameters": [_query(name) for name in route.queries]}
+        if method in route.bodies:
+            shown[method.lower()]["requestBody"] = _body(route.bodies[method])
+    return shown
+
+
+def _body(type: type[msgspec.Struct]) -> Shown:
+    schema = {"$ref": _SCHEMAS + type.__name__}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
 
 
 def _describe_plain(route: Route) -> Shown:

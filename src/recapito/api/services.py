@@ -10,6 +10,7 @@ from recapito.clock import Clock
 from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.keyring import Keyring
 from recapito.store import Log, Registry
@@ -53,6 +54,7 @@ class Services:
     log: Log
     registry: Registry
     ledger: LaneReader
+    redriver: Redriver
     clock: Clock
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]

@@ -1,4 +1,4 @@
-"""A subscription's destination on the wire: its kind, and of a webhook its batching and attributes (spec §1.9, §6).
+"""A subscription's destination on the wire: its kind, its batching and attributes where it has them (spec §1.9, §6).
 
 The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
 """
@@ -20,16 +20,20 @@ from recapito.api.wire import (
 from recapito.api.wire_storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
 from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
+from recapito.domain.resource_id import FUNCTION, HYBRID_CONNECTION, parse_resource_id
 from recapito.domain.subscription import (
+    AzureFunction,
     Batching,
     DeliveryAttribute,
     Destination,
     DynamicAttribute,
+    HybridConnection,
     StaticAttribute,
     StorageQueue,
     Subscription,
     WebHook,
 )
+from recapito.errors import InvalidInput
 
 ENDPOINT_TYPES = (
     "WebHook",
@@ -45,7 +49,11 @@ ENDPOINT_TYPES = (
 )
 TLS_VERSIONS = ("1.0", "1.1", "1.2")
 
+_BUILT = ("WebHook", "StorageQueue", "AzureFunction", "HybridConnection")
 _ATTRIBUTE_TYPES = ("Static", "Dynamic")
+# Headers that only some destinations keep for the server.
+_BEARERS = frozenset({"authorization"})
+_RELAYS = frozenset({"servicebusauthorization"})
 
 
 class _WebHook(Body):
@@ -57,6 +65,18 @@ class _WebHook(Body):
     delivery_attribute_mappings: list[Any] | None = None
     minimum_tls_version_allowed: str | None = None
     endpoint_base_url: Any = None  # only the service writes it
+
+
+class _Function(Body):
+    resource_id: str | None = None
+    max_events_per_batch: int | None = None
+    preferred_batch_size_in_kilobytes: int | None = None
+    delivery_attribute_mappings: list[Any] | None = None
+
+
+class _Hybrid(Body):
+    resource_id: str | None = None
+    delivery_attribute_mappings: list[Any] | None = None
 
 
 class _Mapping(Body):
@@ -102,11 +122,48 @@ def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute])
 def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
     """The destination, or an error that names the field; `within` is where in the request it lies."""
     kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
-    refuse_unbuilt({f"{within}.endpointType": kind not in ("WebHook", "StorageQueue")})
+    refuse_unbuilt({f"{within}.endpointType": kind not in _BUILT})
     within = f"{within}.properties"
-    if kind == "StorageQueue":
-        return Delivery(read_storage_queue(sent, within), Batching(), (), {})
-    return _read_webhook(sent, within, hidden)
+    match kind:
+        case "StorageQueue":
+            return Delivery(read_storage_queue(sent, within), Batching(), (), {})
+        case "AzureFunction":
+            return _read_function(sent, within, hidden)
+        case "HybridConnection":
+            return _read_hybrid(sent, within, hidden)
+        case _:
+            return _read_webhook(sent, within, hidden)
+
+
+def _read_function(sent: Typed, within: str, hidden: Hidden) -> Delivery:
+    function = convert(sent.properties, _Function, within)
+    return Delivery(
+        AzureFunction(resource_id=_read_id(function.resource_id, FUNCTION, "function", within)),
+        _read_batching(function, within),
+        _read_attributes(function.delivery_attribute_mappings or [], frozenset(), within, hidden.secrets),
+        {},
+    )
+
+
+def _read_hybrid(sent: Typed, within: str, hidden: Hidden) -> Delivery:
+    hybrid = convert(sent.properties, _Hybrid, within)
+    return Delivery(
+        HybridConnection(resource_id=_read_id(hybrid.resource_id, HYBRID_CONNECTION, "hybrid connection", within)),
+        Batching(),
+        _read_attributes(hybrid.delivery_attribute_mappings or [], _RELAYS, within, hidden.secrets),
+        {},
+    )
+
+
+def _read_id(text: str | None, kind: str, what: str, within: str) -> str:
+    target = f"{within}.resourceId"
+    try:
+        resource = parse_resource_id(text or "", target)
+    except InvalidInput as error:
+        raise invalid(error.message, target) from None
+    if resource.kind != kind:
+        raise invalid(f"'{target}' must be the resource id of a {what}.", target)
+    return resource.text
 
 
 def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
@@ -128,12 +185,14 @@ def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     return Delivery(
         WebHook(url=url, tenant=tenant, application=application),
         _read_batching(hook, within),
-        _read_attributes(hook.delivery_attribute_mappings or [], tenant is not None, within, hidden.secrets),
+        _read_attributes(
+            hook.delivery_attribute_mappings or [], _BEARERS if tenant else frozenset(), within, hidden.secrets
+        ),
         kept,
     )
 
 
-def _read_batching(sent: _WebHook, within: str) -> Batching:
+def _read_batching(sent: _WebHook | _Function, within: str) -> Batching:
     events, kilobytes = sent.max_events_per_batch, sent.preferred_batch_size_in_kilobytes
     if events is not None:
         check_range(events, limits.BATCH_EVENTS, f"{within}.maxEventsPerBatch")
@@ -143,12 +202,12 @@ def _read_batching(sent: _WebHook, within: str) -> Batching:
 
 
 def _read_attributes(
-    sent: list[Any], bearer: bool, within: str, secrets: dict[str, str]
+    sent: list[Any], kept: frozenset[str], within: str, secrets: dict[str, str]
 ) -> tuple[DeliveryAttribute, ...]:
     within = f"{within}.deliveryAttributeMappings"
     if len(sent) > limits.DELIVERY_ATTRIBUTES:
         raise invalid(f"'{within}' may have {limits.DELIVERY_ATTRIBUTES} members at most.", within)
-    attributes = tuple(_read_attribute(one, bearer, f"{within}[{n}]", secrets) for n, one in enumerate(sent))
+    attributes = tuple(_read_attribute(one, kept, f"{within}[{n}]", secrets) for n, one in enumerate(sent))
     names = [attribute.name.lower() for attribute in attributes]
     for n, name in enumerate(names):
         if name in names[:n]:
@@ -156,9 +215,9 @@ def _read_attributes(
     return attributes
 
 
-def _read_attribute(sent: Any, bearer: bool, within: str, secrets: dict[str, str]) -> DeliveryAttribute:
+def _read_attribute(sent: Any, kept: frozenset[str], within: str, secrets: dict[str, str]) -> DeliveryAttribute:
     mapping = convert(sent, _Mapping, within)
-    name = _read_name(mapping.name, bearer, f"{within}.name")
+    name = _read_name(mapping.name, kept, f"{within}.name")
     kind = check_choice(mapping.type, _ATTRIBUTE_TYPES, f"{within}.type")
     properties = {} if mapping.properties is None else mapping.properties
     within = f"{within}.properties"
@@ -177,35 +236,48 @@ def _read_attribute(sent: Any, bearer: bool, within: str, secrets: dict[str, str
     return StaticAttribute(name, value, bool(static.is_secret))
 
 
-def _read_name(name: str, bearer: bool, target: str) -> str:
+def _read_name(name: str, kept: frozenset[str], target: str) -> str:
     check_length(name, limits.ATTRIBUTE_NAME_CHARS, target, 1)
     if not is_header_name(name):
         raise invalid(f"'{target}' must be a header's name: letters, digits and !#$%&'*+.^_`|~- only.", target)
     if name.lower().startswith(RESERVED_PREFIX):
         raise invalid(f"'{target}' must not start with '{RESERVED_PREFIX}', which Event Grid keeps for itself.", target)
-    if name.lower() in RESERVED or (bearer and name.lower() == "authorization"):
+    if name.lower() in RESERVED | kept:
         raise invalid(f"'{target}' is '{name}', a header that the server writes itself.", target)
     return name
 
 
 def show_destination(subscription: Subscription) -> Shown:
     """A destination as ARM shows it, with every default filled in and no secret."""
-    batching, hook = subscription.batching, subscription.destination
-    if isinstance(hook, StorageQueue):
-        return show_storage_queue(hook)
-    properties: Shown = {
-        "endpointBaseUrl": hook.base_url,
-        "maxEventsPerBatch": batching.event_limit,
-        "preferredBatchSizeInKilobytes": batching.preferred_kilobytes or limits.BATCH_KILOBYTES_DEFAULT,
-    }
+    match subscription.destination:
+        case StorageQueue() as queue:
+            return show_storage_queue(queue)
+        case AzureFunction(resource_id=id):
+            kind, properties = "AzureFunction", {"resourceId": id, **_show_batching(subscription.batching)}
+        case HybridConnection(resource_id=id):
+            kind, properties = "HybridConnection", {"resourceId": id}
+        case WebHook() as hook:
+            kind, properties = "WebHook", _show_webhook(hook, subscription)
+    if subscription.attributes:
+        properties["deliveryAttributeMappings"] = show_attributes(subscription.attributes)
+    return {"endpointType": kind, "properties": properties}
+
+
+def _show_webhook(hook: WebHook, subscription: Subscription) -> Shown:
+    properties: Shown = {"endpointBaseUrl": hook.base_url, **_show_batching(subscription.batching)}
     if hook.tenant is not None:
         properties["azureActiveDirectoryTenantId"] = hook.tenant
         properties["azureActiveDirectoryApplicationIdOrUri"] = hook.application
-    if subscription.attributes:
-        properties["deliveryAttributeMappings"] = show_attributes(subscription.attributes)
     if "minimumTlsVersionAllowed" in subscription.kept:
         properties["minimumTlsVersionAllowed"] = subscription.kept["minimumTlsVersionAllowed"]
-    return {"endpointType": "WebHook", "properties": properties}
+    return properties
+
+
+def _show_batching(batching: Batching) -> Shown:
+    return {
+        "maxEventsPerBatch": batching.event_limit,
+        "preferredBatchSizeInKilobytes": batching.preferred_kilobytes or limits.BATCH_KILOBYTES_DEFAULT,
+    }
 
 
 def show_attributes(attributes: Sequence[DeliveryAttribute], secrets: bool = False) -> list[Shown]:

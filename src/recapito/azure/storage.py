@@ -17,7 +17,16 @@ from recapito.azure import fault
 from recapito.azure.dialling import open_session
 from recapito.azure.reach import Names
 from recapito.domain import limits
-from recapito.domain.connection import AccountKey, Connection, Credential, DefaultCredential, Service, SharedAccess
+from recapito.domain.connection import (
+    AccountKey,
+    Connection,
+    Credential,
+    DefaultCredential,
+    FunctionKey,
+    Service,
+    SharedAccess,
+    SharedAccessKey,
+)
 from recapito.domain.egress import Egress
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome
@@ -75,6 +84,8 @@ class Storage:
                 if self._own is None:
                     self._own = self._make_credential()
                 return self._own
+            case FunctionKey() | SharedAccessKey():
+                raise ValueError("not a credential of a storage account")
         assert_never(credential)
 
 

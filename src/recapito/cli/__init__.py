@@ -1,47 +1,72 @@
 """The command line: one file per noun. Nothing here prints a traceback for what the user can mend."""
 
 import sys
+from collections.abc import Sequence
+from typing import ClassVar
 
 import typer
 
-from recapito.cli import backup, profile, serve, settings, tls
-from recapito.cli.exit import FAILED, WRONG_SETTINGS
-from recapito.errors import CallerError, SettingsError
+from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS
+from recapito.cli.lazy import LazyGroup, Target
+from recapito.errors import CallerError, NotFound, SettingsError
+
+
+class Commands(LazyGroup):
+    """All commands, in the order of the help."""
+
+    table: ClassVar = {
+        "serve": Target("serve", "serve", "Run the server."),
+        "topic": Target("topic", "app", "Manage topics and their keys."),
+        "event-subscription": Target("event_subscription", "app", "Manage event subscriptions."),
+        "domain": Target("domain", "app", "Manage domains, their topics and their keys."),
+        "system-topic": Target("system_topic", "app", "Manage system topics."),
+        "topic-type": Target("topic_type", "app", "List the types of system topics and their events."),
+        "connection": Target("connection", "app", "Say how Azure resources are reached."),
+        "deadletter": Target("deadletter", "app", "See, send again and remove what could not be delivered."),
+        "publish": Target("publish", "app", "Publish events."),
+        "listen": Target("listen", "app", "Receive events and print them, well or badly."),
+        "clock": Target("clock", "app", "See and move the clock of a server."),
+        "schedule": Target("schedule", "app", "Print when an endpoint that fails is tried."),
+        "doctor": Target("doctor", "app", "Look for what is wrong, and say what to do."),
+        "config": Target("config", "app", "What is assumed when a flag is left out."),
+        "profile": Target("profile", "app", "Show Event Grid's behaviour by date: the profiles."),
+        "settings": Target("settings", "settings", "Print all settings of the server, with their defaults."),
+        "tls": Target("tls", "tls", "Print what makes clients trust the server's own certificate."),
+        "backup": Target("backup", "backup", "Copy the stores of a server while it runs."),
+        "restore": Target("backup", "restore", "Put a backup in place as a data directory."),
+        "completion": Target("completion", "completion", "Print what completes commands in your shell."),
+        "version": Target("version", "version", "Print the version."),
+    }
+
 
 app = typer.Typer(
+    cls=Commands,
     name="recapito",
     help="Azure Event Grid's push delivery that you run yourself.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
-app.command("serve")(serve.serve)
-app.command("backup")(backup.backup)
-app.command("restore")(backup.restore)
-app.command("tls")(tls.tls)
-app.command("settings")(settings.settings)
-app.add_typer(profile.app, name="profile")
 
 
-@app.command("version")
-def version() -> None:
-    """Print the version."""
-    from recapito import __version__
-
-    typer.echo(f"recapito {__version__}")
+@app.callback()
+def recapito() -> None:
+    """Azure Event Grid's push delivery that you run yourself."""
 
 
-def run() -> int:
+def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
     try:
-        app()
+        app(arguments, prog_name="recapito")
     except SettingsError as error:
         typer.echo(f"recapito: {error}", err=True)
         return WRONG_SETTINGS
     except CallerError as error:
         typer.echo(f"recapito: {error.message}", err=True)
-        return FAILED
+        return NOT_FOUND if isinstance(error, NotFound) else FAILED
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
         return FAILED

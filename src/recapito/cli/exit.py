@@ -1,6 +1,8 @@
-"""Exit codes, all of them."""
+"""Exit codes, all of them. A wrong flag is 2 and what is not there is 3, as az has it."""
 
 import os
 
 FAILED = 1
+NOT_FOUND = 3
 WRONG_SETTINGS = os.EX_CONFIG
+INTERRUPTED = 130

@@ -10,6 +10,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from recapito.cli.duration import show_duration
 from recapito.cli.exit import FAILED
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome, Result
@@ -18,7 +19,9 @@ from recapito.domain.subscription import RetryPolicy
 from recapito.domain.timetable import Timetable, timetable
 from recapito.errors import InvalidInput
 
-app = typer.Typer(no_args_is_help=True, help="Show Event Grid's behaviour by date: the profiles.")
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Show Event Grid's behaviour by date: the profiles."
+)
 
 
 class Output(StrEnum):
@@ -89,12 +92,12 @@ def _rows(profile: Profile) -> list[tuple[str, str]]:
     """The profile in words: the same labels for every profile, so that two can be compared row by row."""
     schedule, status, dead = profile.schedule, profile.status, profile.dead_letter
     missing = "dropped at once" if dead.missing_container == "drop" else "treated as unavailable"
-    delays = ", ".join(_duration(delay) for delay in schedule.delays_s)
+    delays = ", ".join(show_duration(delay) for delay in schedule.delays_s)
     return [
         ("title", profile.title),
         ("source", profile.source),
         ("success codes", _codes(status.success)),
-        ("retries after", f"{delays}, then every {_duration(schedule.then_every_s)}"),
+        ("retries after", f"{delays}, then every {show_duration(schedule.then_every_s)}"),
         ("random delay on top", f"up to {schedule.jitter:.0%}, never early"),
         ("never retried, webhook", _codes(status.webhook.never)),
         ("never retried, Azure resource", _codes(status.azure_resource.never)),
@@ -105,35 +108,35 @@ def _rows(profile: Profile) -> list[tuple[str, str]]:
         ("custom delivery headers", "yes" if profile.custom_headers else "no"),
         ("delayed delivery", _delayed(profile.delayed_delivery)),
         ("probation by outcome", _probation(profile.delayed_delivery)),
-        ("dead letter written", f"{_duration(dead.delay_s)} after the last attempt"),
-        ("dead-letter location unavailable", f"dropped after {_duration(dead.unavailable_s)}"),
+        ("dead letter written", f"{show_duration(dead.delay_s)} after the last attempt"),
+        ("dead-letter location unavailable", f"dropped after {show_duration(dead.unavailable_s)}"),
         ("dead-letter container missing", missing),
     ]
 
 
 def _least_delays(profile: Profile, kind: EndpointKind) -> str:
-    delays = [f"{status}: {_duration(least)}" for status, least in profile.rules(kind).minimum_s.items()]
+    delays = [f"{status}: {show_duration(least)}" for status, least in profile.rules(kind).minimum_s.items()]
     if not delays and not profile.status.minimum_s:
         return "none beyond the schedule"
-    return "\n".join([*delays, f"all others and no answer: {_duration(profile.status.minimum_s)}"])
+    return "\n".join([*delays, f"all others and no answer: {show_duration(profile.status.minimum_s)}"])
 
 
 def _delayed(rules: DelayedDelivery | None) -> str:
     if rules is None:
         return "no"
     at_once = (
-        "" if rules.at_once_from_s is None else f", or one with a row of {_duration(rules.at_once_from_s)} or more"
+        "" if rules.at_once_from_s is None else f", or one with a row of {show_duration(rules.at_once_from_s)} or more"
     )
     return (
-        f"after {rules.failures} failures in a row{at_once}; for {_duration(rules.first_s)}"
+        f"after {rules.failures} failures in a row{at_once}; for {show_duration(rules.first_s)}"
         f"{' or as the table says' if rules.table_s else ''}, doubled by each failed probe,"
-        f" at most {_duration(rules.longest_s)}"
+        f" at most {show_duration(rules.longest_s)}"
     )
 
 
 def _probation(rules: DelayedDelivery | None) -> str:
     table = rules.table_s if rules else {}
-    return "\n".join(f"{result}: {_duration(period)}" for result, period in table.items()) or "–"
+    return "\n".join(f"{result}: {show_duration(period)}" for result, period in table.items()) or "–"
 
 
 def _dead_endpoint(profile: Profile) -> Timetable:
@@ -144,9 +147,9 @@ def _dead_endpoint(profile: Profile) -> Timetable:
 def _timetable_rows(times: Timetable) -> Iterator[tuple[str, str, str]]:
     before = 0
     for n, at in enumerate(times.attempts, 1):
-        yield str(n), _duration(at // SECOND), _duration((at - before) // SECOND) if n > 1 else "at once"
+        yield str(n), show_duration(at // SECOND), show_duration((at - before) // SECOND) if n > 1 else "at once"
         before = at
-    yield "end", _duration(times.end // SECOND), str(times.reason)
+    yield "end", show_duration(times.end // SECOND), str(times.reason)
 
 
 def _timetable_data(times: Timetable) -> dict[str, Any]:
@@ -168,12 +171,6 @@ def _leaves(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
 
 def _codes(codes: tuple[int, ...]) -> str:
     return " ".join(map(str, codes)) or "–"
-
-
-def _duration(seconds: int) -> str:
-    """A duration as people say it: `1 h 46 min 40 s`."""
-    parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s"))
-    return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
 
 
 def _print_table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from recapito.dispatch.flight import Load, Piece
 from recapito.dispatch.presentation import Presentation
-from recapito.dispatch.segments import Segments
+from recapito.dispatch.segments import CachedEntry, Segments
 from recapito.domain import limits
 from recapito.domain.attribute import Attributes, Header
 from recapito.domain.conversion import Convert
@@ -90,7 +90,7 @@ class FreshReader:
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
             segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
-            cut.add(segment, self._segments.select(self._topic, entry, subscription.filter_at(position)), offset, stop)
+            cut.add(segment, self._select(entry, subscription, position), offset, stop)
         if cut.place == self._place:
             return None
         load = Load(
@@ -109,7 +109,7 @@ class FreshReader:
         """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
         position, offset = self._place
         entry = self._segments.get(self._topic, position) if position <= end else None
-        if entry is None or entry.segment is None:
+        if entry is None or entry.segment is None or entry.segment.only:
             return None
         segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
         taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
@@ -121,6 +121,13 @@ class FreshReader:
         load = Load((piece,), span=(self._place, after), events=1, headers=headers)
         self._place = after
         return load
+
+    def _select(self, entry: CachedEntry, subscription: Subscription, position: int) -> Sequence[int]:
+        """What the subscription takes of an entry: what passes its filter, or all that was redriven for it alone."""
+        segment = entry.segment
+        if segment is not None and segment.only:
+            return range(len(segment)) if segment.only == subscription.id else ()
+        return self._segments.select(self._topic, entry, subscription.filter_at(position))
 
     def _pass_over(self, subscription: Subscription, place: Place, end: int) -> tuple[Place, int]:
         """The place after entries of which the tail knows that nothing in them matches, and how many events that is."""

@@ -126,8 +126,11 @@ class Segments:
             self._keep((topic, position), entry)
 
     def _words(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[Word]:
-        """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read."""
-        if entry.segment is None:
+        """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read.
+
+        What was redriven concerns one lane, whatever its filter: each looks whether it is meant.
+        """
+        if entry.segment is None or entry.segment.only:
             return [ANY]
         try:
             return words_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]

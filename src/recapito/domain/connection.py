@@ -18,6 +18,11 @@ class Service(StrEnum):
 
     BLOB = "blob"
     QUEUE = "queue"
+    FUNCTION = "function"
+    RELAY = "relay"
+
+
+STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
 
 
 class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind"):
@@ -54,11 +59,36 @@ class DefaultCredential(msgspec.Struct, frozen=True, tag="default credential", t
     """Whoever this server is to Azure: its environment, its managed identity, or the developer who is signed in."""
 
 
-Credential = AccountKey | SharedAccess | DefaultCredential
+class FunctionKey(msgspec.Struct, frozen=True, tag="function key", tag_field="kind"):
+    """The key of a Functions host; empty for one that asks for none, as that of `func start`."""
+
+    key: str = ""
+
+    def __repr__(self) -> str:
+        return "<FunctionKey>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class SharedAccessKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field="kind"):
+    """A named key of a namespace, or of one thing in it, by which signatures are made."""
+
+    name: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<SharedAccessKey {self.name}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("name", self.name)]
+
+
+Credential = AccountKey | SharedAccess | DefaultCredential | FunctionKey | SharedAccessKey
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """How a storage account, or one container or queue of it, is reached."""
+    """How a resource is reached: a storage account, a function app or a namespace, or one thing in it."""
 
     resource_id: str
     endpoints: dict[Service, str]

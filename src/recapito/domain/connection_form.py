@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from recapito.domain import limits
 from recapito.domain.connection import (
+    STORAGE_SERVICES,
     AccountKey,
     Connection,
     Credential,
@@ -49,14 +50,14 @@ def from_connection_string(resource_id: str, text: str) -> Connection:
     parts = _split(text)
     if parts.get("usedevelopmentstorage", "").lower() == "true":
         return azurite(resource_id)
-    given = {service: parts[f"{service}endpoint"] for service in Service if parts.get(f"{service}endpoint")}
+    given = {service: parts[f"{service}endpoint"] for service in STORAGE_SERVICES if parts.get(f"{service}endpoint")}
     account = parts.get("accountname", "")
     if not given and not account:
-        raise _invalid("The connection string has neither AccountName nor BlobEndpoint or QueueEndpoint.")
+        raise invalid_connection("The connection string has neither AccountName nor BlobEndpoint or QueueEndpoint.")
     if not given:
         _check_account(account, resource)
         scheme, suffix = parts.get("defaultendpointsprotocol", "https"), parts.get("endpointsuffix", _CLOUD)
-        given = {service: f"{scheme}://{account}.{service}.{suffix}" for service in Service}
+        given = {service: f"{scheme}://{account}.{service}.{suffix}" for service in STORAGE_SERVICES}
     return Connection(
         resource_id=resource.text,
         endpoints={service: _base_url(url, f"{service.capitalize()}Endpoint") for service, url in given.items()},
@@ -68,10 +69,10 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
     """The connection that a URL with a shared access signature describes: of a service, a container or a queue."""
     resource = _storage(resource_id)
     base, _, query = url.strip().partition("?")
-    endpoint = _endpoint(base, "The SAS URL")
+    endpoint = read_endpoint(base, "The SAS URL")
     credential = _shared_access(query)
     path = [step for step in endpoint.target.split("/") if step]
-    root = _root(endpoint)
+    root = root_of(endpoint)
     host = _SERVICE_HOST.fullmatch(endpoint.host)
     if host is None and path:  # as Azurite has it: the account comes first in the path
         root, path = f"{root}/{path[0]}", path[1:]
@@ -87,10 +88,10 @@ def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] |
     """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
     resource = _storage(resource_id)
     account = resource.names[0].lower()
-    given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in Service}
+    given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
     checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}
     if any(not url.startswith("https://") for url in checked.values()):
-        raise _invalid("A default credential sends a token, which needs an https:// endpoint.")
+        raise invalid_connection("A default credential sends a token, which needs an https:// endpoint.")
     return Connection(resource_id=resource.text, endpoints=checked, credential=DefaultCredential())
 
 
@@ -117,43 +118,50 @@ def _storage(text: str) -> ResourceId:
 
 
 def _base_url(url: str, what: str) -> str:
-    endpoint = _endpoint(url, what)
+    endpoint = read_endpoint(url, what)
     if "?" in endpoint.target or endpoint.target.rstrip("/").count("/") > 1:
-        raise _invalid(f"{what} must be a URL without a query, and with the account's name for a path at most.")
-    return _root(endpoint) + endpoint.target.rstrip("/")
+        raise invalid_connection(
+            f"{what} must be a URL without a query, and with the account's name for a path at most."
+        )
+    return root_of(endpoint) + endpoint.target.rstrip("/")
 
 
-def _root(endpoint: Endpoint) -> str:
+def root_of(endpoint: Endpoint) -> str:
+    """The URL of an endpoint without its path."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     default = {"http": 80, "https": 443}[endpoint.scheme] == endpoint.port
     return f"{endpoint.scheme}://{host}" if default else f"{endpoint.scheme}://{host}:{endpoint.port}"
 
 
-def _endpoint(url: str, what: str) -> Endpoint:
+def read_endpoint(url: str, what: str) -> Endpoint:
+    """The endpoint that a URL names, or an error that calls it `what`."""
     try:
         return parse_endpoint(url.strip())
     except InvalidInput as error:
-        raise _invalid(error.message.replace("The endpoint URL", what).replace("the endpoint URL", what)) from None
+        raise invalid_connection(
+            error.message.replace("The endpoint URL", what).replace("the endpoint URL", what)
+        ) from None
 
 
-def _invalid(message: str) -> InvalidInput:
+def invalid_connection(message: str) -> InvalidInput:
+    """What is wrong with a connection; no message repeats a value of it."""
     return InvalidInput("InvalidRequest", message, "connection")
 
 
 def _split(text: str) -> dict[str, str]:
     """The parts of a connection string by their lower-cased names. No message repeats a value."""
     if len(text) > limits.CONNECTION_CHARS:
-        raise _invalid(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
+        raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
     parts: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.strip().split(";"))):
         name, equals, value = part.partition("=")
         if not equals or name.lower() not in _PARTS:
-            raise _invalid(
+            raise invalid_connection(
                 "The connection string is not one of a storage account: it must be Name=Value parts with semicolons"
                 " between them, such as AccountName, AccountKey and EndpointSuffix."
             )
         if name.lower() in parts:
-            raise _invalid(f"The connection string has {name} twice.")
+            raise invalid_connection(f"The connection string has {name} twice.")
         parts[name.lower()] = value
     return parts
 
@@ -163,13 +171,13 @@ def _credential(parts: Mapping[str, str], account: str) -> Credential:
     if token and not key:
         return _shared_access(token)
     if not key or token:
-        raise _invalid("The connection string must have either AccountKey or SharedAccessSignature.")
+        raise invalid_connection("The connection string must have either AccountKey or SharedAccessSignature.")
     if not account:
-        raise _invalid("The connection string has an AccountKey and no AccountName.")
+        raise invalid_connection("The connection string has an AccountKey and no AccountName.")
     try:
         b64decode(key, validate=True)
     except ValueError:
-        raise _invalid("The connection string's AccountKey is not base64: it was cut or changed.") from None
+        raise invalid_connection("The connection string's AccountKey is not base64: it was cut or changed.") from None
     return AccountKey(account, key)
 
 
@@ -177,9 +185,9 @@ def _shared_access(token: str) -> SharedAccess:
     token = token.strip().removeprefix("?")
     parameters = parameters_of(token)
     if not parameters.get("sig") or not token.isascii() or not token.isprintable() or " " in token:
-        raise _invalid("The shared access signature is incomplete: it has no 'sig' or is not URL-encoded.")
+        raise invalid_connection("The shared access signature is incomplete: it has no 'sig' or is not URL-encoded.")
     if "se" in parameters and parse_instant(parameters["se"]) is None:
-        raise _invalid("The shared access signature's end, 'se', is not a time such as 2030-01-31T12:00:00Z.")
+        raise invalid_connection("The shared access signature's end, 'se', is not a time such as 2030-01-31T12:00:00Z.")
     return SharedAccess(token)
 
 
@@ -188,26 +196,28 @@ def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: 
     if resource.kind != STORAGE_ACCOUNT:
         return {Service.BLOB if resource.kind == BLOB_CONTAINER else Service.QUEUE: root}
     if host is None:
-        raise _invalid(
+        raise invalid_connection(
             "It can not be seen which service this SAS URL is of: give a connection string with BlobEndpoint or"
             " QueueEndpoint, and SharedAccessSignature."
         )
     own = Service(host[2])
-    covered = {service for service in Service if service[0] in parameters_of(query).get("ss", "")} | {own}
-    return {service: root.replace(f".{own}.", f".{service}.", 1) for service in Service if service in covered}
+    covered = {service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")} | {own}
+    return {service: root.replace(f".{own}.", f".{service}.", 1) for service in STORAGE_SERVICES if service in covered}
 
 
 def _check_place(path: list[str], resource: ResourceId) -> None:
     if not path:
         return
     if resource.kind == STORAGE_ACCOUNT:
-        raise _invalid(f"The SAS URL opens '{path[0]}' alone: set it as the connection of that container or queue.")
+        raise invalid_connection(
+            f"The SAS URL opens '{path[0]}' alone: set it as the connection of that container or queue."
+        )
     if path != [resource.name.lower()]:
-        raise _invalid(f"The SAS URL is not of '{resource.name}', which the resource id names.")
+        raise invalid_connection(f"The SAS URL is not of '{resource.name}', which the resource id names.")
 
 
 def _check_account(account: str, resource: ResourceId) -> None:
     if not _ACCOUNT_NAME.fullmatch(account):
-        raise _invalid("The account's name must be 3 to 24 lower-case letters and digits.")
+        raise invalid_connection("The account's name must be 3 to 24 lower-case letters and digits.")
     if account != resource.names[0].lower():
-        raise _invalid(f"This is a connection to the account '{account}', not to '{resource.names[0]}'.")
+        raise invalid_connection(f"This is a connection to the account '{account}', not to '{resource.names[0]}'.")

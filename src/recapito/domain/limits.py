@@ -157,6 +157,7 @@ LENS_KEYS = 100  # of all filters of a topic together; filters with more look fo
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 CONNECTION_KNOWN_NS = 5 * SECOND
+RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
 
 # Dead letters.
@@ -164,6 +165,12 @@ DEAD_LETTER_GROUP_EVENTS = 1000
 DEAD_LETTER_GROUP_BYTES = 4 * MB
 DEAD_LETTER_DIRECTORIES = 10_000
 DEAD_LETTER_WRITES = 16
+LETTER_PAGE = (1, 1000)
+LETTER_PAGE_DEFAULT = 100
+LETTER_FILES = 100  # listed at once
+REDRIVE_RATE = (1, 1_000_000)  # events a second
+REDRIVE_TURN_S = 5  # how long a paced request may take
+LETTER_PROBLEMS = 10  # told by one request
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS

@@ -15,6 +15,10 @@ _EXAMPLE = "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Stora
 STORAGE_ACCOUNT = "microsoft.storage/storageaccounts"
 BLOB_CONTAINER = f"{STORAGE_ACCOUNT}/blobservices/containers"
 QUEUE = f"{STORAGE_ACCOUNT}/queueservices/queues"
+FUNCTION_APP = "microsoft.web/sites"
+FUNCTION = f"{FUNCTION_APP}/functions"
+RELAY_NAMESPACE = "microsoft.relay/namespaces"
+HYBRID_CONNECTION = f"{RELAY_NAMESPACE}/hybridconnections"
 
 
 class ResourceId(NamedTuple):

@@ -30,7 +30,10 @@ class Publish(NamedTuple):
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Where each event of a segment ends, and what filters look at, in columns."""
+    """Where each event of a segment ends, and what filters look at, in columns.
+
+    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`.
+    """
 
     ends: list[int]
     types: list[str]
@@ -41,13 +44,15 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     publishes: list[tuple[int, int]]  # (how many events, published at)
     domain_topics: list[str] = []
     domain_topic_of: list[int] = []
+    only: int = 0
+    origin: str = ""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Columns).decode
 
 
-def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
+def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
     """The packed columns and the body of the segment that holds these publishes, in their order."""
     events = [event for publish in publishes for event in publish.events]
     types: dict[str, int] = {}
@@ -73,6 +78,8 @@ def pack(publishes: Sequence[Publish]) -> tuple[bytes, bytes]:
         publishes=[(len(publish.events), publish.published_at) for publish in publishes],
         domain_topics=list(domain_topics),
         domain_topic_of=domain_topic_of,
+        only=only,
+        origin=origin,
     )
     return _encode(columns), b",".join([event.body for event in events])
 
@@ -88,6 +95,8 @@ class Segment:
         "domain_topic_of",
         "domain_topics",
         "ends",
+        "only",
+        "origin",
         "original",
         "published_at",
         "subjects",
@@ -110,6 +119,8 @@ class Segment:
         self.published_at = [at for count, at in columns.publishes for _ in range(count)]
         self.domain_topics = columns.domain_topics
         self.domain_topic_of = columns.domain_topic_of
+        self.only = columns.only
+        self.origin = columns.origin
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -57,7 +57,30 @@ class StorageQueue(msgspec.Struct, frozen=True, kw_only=True, tag="StorageQueue"
         return EndpointKind.AZURE_RESOURCE
 
 
-Destination = WebHook | StorageQueue
+class AzureFunction(msgspec.Struct, frozen=True, kw_only=True, tag="AzureFunction", tag_field="endpoint_type"):
+    """A function with an Event Grid trigger, which is named by its ARM id; its host is asked for no consent."""
+
+    resource_id: str
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+class HybridConnection(msgspec.Struct, frozen=True, kw_only=True, tag="HybridConnection", tag_field="endpoint_type"):
+    """A hybrid connection of a relay, which is named by its ARM id; whoever listens to it gets what a webhook would."""
+
+    resource_id: str
+
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+AzureResource = StorageQueue | AzureFunction | HybridConnection
+Destination = WebHook | AzureResource
 
 
 class Batching(msgspec.Struct, frozen=True):

@@ -3,11 +3,18 @@
 from collections.abc import Awaitable, Callable
 
 from recapito.domain.connection import Connection, Service
-from recapito.domain.subscription import StorageQueue
+from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.subscription import AzureFunction, AzureResource, HybridConnection, StorageQueue
 from recapito.errors import InvalidInput
 
 Find = Callable[[str], Awaitable[Connection | None]]
 """The connection to use for a resource id."""
+
+SERVICE_OF = {
+    StorageQueue: Service.QUEUE,
+    AzureFunction: Service.FUNCTION,
+    HybridConnection: Service.RELAY,
+}
 
 
 async def nowhere(resource_id: str) -> Connection | None:
@@ -15,13 +22,13 @@ async def nowhere(resource_id: str) -> Connection | None:
     return None
 
 
-async def check_connected(find: Find, destination: StorageQueue) -> None:
+async def check_connected(find: Find, destination: AzureResource) -> None:
     """InvalidInput, naming the command, if nobody has said how this destination is reached."""
-    connection = await find(destination.resource_id)
-    if connection is None or Service.QUEUE not in connection.endpoints:
+    connection, service = await find(destination.resource_id), SERVICE_OF[type(destination)]
+    if connection is None or service not in connection.endpoints:
+        top = parse_resource_id(destination.resource_id).top.text
         raise InvalidInput(
             "InvalidRequest",
-            f"There is no connection to the queue service of {destination.account}. Set one first:"
-            f" recapito connection set {destination.account}",
+            f"There is no connection to the {service} service of {top}. Set one first: recapito connection set {top}",
             "resourceId",
         )

@@ -1,30 +1,31 @@
 """The sender of a server: each destination goes to the sender of its kind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import Destination, StorageQueue, WebHook
+from recapito.domain.subscription import AzureResource, Destination, WebHook
 from recapito.sender import Exchange, Sender
 
 
 class RoutingSender:
     """Hands each batch on; webhooks are asked for first, for they are most."""
 
-    def __init__(self, webhooks: Sender[WebHook], storage_queues: Sender[StorageQueue]) -> None:
+    def __init__(self, webhooks: Sender[WebHook], resources: Mapping[type[AzureResource], Sender[Any]]) -> None:
         self._webhooks = webhooks
-        self._storage_queues = storage_queues
+        self._resources = resources
 
     def __repr__(self) -> str:
-        return f"<RoutingSender to {self._webhooks} and {self._storage_queues}>"
+        return f"<RoutingSender to {', '.join(map(repr, (self._webhooks, *self._resources.values())))}>"
 
     def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
         """Start one exchange."""
         if isinstance(destination, WebHook):
             return self._webhooks.send(destination, batch, answer)
-        return self._storage_queues.send(destination, batch, answer)
+        return self._resources[type(destination)].send(destination, batch, answer)
 
     async def close(self) -> None:
         """Abort what is open and free everything."""
-        await self._webhooks.close()
-        await self._storage_queues.close()
+        for sender in (*self._resources.values(), self._webhooks):
+            await sender.close()

@@ -5,6 +5,8 @@ tear it, and it is confirmed by the service's answer alone. A service that hangs
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BlobVault:
-    """Writes blobs. `wait_ns` of real time is how long one write may take."""
+    """Keeps blobs. `wait_ns` of real time is how long one verb may take."""
 
     def __init__(self, reach: Reach, wait_ns: int = limits.VAULT_WAIT_NS) -> None:
         self._reach = reach
@@ -33,20 +35,69 @@ class BlobVault:
 
     async def write(self, container: str, path: str, content: bytes) -> None:
         """Write one blob: when this returns, the service has it. Raises VaultUnavailable."""
-        place = _parse(container)
 
         async def put(client: "ContainerClient") -> None:
             await client.upload_blob(path, content, overwrite=True, raw_request_hook=_stream)
 
+        await self._use(container, put)
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        """Paths in their order. Raises VaultUnavailable."""
+        found: list[str] = []
+
+        async def look(client: "ContainerClient") -> None:
+            async for name in client.list_blob_names(name_starts_with=prefix):
+                if name > after:
+                    found.append(name)
+                if len(found) >= limit:
+                    return
+
+        await self._use(container, look)
+        return found
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        """One blob. Raises VaultUnavailable."""
+        found: list[bytes] = []
+
+        async def get(client: "ContainerClient") -> None:
+            with _absent_is_fine():
+                found.append(await (await client.download_blob(path)).readall())
+
+        await self._use(container, get)
+        return found[0] if found else None
+
+    async def delete(self, container: str, path: str) -> None:
+        """Remove one blob. Raises VaultUnavailable."""
+
+        async def remove(client: "ContainerClient") -> None:
+            with _absent_is_fine():
+                await client.delete_blob(path)
+
+        await self._use(container, remove)
+
+    async def _use(self, container: str, use: "Callable[[ContainerClient], Awaitable[None]]") -> None:
+        place = _parse(container)
         try:
             async with asyncio.timeout(self._wait_s):
-                outcome = await self._reach.use_container(place, put)
+                outcome = await self._reach.use_container(place, use)
         except TimeoutError:
             raise VaultUnavailable(
                 f"{place.name} of storage account {place.top.name}: no answer within {self._wait_s:g} s"
             ) from None
         if outcome.result is not Result.SUCCESS:
             raise VaultUnavailable(outcome.detail, missing=outcome.result is Result.NOT_FOUND)
+
+
+@contextmanager
+def _absent_is_fine() -> Iterator[None]:
+    """A blob that is not there is no failure; a container that is not there is."""
+    from azure.core.exceptions import ResourceNotFoundError  # loaded by now, with the client
+
+    try:
+        yield
+    except ResourceNotFoundError as error:
+        if getattr(error, "error_code", None) != "BlobNotFound":
+            raise
 
 
 def _stream(request: "PipelineRequest[Any]") -> None:

@@ -5,6 +5,8 @@ whole or not at all: it is written under another name, synced, renamed, and then
 synced.
 """
 
+import asyncio
+import heapq
 import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,11 +15,12 @@ from recapito.domain import limits
 from recapito.vault import VaultUnavailable
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DirectoryVault:
-    """Writes `root/container/path`. The writes are short and synchronous: dead letters are few and come in groups."""
+    """Keeps `root/container/path`. Files are short and handled at once: dead letters are few and come in groups."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -28,14 +31,50 @@ class DirectoryVault:
 
     async def write(self, container: str, path: str, content: bytes) -> None:
         """Write one file durably: when this returns, it is on disk. Raises VaultUnavailable."""
-        steps = [*container.split("/"), *path.split("/")]
-        if not all(_is_plain(step) for step in steps) or container.count("/") > 1:
-            raise VaultUnavailable(f"The vault can not hold {container!r} / {path!r}: not a plain relative path.")
+        steps = _steps(container, path)
         try:
             with ExitStack() as stack:
                 self._write(stack, steps[:-1], steps[-1], content)
         except OSError as error:
             raise VaultUnavailable(f"The vault could not write {self._root / container / path}: {error}") from error
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        """Paths in their order. Raises VaultUnavailable."""
+        steps = _steps(container, prefix.rstrip("/"))
+        top = self._root / container
+        return await asyncio.to_thread(_find, top, self._root.joinpath(*steps), after, limit)
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        """One file. Raises VaultUnavailable."""
+        steps = _steps(container, path)
+        try:
+            with ExitStack() as stack:
+                directory = self._descend(stack, steps[:-1])
+                with os.fdopen(os.open(steps[-1], _OPEN_FILE, dir_fd=directory), "rb") as file:
+                    return file.read()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise VaultUnavailable(f"The vault could not read {self._root / container / path}: {error}") from error
+
+    async def delete(self, container: str, path: str) -> None:
+        """Remove one file durably. Raises VaultUnavailable."""
+        steps = _steps(container, path)
+        try:
+            with ExitStack() as stack:
+                directory = self._descend(stack, steps[:-1])
+                os.unlink(steps[-1], dir_fd=directory)
+                os.fsync(directory)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise VaultUnavailable(f"The vault could not remove {self._root / container / path}: {error}") from error
+
+    def _descend(self, stack: ExitStack, steps: list[str]) -> int:
+        directory = _open(stack, self._root, None)
+        for step in steps:
+            directory = _open(stack, step, directory)
+        return directory
 
     def _write(self, stack: ExitStack, directories: list[str], name: str, content: bytes) -> None:
         _make(self._root)
@@ -64,6 +103,24 @@ class DirectoryVault:
                 self._durable.clear()
             self._durable.add(steps)
         return directory
+
+
+def _steps(container: str, path: str) -> list[str]:
+    steps = [*container.split("/"), *path.split("/")]
+    if not all(_is_plain(step) for step in steps) or container.count("/") > 1:
+        raise VaultUnavailable(f"The vault can not hold {container!r} / {path!r}: not a plain relative path.")
+    return steps
+
+
+def _find(top: Path, within: Path, after: str, limit: int) -> list[str]:
+    """The paths of the files in a directory, seen from the top; links and what is still being written are none."""
+    names = [
+        f"{os.path.relpath(directory, top)}/{name}"
+        for directory, _, files in os.walk(within)
+        for name in files
+        if not name.startswith(".")
+    ]
+    return heapq.nsmallest(limit, (name for name in names if name > after))
 
 
 def _is_plain(step: str) -> bool:

@@ -13,8 +13,27 @@ class MemoryVault:
 
     async def write(self, container: str, path: str, content: bytes) -> None:
         """Write one file. Raises VaultUnavailable."""
+        self._reach(container)
+        self.files[container, path] = content
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        """Paths in their order. Raises VaultUnavailable."""
+        self._reach(container)
+        paths = (path for where, path in self.files if where == container and path.startswith(prefix))
+        return sorted(path for path in paths if path > after)[:limit]
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        """One file. Raises VaultUnavailable."""
+        self._reach(container)
+        return self.files.get((container, path))
+
+    async def delete(self, container: str, path: str) -> None:
+        """Remove one file. Raises VaultUnavailable."""
+        self._reach(container)
+        self.files.pop((container, path), None)
+
+    def _reach(self, container: str) -> None:
         if self.down:
             raise VaultUnavailable("The vault is down.")
         if container in self.missing:
             raise VaultUnavailable(f"The vault has no container {container}.", missing=True)
-        self.files[container, path] = content

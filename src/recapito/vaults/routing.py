@@ -11,7 +11,7 @@ from recapito.vault import Vault
 
 
 class RoutingVault:
-    """Hands each write to the vault that has the container."""
+    """Hands each file to the vault that has the container."""
 
     def __init__(self, directories: Vault, blobs: Vault, connected: Callable[[ResourceId], Awaitable[bool]]) -> None:
         self._directories = directories
@@ -30,4 +30,38 @@ class RoutingVault:
         if await self._connected(place):
             await self._blobs.write(container, path, content)
         else:
-            await self._directories.write(f"{place.top.name}/{place.name}", path, content)
+            await self._directories.write(_directory(place), path, content)
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        """Paths in their order, from before the container was connected too. Raises VaultUnavailable."""
+        if not container.startswith("/"):
+            return await self._directories.paths(container, prefix, after, limit)
+        place = parse_resource_id(container)
+        found = await self._directories.paths(_directory(place), prefix, after, limit)
+        if await self._connected(place):
+            found += await self._blobs.paths(container, prefix, after, limit)
+        return sorted(set(found))[:limit]
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        """One file, wherever it is. Raises VaultUnavailable."""
+        if not container.startswith("/"):
+            return await self._directories.read(container, path)
+        place = parse_resource_id(container)
+        found = await self._directories.read(_directory(place), path)
+        if found is None and await self._connected(place):
+            return await self._blobs.read(container, path)
+        return found
+
+    async def delete(self, container: str, path: str) -> None:
+        """Remove one file, wherever it is. Raises VaultUnavailable."""
+        if not container.startswith("/"):
+            await self._directories.delete(container, path)
+            return
+        place = parse_resource_id(container)
+        await self._directories.delete(_directory(place), path)
+        if await self._connected(place):
+            await self._blobs.delete(container, path)
+
+
+def _directory(place: ResourceId) -> str:
+    return f"{place.top.name}/{place.name}"

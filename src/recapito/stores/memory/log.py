@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from recapito.domain import limits
-from recapito.store import Entry, EntryKind, News, NewSegment
+from recapito.store import Document, Entry, EntryKind, News, NewSegment
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 from recapito.stores.memory.registry import MemoryRegistry
 
@@ -27,6 +27,12 @@ class MemoryLog(MemoryRegistry):
         if segments:
             self._disk.mark += 1
         return [self._append(topic, segment) for topic, segment in zip(topics, segments, strict=True)]
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        positions = await self.append(segments)
+        for mark in marks:
+            self._disk.documents[kind, mark.key] = mark.content
+        return positions
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         stored = self._disk.topics[topic]

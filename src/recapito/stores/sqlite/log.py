@@ -37,6 +37,9 @@ class SqliteLog(Face):
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
         return await self._write(log_file.append, segments)
 
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        return await self._write(registry_file.append_marked, segments, kind, marks)
+
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         return await self._read(log_file.read, topic, position, limit_bytes)
 

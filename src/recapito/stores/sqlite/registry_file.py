@@ -1,12 +1,14 @@
 """The registry's verbs as functions of a connection to log.db; each change leaves its mark in the topic's log."""
 
+from collections.abc import Sequence
+
 import apsw
 import msgspec
 from msgspec.structs import replace
 
 from recapito.domain.subscription import Subscription, subscription_key
 from recapito.domain.topic import Topic, TopicKind, topic_key
-from recapito.store import Document
+from recapito.store import Document, NewSegment
 from recapito.stores import revision
 from recapito.stores.sqlite import log_file
 from recapito.stores.sqlite.log_file import TOPIC_ITSELF
@@ -182,3 +184,13 @@ def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
 
 def _text(doc: Topic | Subscription) -> str:
     return _encode(doc).decode()
+
+
+def append_marked(
+    connection: apsw.Connection, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
+) -> list[int]:
+    """Append segments and put documents that say so."""
+    positions = log_file.append(connection, segments)
+    for mark in marks:
+        put_document(connection, kind, mark.key, mark.content)
+    return positions

@@ -1,0 +1,190 @@
+"""Dead letters over HTTP: listed, shown, redriven and purged, a page at a time, by who may manage.
+
+Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recapito.api.arm import answer
+from recapito.api.body import BodyReader
+from recapito.api.local import admit
+from recapito.api.services import Services
+from recapito.api.wire import Body, Shown, check_range, convert, decode, invalid
+from recapito.domain import limits
+from recapito.domain.instant import SECOND, stamp
+from recapito.errors import NotFound
+from recapito.intake.letters import File, Name, Selection, parse_name
+
+PATH = "/deadletters"
+
+
+class _Wanted(Body):
+    topic: str | None = None
+    subscription: str | None = None
+    since: str | None = None
+    until: str | None = None
+    reason: str | None = None
+    event_type: str | None = None
+    subject: str | None = None
+    redriven: bool | None = None
+    after: str | None = None
+    limit: int = limits.LETTER_PAGE_DEFAULT
+
+
+class RedriveBody(_Wanted):
+    """Which letters are sent again, and how fast."""
+
+    events_per_second: int | None = None
+    dry_run: bool = False
+
+
+class PurgeBody(_Wanted):
+    """Which letters are removed."""
+
+    dry_run: bool = False
+
+
+class LetterRoute(Route):
+    """A path of dead letters, with what describes it: the types of its bodies and the names in its query."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[[Request], Awaitable[Response]],
+        body: type[msgspec.Struct] | None = None,
+        queries: Sequence[str] = (),
+    ) -> None:
+        self.bodies = {} if body is None else {"POST": body}
+        self.queries = queries
+        super().__init__(path, endpoint, methods=["GET" if body is None else "POST"])
+
+
+class DeadLetters:
+    """The handlers of dead letters, and their routes."""
+
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._redriver = services.redriver
+        self._bodies = bodies
+
+    def routes(self) -> list[LetterRoute]:
+        """Every path, with its method."""
+        return [
+            LetterRoute(PATH, self._list, queries=[field.encode_name for field in msgspec.structs.fields(_Wanted)]),
+            LetterRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            LetterRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            LetterRoute(PATH + "/{name:path}", self._show),
+        ]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        wanted = _read_query(request)
+        selection, after = _selection(wanted), _after(wanted)
+        found: list[Shown] = []
+        problems: list[str] = []
+        last: Name | None = None
+        async for file, first in self._redriver.letters.walk(selection, after):
+            if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
+                problems.append(f"{file.path}: {file.problem}")
+            places = file.selected(selection, first)[: wanted.limit - len(found)]
+            found += [_show(file, place) for place in places]
+            if len(found) >= wanted.limit:
+                last = file.name(places[-1])
+                break
+        return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
+
+    async def _show(self, request: Request) -> Response:
+        await admit(request)
+        name = parse_name(request.path_params["name"])
+        file = await self._redriver.letters.find(name)
+        return answer({**_show(file, name.place), "record": msgspec.Raw(file.letters[name.place].record)})
+
+    async def _redrive(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), RedriveBody)
+        if wanted.events_per_second is not None:
+            check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
+        if wanted.redriven is not None:
+            raise invalid("'redriven' can not be chosen: what was redriven is not redriven again.", "redriven")
+        progress = await self._redriver.redrive(
+            _selection(wanted), _after(wanted), wanted.limit, wanted.events_per_second, wanted.dry_run
+        )
+        return answer(msgspec.to_builtins(progress))
+
+    async def _purge(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), PurgeBody)
+        progress = await self._redriver.purge(_selection(wanted), _after(wanted), wanted.limit, wanted.dry_run)
+        return answer(msgspec.to_builtins(progress))
+
+    async def _body(self, request: Request) -> bytes:
+        return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+
+
+def _read_query(request: Request) -> _Wanted:
+    given: dict[str, Any] = dict(request.query_params)
+    if "limit" in given:
+        given["limit"] = (
+            int(given["limit"]) if given["limit"].isascii() and given["limit"].isdigit() else given["limit"]
+        )
+    if "redriven" in given:
+        given["redriven"] = {"true": True, "false": False}.get(given["redriven"].lower(), given["redriven"])
+    return convert(given, _Wanted)
+
+
+def _selection(wanted: _Wanted) -> Selection:
+    check_range(wanted.limit, limits.LETTER_PAGE, "limit")
+    return Selection(
+        topic=wanted.topic,
+        subscription=wanted.subscription,
+        since=_instant(wanted.since, "since"),
+        until=_instant(wanted.until, "until"),
+        reason=wanted.reason,
+        event_type=wanted.event_type,
+        subject=wanted.subject,
+        redriven=wanted.redriven,
+    )
+
+
+def _instant(text: str | None, target: str) -> int | None:
+    if text is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(text)
+        return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * SECOND
+    except (ValueError, OverflowError):
+        raise invalid(f"'{target}' must be a date, with or without a time, in ISO 8601 form.", target) from None
+
+
+def _after(wanted: _Wanted) -> Name | None:
+    if not wanted.after:
+        return None
+    try:
+        return parse_name(wanted.after)
+    except NotFound:
+        raise invalid("'after' is not the name of a dead letter.", "after") from None
+
+
+def _show(file: File, place: int) -> Shown:
+    letter, mark = file.letters[place], file.redriven.get(place)
+    return {
+        "name": str(file.name(place)),
+        "topic": file.origin.topic.name,
+        "subscription": file.origin.subscription.name,
+        "container": file.origin.container,
+        "path": file.path,
+        "reason": letter.reason,
+        "eventId": letter.id,
+        "eventType": letter.type,
+        "subject": letter.subject,
+        "deliveryAttempts": letter.attempts,
+        "lastDeliveryOutcome": letter.outcome,
+        "publishTime": letter.published,
+        "redriven": None if mark is None else {"at": stamp(mark.at), "redrive": mark.redrive},
+    }

@@ -1,0 +1,144 @@
+"""What the doctor looks at, one thing a function: each gives findings, and a remedy for what is not well."""
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from recapito.cli.client import Client
+from recapito.cli.session import PROVIDER, Session
+from recapito.domain.access import is_loopback
+from recapito.errors import CallerError
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+_LEAST_FREE_MB = 512
+_LEAST_FREE_SHARE = 0.05
+_APART_S = 5.0
+_CONNECT_S = 3.0
+_ENDPOINTS = 50
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    state: str
+    check: str
+    found: str
+    remedy: str = ""
+
+
+def directory(data: Path) -> Iterator[Finding]:
+    """Whether the data directory can be written, and has room."""
+    if not data.is_dir():
+        yield Finding(NOTE, "data directory", f"{data} is not there", "`recapito serve` makes it; or name it: --data")
+        return
+    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(WRONG, "data directory", f"{data} can not be written", f"give it to who runs the server: {data}")
+    else:
+        yield Finding(OK, "data directory", str(data.resolve()))
+    usage = shutil.disk_usage(data)
+    free = f"{usage.free // 2**20} MB free of {usage.total // 2**20} MB"
+    if usage.free < _LEAST_FREE_MB * 2**20 or usage.free < _LEAST_FREE_SHARE * usage.total:
+        remedy = "make room: a server whose disk is nearly full takes no events (settings: [disk])"
+        yield Finding(WRONG, "disk", free, remedy)
+    else:
+        yield Finding(OK, "disk", free)
+
+
+def server(client: Client) -> Finding:
+    """Whether a server of ours answers there; the remedy is the client's own."""
+    try:
+        answer = client.request("GET", "/", None, {})
+        welcome = json.loads(answer.body)
+        return Finding(OK, "server", f"Recapito {welcome['version']} at {client.url}")
+    except CallerError as error:
+        found, _, remedy = error.message.partition(". ")
+        return Finding(WRONG, "server", found, remedy)
+    except (ValueError, KeyError, TypeError):
+        found = f"{client.url} answers, but it is not Recapito"
+        return Finding(WRONG, "server", found, "choose another port for `recapito serve`, or name the server: --server")
+
+
+def readiness(client: Client) -> Iterator[Finding]:
+    """What the server itself says of its parts."""
+    answer = client.request("GET", "/readyz", None, {})
+    for name, state in json.loads(answer.body)["checks"].items():
+        good = state == "ok"
+        yield Finding(OK if good else WRONG, name, state, "" if good else "the server's log says more")
+
+
+def encryption(url: str) -> Iterator[Finding]:
+    """Whether keys and secrets cross a network in clear. That a certificate is trusted, the connection proved."""
+    parts = urlsplit(url)
+    local = parts.hostname == "localhost" or is_loopback(parts.hostname or "")
+    if parts.scheme == "https":
+        yield Finding(OK, "TLS", "the certificate is trusted")
+    elif local:
+        yield Finding(OK, "TLS", "none, on this machine")
+    else:
+        yield Finding(WRONG, "TLS", "keys and secrets cross the network in clear", "serve with --tls, use https://")
+
+
+def access(client: Client) -> Finding:
+    """Whether we may manage."""
+    try:
+        client.arm("GET", "/subscriptions")
+        return Finding(OK, "access", "you may manage")
+    except CallerError as error:
+        found, _, remedy = error.message.partition(". ")
+        return Finding(WRONG, "access", found, remedy)
+
+
+def time(client: Client) -> Finding:
+    """Whether the server's clock and ours agree; a manual or a scaled one need not."""
+    shown = client.call("GET", "/clock")
+    if shown["mode"] != "system":
+        return Finding(NOTE, "time", f"{shown['now']}, the clock is {shown['mode']}", "`recapito clock` moves it")
+    theirs = datetime.fromisoformat(shown["now"][:26] + "+00:00")
+    apart = abs((theirs - datetime.now(UTC)).total_seconds())
+    if apart > _APART_S:
+        remedy = "set both clocks by NTP: tokens and time to live depend on them"
+        return Finding(WRONG, "time", f"the server's clock and this one are {apart:.0f} s apart", remedy)
+    return Finding(OK, "time", shown["now"])
+
+
+def subscriptions(session: Session) -> Iterator[Finding]:
+    """Whether endpoints consented, and can be reached from this machine."""
+    listed = session.client.list(f"{session.in_subscription}{PROVIDER}/eventSubscriptions")
+    dialled: dict[tuple[str, int], str] = {}
+    for one in listed:
+        name, properties = one["name"], one["properties"]
+        if properties["provisioningState"] != "Succeeded":
+            said = properties.get("handshakeMessage") or "its endpoint must consent; create it again when it does"
+            yield Finding(WRONG, f"subscription {name}", properties["provisioningState"], said)
+        place = _address(properties)
+        if place is None or (place not in dialled and len(dialled) == _ENDPOINTS):
+            continue
+        if place not in dialled:
+            dialled[place] = _dial(*place)
+        trouble = dialled[place]
+        where = f"{place[0]}:{place[1]}"
+        remedy = "start what should listen there, or change --endpoint" if trouble else ""
+        yield Finding(WRONG if trouble else OK, f"endpoint of {name}", f"{where}{trouble}", remedy)
+
+
+def _address(properties: dict[str, Any]) -> tuple[str, int] | None:
+    destination = properties["destination"] or {}
+    parts = urlsplit((destination.get("properties") or {}).get("endpointBaseUrl") or "")
+    if not parts.hostname:
+        return None
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _dial(host: str, port: int) -> str:
+    """What is wrong with an address; nothing if somebody listens there."""
+    try:
+        socket.create_connection((host, port), _CONNECT_S).close()
+    except OSError as error:
+        return f" can not be reached: {error.strerror or 'no answer'}"
+    return ""

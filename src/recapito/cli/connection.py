@@ -1,0 +1,64 @@
+"""`recapito connection`: say how Azure resources that subscriptions name are reached. What is secret is never shown."""
+
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.verb import Noun, Session
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say how Azure resources are reached.")
+noun = Noun(app)
+
+ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="The resource, by its Azure id.")]
+
+
+@noun.verb("set")
+def set_connection(
+    session: Session,
+    resource_id: ResourceId,
+    connection_string: Annotated[
+        str | None, typer.Option(help="Its connection string; - reads it from standard input.")
+    ] = None,
+    sas_url: Annotated[str | None, typer.Option(help="A URL with a shared access signature; - reads it.")] = None,
+    default_credential: Annotated[
+        bool, typer.Option("--default-credential", help="Reach it as whoever the server is to Azure.")
+    ] = False,
+    azurite: Annotated[
+        bool, typer.Option("--azurite", help="An Azurite on the server's machine stands for it.")
+    ] = False,
+) -> Any:
+    """Say how a resource is reached, in one of four ways; it replaces what was said before."""
+    given = {
+        "connectionString": _text(connection_string),
+        "sasUrl": _text(sas_url),
+        "defaultCredential": default_credential or None,
+        "azurite": azurite or None,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    if len(body) != 1:
+        ways = "--connection-string, --sas-url, --default-credential and --azurite"
+        raise typer.BadParameter(f"give one of {ways}", param_hint="connection")
+    return session.client.call("PUT", _path(resource_id), body)
+
+
+@noun.verb("list")
+def list_connections(session: Session) -> Any:
+    """List the resources that can be reached, without secrets."""
+    return session.client.call("GET", "/connections")["value"]
+
+
+@noun.verb("remove")
+def remove(session: Session, resource_id: ResourceId) -> Any:
+    """Forget how a resource is reached."""
+    return session.client.call("DELETE", _path(resource_id))
+
+
+def _path(resource_id: str) -> str:
+    if not resource_id.startswith("/subscriptions/"):
+        raise typer.BadParameter(f"'{resource_id}' is not the id of an Azure resource", param_hint="RESOURCE-ID")
+    return f"/connections{resource_id}"
+
+
+def _text(given: str | None) -> str | None:
+    """What was given; a dash keeps a secret out of the list of processes."""
+    return typer.get_text_stream("stdin").readline().strip() if given == "-" else given

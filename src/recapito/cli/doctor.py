@@ -1,0 +1,48 @@
+"""`recapito doctor`: looks at what usually goes wrong, and says what to do about it. It changes nothing."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli import checkup
+from recapito.cli.checkup import WRONG, Finding
+from recapito.cli.output import Output
+from recapito.cli.session import Session
+from recapito.cli.verb import Noun
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def _is_well(findings: list[dict[str, Any]]) -> bool:
+    return not any(finding["state"] == WRONG for finding in findings)
+
+
+@Noun(app).verb("doctor", form=Output.TABLE, judge=_is_well)
+def doctor(
+    session: Session,
+    data: Annotated[Path, typer.Option(help="The data directory of the server, if it is on this machine.")] = Path(
+        "recapito-data"
+    ),
+    endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
+) -> list[dict[str, Any]]:
+    """Look for what is wrong: the server, its data directory, time, TLS, and the endpoints that it sends to."""
+    return [finding._asdict() for finding in _examine(session, data, endpoints)]
+
+
+def _examine(session: Session, data: Path, endpoints: bool) -> Iterator[Finding]:
+    yield from checkup.directory(data)
+    server = checkup.server(session.client)
+    yield server
+    if server.state == WRONG:
+        return
+    yield from checkup.readiness(session.client)
+    yield from checkup.encryption(session.client.url)
+    access = checkup.access(session.client)
+    yield access
+    if access.state == WRONG:
+        return
+    yield checkup.time(session.client)
+    if endpoints:
+        yield from checkup.subscriptions(session)

@@ -1,0 +1,49 @@
+"""`recapito system-topic`: topics whose events come from an Azure resource."""
+
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli import event_subscription, option
+from recapito.cli.defaults import choose
+from recapito.cli.greedy import pairs
+from recapito.cli.resource import Resources
+from recapito.cli.topic_body import given
+from recapito.cli.verb import Noun, Session
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage system topics.")
+app.add_typer(event_subscription.app, name="event-subscription")
+noun = Noun(app)
+system_topics = Resources("systemTopics")
+
+
+@noun.verb("create")
+def create(
+    session: Session,
+    topic_type: Annotated[str, typer.Option(help="Of what it is, like Microsoft.Storage.StorageAccounts.")],
+    source: Annotated[str, typer.Option(help="The id of the resource whose events it carries.")],
+    name: option.Name = None,
+    group: option.Group = None,
+    location: option.Location = None,
+    tags: option.Tags = None,
+    no_wait: option.NoWait = False,
+) -> Any:
+    """Create a system topic."""
+    properties = {"source": source, "topicType": topic_type}
+    body = {"location": choose("location", location), "tags": pairs(tags, "--tags"), "properties": properties}
+    return system_topics.put(session, name, group, given(body), no_wait)
+
+
+@noun.verb("update")
+def update(
+    session: Session,
+    name: option.NameOrId = None,
+    group: option.Group = None,
+    tags: option.Tags = None,
+    no_wait: option.NoWait = False,
+) -> Any:
+    """Change the tags of a system topic."""
+    return system_topics.patch(session, name, group, given({"tags": pairs(tags, "--tags")}), no_wait)
+
+
+system_topics.add_verbs(noun, "system topic")

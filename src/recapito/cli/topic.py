@@ -1,0 +1,58 @@
+"""`recapito topic`: topics and their keys."""
+
+from typing import Any
+
+import typer
+
+from recapito.cli import event_subscription, option
+from recapito.cli.resource import Resources
+from recapito.cli.topic_body import topic_body, topic_change
+from recapito.cli.verb import Noun, Session
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage topics and their keys.")
+keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage the keys of a topic.")
+app.add_typer(keys, name="key")
+app.add_typer(event_subscription.app, name="event-subscription")
+noun, key = Noun(app), Noun(keys)
+topics = Resources("topics")
+
+
+@noun.verb("create")
+def create(
+    session: Session,
+    name: option.Name = None,
+    group: option.Group = None,
+    location: option.Location = None,
+    tags: option.Tags = None,
+    input_schema: option.InputSchema = None,
+    mapping_fields: option.MappingFields = None,
+    mapping_defaults: option.MappingDefaults = None,
+    ip_rules: option.IpRules = None,
+    public_access: option.PublicAccess = None,
+    no_local_auth: option.NoLocalAuth = None,
+    no_wait: option.NoWait = False,
+) -> Any:
+    """Create a topic, or replace its settings."""
+    body = topic_body(
+        location, tags, input_schema, mapping_fields, mapping_defaults, ip_rules, public_access, no_local_auth
+    )
+    return topics.put(session, name, group, body, no_wait)
+
+
+@noun.verb("update")
+def update(
+    session: Session,
+    name: option.NameOrId = None,
+    group: option.Group = None,
+    tags: option.Tags = None,
+    ip_rules: option.IpRules = None,
+    public_access: option.PublicAccess = None,
+    no_local_auth: option.NoLocalAuth = None,
+    no_wait: option.NoWait = False,
+) -> Any:
+    """Change what is named; the rest stays as it is."""
+    return topics.patch(session, name, group, topic_change(tags, ip_rules, public_access, no_local_auth), no_wait)
+
+
+topics.add_verbs(noun, "topic")
+topics.add_key_verbs(key)

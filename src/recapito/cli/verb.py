@@ -1,0 +1,121 @@
+"""What all commands that ask a server have in common: flags, the session, and how what they return is printed.
+
+A command is a function of a session; the flags of every command are added here, once.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.defaults import choose, source
+from recapito.cli.exit import FAILED
+from recapito.cli.greedy import GreedyCommand
+from recapito.cli.output import Output, print_answer, read_query, show
+from recapito.cli.session import Session, connect
+
+Command = Callable[..., Any]
+Judge = Callable[[Any], bool]
+
+_OUTPUT: dict[str, Any] = {
+    "output": Annotated[
+        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default="json")
+    ],
+    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")],
+}
+_CONNECTION: dict[str, Any] = {
+    "server": Annotated[str | None, typer.Option(help="The URL of the server.", show_default="http://127.0.0.1:8585")],
+    "subscription": Annotated[str | None, typer.Option(help="The Azure subscription id.")],
+    "ca_file": Annotated[str | None, typer.Option(help="The authority that the server is trusted by, a PEM file.")],
+    "tenant": Annotated[str | None, typer.Option(help="The tenant to sign in at.")],
+    "client_id": Annotated[str | None, typer.Option(help="Who signs in.")],
+    "client_secret": Annotated[str | None, typer.Option(help="The secret of who signs in.")],
+    "only_show_errors": Annotated[
+        bool | None, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")
+    ],
+}
+COMMON = {**_OUTPUT, **_CONNECTION}
+_NAME = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --name.", show_default=False)]
+
+
+class Noun:
+    """Adds verbs to the commands of a noun."""
+
+    def __init__(self, app: typer.Typer) -> None:
+        self._app = app
+
+    def verb(
+        self, name: str, session: bool = True, form: Output = Output.JSON, judge: Judge = lambda answer: True
+    ) -> Callable[[Command], Command]:
+        """A verb. With `session` its function gets one as its first argument.
+
+        `form` is how it prints if nobody says otherwise; `judge` says whether the answer is a success.
+        """
+
+        def add(function: Command) -> Command:
+            self._app.command(name, cls=GreedyCommand)(dress(function, session, form, judge))
+            return function
+
+        return add
+
+
+def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Command:
+    """The function as Typer sees it: with the flags that all verbs have, printing what it returns."""
+    signature = inspect.signature(function, eval_str=True)
+    own = list(signature.parameters.values())[1 if session else 0 :]
+    by_position = any(parameter.name == "name" for parameter in own)
+    added = _OUTPUT | (_CONNECTION if session else {})
+
+    @functools.wraps(function)
+    def run(**given: Any) -> None:
+        form, select = _form(given.pop("output"), usual), read_query(given.pop("query"))
+        connection = {key: given.pop(key) for key in _CONNECTION} if session else {}
+        if by_position:
+            given["name"] = _pick(given.pop("positional_name"), given["name"])
+        if session:
+            with connect(**connection) as opened:
+                answer = show(function(opened, **given))
+        else:
+            answer = function(**given)
+        print_answer(answer, form, select)
+        if not judge(answer):
+            raise typer.Exit(FAILED)
+
+    first = [_parameter("positional_name", _NAME)] if by_position else []
+    parameters = first + [_keyword(p) for p in own] + [_parameter(key, hint) for key, hint in added.items()]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _parameter(name: str, annotation: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _keyword(parameter: inspect.Parameter) -> inspect.Parameter:
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+
+
+def _pick(positional: str | None, flag: str | None) -> str:
+    if positional is not None and flag is not None and positional != flag:
+        raise typer.BadParameter(f"the name is given twice, '{positional}' and '{flag}'", param_hint="--name")
+    name = positional if flag is None else flag
+    if name is None:
+        raise typer.BadParameter("a name is required", param_hint="--name")
+    return name
+
+
+def _form(output: Output | None, usual: Output) -> Output:
+    if output is not None:
+        return output
+    if source("output") == "default":
+        return usual
+    chosen = choose("output", None)
+    if chosen not in tuple(Output):
+        raise typer.BadParameter(f"'{chosen}' is not one of {', '.join(Output)}", param_hint="output")
+    return Output(chosen)
+
+
+__all__ = ["Noun", "Session"]

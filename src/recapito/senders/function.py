@@ -1,0 +1,43 @@
+"""Functions with an Event Grid trigger: the host takes events for them at one path, opened by a key of its own."""
+
+from urllib.parse import urlencode
+
+from msgspec.structs import replace
+
+from recapito.domain.connection import Connection, FunctionKey, Service
+from recapito.domain.connection_host import WEBHOOK_PATH
+from recapito.domain.outcome import Outcome, Result
+from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.subscription import AzureFunction
+from recapito.senders.connected import Way
+
+_NO_TRIGGER = "cannot find function"
+"""How the extension of a Functions host begins its 404 for a function without an Event Grid trigger."""
+
+
+class FunctionLeading:
+    """The way to a function, and what its host's refusals mean."""
+
+    service = Service.FUNCTION
+
+    def way(self, destination: AzureFunction, connection: Connection, now: int) -> Way:
+        """The host's path for Event Grid, naming the function; the key is a part of the query, as in Azure."""
+        credential, query = connection.credential, {"functionName": parse_resource_id(destination.resource_id).name}
+        if isinstance(credential, FunctionKey) and credential.key:
+            query["code"] = credential.key
+        return Way(f"{connection.endpoints[Service.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
+
+    def explain(self, destination: AzureFunction, outcome: Outcome) -> Outcome:
+        """Only a host that says so has no such trigger: a 404 of its own may pass."""
+        function = parse_resource_id(destination.resource_id)
+        where = f"{function.name} of function app {function.top.name}"
+        if outcome.status == 404 and outcome.detail.lower().startswith(_NO_TRIGGER):
+            detail = f"{where}: its host has no function of that name with an Event Grid trigger"
+            return replace(outcome, result=Result.INVALID_AZURE_FUNCTION_DESTINATION, detail=detail)
+        if outcome.status in (401, 403):
+            return replace(
+                outcome,
+                detail=f"{where}: the host refuses the key of its connection ({outcome.status}):"
+                f" recapito connection set {function.top.text}",
+            )
+        return replace(outcome, detail=f"{where}: {outcome.detail}") if outcome.detail else outcome

@@ -1,0 +1,49 @@
+"""Hybrid connections of a relay: whoever listens gets the request; the relay is shown a signature, and keeps it."""
+
+from msgspec.structs import replace
+
+from recapito.domain import limits
+from recapito.domain.attribute import Header
+from recapito.domain.connection import Connection, Service, SharedAccessKey
+from recapito.domain.egress import parse_endpoint
+from recapito.domain.outcome import Outcome
+from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.shared_access import sign_access
+from recapito.domain.subscription import HybridConnection
+from recapito.senders.connected import Way
+
+AUTHORIZATION = "ServiceBusAuthorization"
+
+# What the relay itself answers; a listener may answer the same.
+_REMEDY = {
+    401: "the key of its connection is wrong, or this machine's clock is: recapito connection set {namespace}",
+    403: "the key of its connection may not send: grant it Send, or recapito connection set {namespace}",
+    404: "it does not exist, or nobody listens to it",
+    502: "nobody listens to it",
+    504: "whoever listens to it did not answer",
+}
+
+
+class RelayLeading:
+    """The way to a hybrid connection, and what the relay's refusals mean."""
+
+    service = Service.RELAY
+
+    def way(self, destination: HybridConnection, connection: Connection, now: int) -> Way:
+        """Its path in the namespace, with a token that is signed once and renewed at half its time."""
+        root, path = connection.endpoints[Service.RELAY], parse_resource_id(destination.resource_id).name
+        credential = connection.credential
+        if not isinstance(credential, SharedAccessKey):
+            return Way(f"{root}/{path}")
+        # The relay compares names without the scheme and the port by which it was reached.
+        resource = f"http://{parse_endpoint(root).host}/{path}"
+        token = sign_access(resource, credential.name, credential.key, now + limits.RELAY_TOKEN_NS)
+        header = Header(AUTHORIZATION, token, secret=True)
+        return Way(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
+
+    def explain(self, destination: HybridConnection, outcome: Outcome) -> Outcome:
+        """The remedy beside what was answered."""
+        relay = parse_resource_id(destination.resource_id)
+        remedy = _REMEDY.get(outcome.status or 0, "").format(namespace=relay.top.text)
+        said = "; ".join(text for text in (remedy, outcome.detail) if text)
+        return replace(outcome, detail=f"{relay.name} of relay namespace {relay.top.name}: {said}") if said else outcome

@@ -1,0 +1,77 @@
+"""`recapito config`: where defaults come from, and in which order."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.terminal import lines, ok, recapito
+from tests.system.machine import Server
+
+
+def test_the_order(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag goes before the environment, that before the file, and that before what is usual."""
+    recapito("config", "set", "server", running.url)
+    recapito("config", "set", "group", "filed")
+    assert ok("topic", "create", "where")["resourceGroup"] == "filed"
+    monkeypatch.setenv("RECAPITO_GROUP", "exported")
+    assert ok("topic", "create", "elsewhere")["resourceGroup"] == "exported"
+    assert ok("topic", "create", "anywhere", "-g", "flagged")["resourceGroup"] == "flagged"
+    monkeypatch.delenv("RECAPITO_GROUP")
+    assert recapito("config", "unset", "group").code == 0
+    assert ok("topic", "create", "usual")["resourceGroup"] == "local"
+
+
+def test_show(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is assumed is shown with where it comes from; a key is not shown, and only its owner can read the file."""
+    monkeypatch.setenv("RECAPITO_LOCATION", "west")
+    recapito("config", "set", "key", "s3cret")
+    shown = {one["name"]: one for one in ok("config", "show", "-o", "json")}
+    assert (shown["location"]["value"], shown["location"]["source"]) == ("west", "RECAPITO_LOCATION")
+    assert (shown["key"]["value"], shown["key"]["source"]) == ("(set)", str(tmp_path / "config.toml"))
+    assert shown["server"]["source"] == "default"
+    assert stat.S_IMODE((tmp_path / "config.toml").stat().st_mode) == 0o600
+    assert recapito("config", "path").out == f"{tmp_path / 'config.toml'}\n"
+
+
+def test_values_survive(tmp_path: Path) -> None:
+    """Whatever may be in a value is in it again when it is read."""
+    for value in ('quote " and \\ and \u00e4\U0001f600', "x=y", "#no comment"):
+        recapito("config", "set", "group", value)
+        assert {one["name"]: one["value"] for one in ok("config", "show", "-o", "json")}["group"] == value
+
+
+def test_output_is_a_default_too(live: Server) -> None:
+    """Who likes tables gets them without asking each time."""
+    recapito("config", "set", "output", "tsv")
+    assert recapito("topic", "show", "demo", "--query", "name").out == "demo\n"
+    recapito("config", "set", "output", "xml")
+    said = recapito("topic", "list")
+    assert said.code == 2 and "'xml' is not one of json" in said.err
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("colour = 'red'", "unknown key colour; known: server"),
+        ("server = 1", "server must be a string"),
+        ("server", "config.toml"),
+    ],
+)
+def test_a_broken_file_is_named(tmp_path: Path, content: str, said: str) -> None:
+    """What is wrong in the file is said by name, in one line."""
+    (tmp_path / "config.toml").write_text(content, "utf-8")
+    done = recapito("topic", "list")
+    assert done.code == 78
+    assert said in done.err and len(lines(done.err)) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["set", "colour", "red"], "'colour' is not one of server"), (["set", "group", "a\nb"], "one line of text")],
+)
+def test_wrong_values(words: list[str], said: str) -> None:
+    """What can not be set is refused, and nothing is written."""
+    done = recapito("config", *words)
+    assert done.code == 2 and said in done.err
+    assert not Path("config.toml").exists()

@@ -1,0 +1,111 @@
+"""The help: every command has one, it comes quickly, and a typo is answered with what was meant."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+import typer.main
+from typer.core import TyperGroup
+
+from recapito.cli import app
+from recapito.cli.lazy import LazyCommand
+from tests.cli.terminal import lines, recapito
+from tests.system.machine import Server
+
+HEAVY = {"starlette", "uvicorn", "uvloop", "cryptography", "jwt", "apsw", "pycurl", "rich", "yaml", "jmespath"}
+
+
+def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command and every group, by the words that name it."""
+    for name, found in group.commands.items():
+        command = found.load() if isinstance(found, LazyCommand) else found
+        yield (*path, name)
+        if isinstance(command, TyperGroup):
+            yield from commands(command, (*path, name))
+
+
+ROOT = typer.main.get_command(app)
+assert isinstance(ROOT, TyperGroup)
+COMMANDS = sorted(commands(ROOT))
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_every_command_has_help(words: tuple[str, ...]) -> None:
+    """--help says how a command is used and what it is for, and every flag says what it means."""
+    said = recapito(*words, "--help")
+    assert recapito(*words, "-h") == said
+    assert said.code == 0
+    assert said.out.startswith(f"Usage: recapito {' '.join(words)} ")
+    assert len(lines(said.out)) > 3
+    assert not said.err
+
+
+def test_the_help_itself() -> None:
+    """The help names every command, in the order in which one needs them."""
+    said = recapito("--help")
+    listed = said.out.partition("Commands:\n")[2]
+    assert lines(listed)[:9] == [
+        "  serve               Run the server.",
+        "  topic               Manage topics and their keys.",
+        "  event-subscription  Manage event subscriptions.",
+        "  domain              Manage domains, their topics and their keys.",
+        "  system-topic        Manage system topics.",
+        "  topic-type          List the types of system topics and their events.",
+        "  publish             Publish events.",
+        "  listen              Receive events and print them, well or badly.",
+        "  clock               See and move the clock of a server.",
+    ]
+
+
+@pytest.mark.parametrize("words", [["--help"], ["topic", "list"], ["event-subscription", "create", "--help"]])
+def test_what_is_heavy_is_not_imported(words: list[str], live: Server) -> None:
+    """The help and a small command load nothing of the server, so they start at once."""
+    program = (
+        "import sys, json; from recapito.cli import run\n"
+        "try:\n    run(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *words], capture_output=True, text=True, check=True)
+    assert not HEAVY & set(json.loads(done.stderr))
+    assert done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["topc", "list"], "'topic'"),
+        (["event-subscriptions"], "'event-subscription'"),
+        (["topic", "lst"], "'list'"),
+        (["topic", "create", "orders", "--input-shema", "x"], "--input-schema"),
+        (["event-subscription", "create", "mine", "--max-event-per-batch", "3"], "--max-events-per-batch"),
+    ],
+)
+def test_a_typo_is_answered_with_what_was_meant(words: list[str], meant: str) -> None:
+    """A command or a flag that is not there names the one that is, and ends with 2."""
+    said = recapito(*words)
+    assert said.code == 2
+    assert meant in said.err
+    assert not said.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    """What a shell needs to complete our commands is printed for each shell that is known."""
+    command = [sys.executable, "-m", "recapito", "completion", shell]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "_RECAPITO_COMPLETE=complete_" + shell in done.stdout
+    assert recapito("completion", "tcsh").code == 2
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [("recapito to", ["topic", "topic-type"]), ("recapito topic k", ["key"]), ("recapito topic list --q", ["--query"])],
+)
+def test_what_is_completed(typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nouns, verbs and flags are completed, also those that are not loaded yet."""
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    monkeypatch.setenv("_RECAPITO_COMPLETE", "complete_bash")
+    assert lines(recapito().out) == offered

@@ -1,0 +1,197 @@
+"""When something is in the way: no server, the wrong one, no trust, no token. One line says what to do."""
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from recapito.cli.session import connect
+from tests.cli.terminal import lines, ok, recapito
+from tests.system.machine import Server, receiver, server
+
+
+def refused(*words: str) -> str:
+    """The one line that a command says when it fails."""
+    said = recapito(*words)
+    assert said.code == 1, said
+    assert not said.out
+    [line] = lines(said.err)
+    return line
+
+
+def test_no_server() -> None:
+    """When nobody listens, it says how to start a server and how to name another."""
+    line = refused("topic", "list", "--server", "http://127.0.0.1:1")
+    assert line.startswith("recapito: No server listens at http://127.0.0.1:1. Start one with `recapito serve`")
+    assert "--server" in line and "config set server" in line
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "ftp://x", "http://", "http://x:99999", "http://[::1", "http://x/?a"])
+def test_urls_that_are_none(url: str) -> None:
+    """What is no URL of a server is refused before anybody is asked."""
+    said = recapito("topic", "list", "--server", url)
+    assert said.code == 2 and "is not a URL like http://127.0.0.1:8585" in " ".join(said.err.split())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://no-such-host.invalid", "http://x\u00e4\u00f6.invalid", f"http://{'a' * 70}.invalid"]
+)
+def test_names_that_are_none(url: str) -> None:
+    """A name that can not be found is said as such."""
+    assert url in refused("topic", "list", "--server", url)
+
+
+@contextmanager
+def stranger(status: int, body: bytes) -> Iterator[str]:
+    """Some other HTTP server."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Silence."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as it:
+        thread = threading.Thread(target=it.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{it.server_port}"
+        finally:
+            it.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(("status", "body"), [(200, b"<html>"), (404, b"<html>"), (500, b""), (403, b'{"error": 1}')])
+def test_another_server(status: int, body: bytes) -> None:
+    """Somebody else's server is told from ours, and is not blamed for our errors."""
+    with stranger(status, body) as url:
+        assert "not as Recapito does. Is it the server?" in refused("topic", "list", "--server", url)
+        said = recapito("doctor", "--server", url)
+        assert said.code == 1 and "not Recapito" in said.out
+
+
+def test_tls_where_there_is_none(live: Server) -> None:
+    """https:// to a server without TLS says so."""
+    assert "Is it http:// there?" in refused("topic", "list", "--server", live.url.replace("http", "https"))
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that others can reach: with TLS, and with principals."""
+    principals = [
+        {"client_id": "boss", "secret": "boss-secret", "roles": ["Contributor", "EventGrid Data Sender"]},
+        {"client_id": "guest", "secret": "guest-secret", "roles": ["Reader"]},
+    ]
+    environment = {"RECAPITO_IDENTITY_PRINCIPALS": json.dumps(principals), "RECAPITO_IDENTITY_TENANT": "acme"}
+    data = tmp_path_factory.mktemp("guarded")
+    with server(data, "--host", "0.0.0.0", "--tls", environment=environment) as it:
+        yield it
+
+
+def flags(guarded: Server, client: str = "", trust: bool = True) -> list[str]:
+    """The flags that name the server, trust it, and sign in."""
+    found = ["--server", f"https://localhost:{guarded.port}"]
+    found += ["--ca-file", str(guarded.authority)] if trust else []
+    return found + (
+        ["--tenant", "acme", "--client-id", client, "--client-secret", f"{client}-secret"] if client else []
+    )
+
+
+def test_no_trust(guarded: Server) -> None:
+    """A certificate that is not trusted is said as such, with where its authority is found."""
+    line = refused("topic", "list", *flags(guarded, trust=False))
+    assert "is not trusted" in line and "--ca-file" in line and "ca.pem" in line
+    line = refused("topic", "list", *flags(guarded, trust=False), "--ca-file", "/nowhere.pem")
+    assert "/nowhere.pem" in line
+
+
+def test_no_tls_to_a_server_that_has_it(guarded: Server) -> None:
+    """http:// to a server with TLS says to use https://."""
+    assert "use https://" in refused("topic", "list", "--server", f"http://localhost:{guarded.port}")
+
+
+def test_no_token(guarded: Server) -> None:
+    """Without a token it says how to sign in; secrets of the environment are not sent on loopback."""
+    line = refused("topic", "list", *flags(guarded))
+    assert "(AuthenticationFailed)" in line and "AZURE_CLIENT_SECRET" in line and "--client-secret" in line
+
+
+def test_sign_in(guarded: Server) -> None:
+    """With flags a principal signs in, manages and publishes."""
+    boss = flags(guarded, "boss")
+    assert ok("topic", "create", "guarded", *boss)["name"] == "guarded"
+    assert ok("publish", "guarded", "--type", "t", *boss)["published"] == 1
+    assert recapito("doctor", *boss, "--data", str(guarded.data)).code == 0
+
+
+def test_secrets_of_the_environment_stay_on_this_side_of_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """AZURE_CLIENT_SECRET signs in at a server elsewhere, and is not shown to one on this machine."""
+    for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"):
+        monkeypatch.setenv(f"AZURE_{name}", "x")
+    for url, signs_in in (("https://events.example", True), ("https://localhost:1", False), ("http://[::1]:1", False)):
+        with connect(server=url) as session:
+            assert session.client.signs_in is signs_in
+
+
+def test_a_key_that_can_not_be_sent_is_not_shown(live: Server) -> None:
+    """A key with a line end, or with letters that no header holds, is refused without a word of it."""
+    for key in ("s3cret\nX: y", "s3cret\u20ac"):
+        line = refused("publish", "demo", "--type", "t", "--key", key)
+        assert "characters" in line and "s3cret" not in line and "\u20ac" not in line
+
+
+def test_who_may_not(guarded: Server) -> None:
+    """A principal that may only read is told so; a wrong secret is not shown."""
+    assert ok("topic", "list", *flags(guarded, "guest")) is not None
+    assert "(AuthorizationFailed)" in refused("topic", "create", "mine", *flags(guarded, "guest"))
+    wrong = [*flags(guarded, "boss")[:-1], "not-the-secret"]
+    line = refused("topic", "list", *wrong)
+    assert re.search("Signing in as boss failed: AADSTS7000215", line) and "not-the-secret" not in line
+    said = recapito("topic", "list", *flags(guarded), "--client-id", "boss")
+    assert said.code == 2 and "belong together" in said.err
+
+
+def test_the_doctor_sees_who_did_not_consent(live: Server, tmp_path: Path) -> None:
+    """The doctor looks at all that is there, and names a subscription whose endpoint must still consent."""
+    assert recapito("doctor", "--no-endpoints").code == 0
+    ok("topic", "create", "ailing")
+    with receiver() as silent:
+        ok("event-subscription", "create", "shy", "--topic-name", "ailing", "--endpoint", silent.url)
+        said = recapito("doctor", "--data", str(tmp_path), "-o", "json")
+    ok("topic", "delete", "ailing")
+    assert said.code == 1
+    found = {one["check"]: one for one in said.json}
+    assert (found["subscription shy"]["state"], found["endpoint of shy"]["state"]) == ("wrong", "ok")
+    assert found["subscription shy"]["found"] == "AwaitingManualAction" and found["subscription shy"]["remedy"]
+    assert found["data directory"]["state"] == "ok"
+    assert found["server"]["found"].endswith(live.url)
+    assert found["time"]["state"] == "note" and "manual" in found["time"]["found"]
+
+
+def test_the_doctor_dials_endpoints(tmp_path: Path) -> None:
+    """An endpoint where nobody listens is named with its subscription, and the doctor ends with 1."""
+    with server(tmp_path, "--memory") as it:
+        it.subscribe("deaf", "http://127.0.0.1:8099/hook")
+        said = recapito("doctor", "--server", it.url, "-o", "json")
+    assert said.code == 1
+    [wrong] = [one for one in said.json if one["state"] == "wrong"]
+    assert wrong["check"] == "endpoint of deaf"
+    assert wrong["found"] == "127.0.0.1:8099 can not be reached: Connection refused"
+    assert "--endpoint" in wrong["remedy"]
+
+
+def test_the_doctor_without_a_server(tmp_path: Path) -> None:
+    """Without a server the doctor still looks at what is here, and says how to start one."""
+    said = recapito("doctor", "--server", "http://127.0.0.1:1", "-o", "json", "--data", str(tmp_path / "none"))
+    assert said.code == 1
+    assert [(one["check"], one["state"]) for one in said.json] == [("data directory", "note"), ("server", "wrong")]
+    assert said.json[1]["remedy"].startswith("Start one with `recapito serve`")

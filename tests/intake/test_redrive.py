@@ -1,0 +1,478 @@
+"""Redriving and purging: what is meant, a page at a time; crashed at every step, and each letter goes once."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from recapito.clock import ManualClock
+from recapito.domain.deadletter import array, path
+from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.instant import HOUR, SECOND
+from recapito.domain.segment import Segment
+from recapito.domain.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
+from recapito.domain.topic import Topic, TopicKind
+from recapito.errors import Busy, NotFound
+from recapito.intake.letters import Letters, Name, Selection, parse_name
+from recapito.intake.redrive import Progress, Redriver
+from recapito.store import EntryKind
+from recapito.stores.memory import MemoryDisk, MemoryLog
+from recapito.vaults.memory import MemoryVault
+
+NOON = 1_900_000_000 * SECOND // HOUR * HOUR
+BOX = "box"
+
+
+class Crash(BaseException):
+    """The process is gone."""
+
+
+class Breaking:
+    """A store or a vault whose n-th write, of all that share the count, is the last thing that happens."""
+
+    WRITES = frozenset({"append_marked", "put_document", "delete_document", "write", "delete"})
+
+    def __init__(self, inner: Any, steps: "Steps") -> None:
+        self._inner = inner
+        self._steps = steps
+
+    def __getattr__(self, verb: str) -> Any:
+        call = getattr(self._inner, verb)
+        if verb not in self.WRITES:
+            return call
+
+        async def step(*args: Any) -> Any:
+            self._steps.count -= 1
+            if self._steps.count == 0 and not self._steps.done:
+                raise Crash(verb)
+            result = await call(*args)
+            if self._steps.count == 0:
+                raise Crash(verb)
+            return result
+
+        return step
+
+
+class Steps:
+    """How many writes are left until the crash, and whether the last one is still done."""
+
+    def __init__(self, count: int = -1, done: bool = False) -> None:
+        self.count = count
+        self.done = done
+
+
+class Stage:
+    """A topic, subscriptions with dead letters, and whoever redrives them."""
+
+    def __init__(self) -> None:
+        self.disk, self.vault = MemoryDisk(), MemoryVault()
+        self.log = MemoryLog(self.disk)
+        self.wall = ManualClock(0)
+        self.told: list[tuple[str, dict[str, object]]] = []
+        self.rung = 0
+        self._names = iter(range(1, 1000))
+
+    def redriver(self, steps: Steps | None = None, check_open: Callable[[], None] = lambda: None) -> Redriver:
+        """Somebody new at the same stores."""
+        log, vault = Breaking(MemoryLog(self.disk), steps or Steps()), Breaking(self.vault, steps or Steps())
+        name = f"redrive-{next(self._names)}"
+        return Redriver(
+            log, Letters(log, vault), ManualClock(NOON), self.wall, check_open, self._ring, lambda: name, self._tell
+        )
+
+    def _ring(self) -> None:
+        self.rung += 1
+
+    def _tell(self, event: str, **fields: object) -> None:
+        self.told.append((event, fields))
+
+    async def topic(self, name: str = "orders") -> Topic:
+        return await self.log.put_topic(
+            Topic(
+                name=name,
+                azure_subscription="s",
+                resource_group="g",
+                location="l",
+                key1="1",
+                key2="2",
+                created_at=0,
+                modified_at=0,
+            )
+        )
+
+    async def subscribe(self, topic: Topic, name: str = "sub", filter: Filter = TAKE_ALL) -> Subscription:
+        return await self.log.put_subscription(
+            Subscription(
+                topic=topic.id,
+                name=name,
+                destination=WebHook(url="http://sub/"),
+                filters=(FilterSince(0, filter),),
+                dead_letter=DeadLetterDirectory(BOX),
+                created_at=0,
+                modified_at=0,
+            )
+        )
+
+    def bury(self, topic: Topic, name: str, guid: str, *events: dict[str, Any], at: int = NOON) -> str:
+        """A file of dead letters."""
+        where = path(name, at, guid)
+        self.vault.files[BOX, where] = array([letter(topic, event) for event in events])
+        return where
+
+    async def redriven(self, topic: Topic) -> list[tuple[int, str, str]]:
+        """The redriven events of a topic: for whom, from which file, and their ids."""
+        entries = await self.log.read(topic.id, 1, 1 << 30)
+        segments = [Segment(one.columns, one.body) for one in entries if one.kind is EntryKind.SEGMENT]
+        return [(it.only, it.origin, json.loads(it.event(i))["id"]) for it in segments for i in range(len(it))]
+
+
+def letter(topic: Topic, event: dict[str, Any]) -> bytes:
+    """A record; what the event does not say is the same for all."""
+    whole = {
+        "id": "1",
+        "eventTime": "2030-01-02T03:04:05Z",
+        "eventType": "Made",
+        "dataVersion": "",
+        "metadataVersion": "1",
+        "topic": topic.resource_id,
+        "subject": "orders/1",
+        "data": {"n": 1},
+        "deadLetterReason": "MaxDeliveryAttemptsExceeded",
+        "deliveryAttempts": 30,
+        "lastDeliveryOutcome": "NotFound",
+        "publishTime": "2030-01-02T03:04:05.0000000Z",
+    }
+    return json.dumps({**whole, **event}, separators=(",", ":")).encode()
+
+
+def ids(*names: str) -> list[dict[str, Any]]:
+    """Events of these ids."""
+    return [{"id": name} for name in names]
+
+
+async def redrive_all(redriver: Redriver, limit: int = 100) -> list[Progress]:
+    """Redrive page by page."""
+    pages = [await redriver.redrive(Selection(), None, limit)]
+    while pages[-1].next is not None:
+        pages.append(await redriver.redrive(Selection(), parse_name(pages[-1].next), limit))
+    return pages
+
+
+def test_redriven_for_their_subscription_alone() -> None:
+    """Each letter becomes an event of the topic's log that only its subscription takes, with a trace to its file."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        sub = await stage.subscribe(topic)
+        await stage.subscribe(topic, "other")
+        first, second = stage.bury(topic, "sub", "a", *ids("1", "2")), stage.bury(topic, "sub", "b", *ids("3"))
+        before = dict(stage.vault.files)
+        (page,) = await redrive_all(stage.redriver())
+        assert page == Progress(selected=3, done=3)
+        wanted = [(sub.id, f"box:{first}", "1"), (sub.id, f"box:{first}", "2"), (sub.id, f"box:{second}", "3")]
+        assert await stage.redriven(topic) == wanted
+        assert stage.vault.files == before and stage.rung == 1
+        assert [event for event, _ in stage.told] == ["deadletter.redriven"] * 2
+        assert stage.told[0][1] == {
+            "redrive": "redrive-1",
+            "topic": "orders",
+            "subscription": "sub",
+            "path": first,
+            "events": 2,
+            "positions": [4],
+        }
+        assert await redrive_all(stage.redriver()) == [Progress()]  # what was redriven is not redriven again
+        file = await stage.redriver().letters.find(Name(sub.id, first, 1))
+        assert file.redriven[1].redrive == "redrive-1" and file.redriven[1].at == NOON
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_page_by_page(limit: int) -> None:
+    """However small the pages, every letter goes once, also when somebody begins again in the middle."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        for name in ("sub", "zub"):
+            await stage.subscribe(topic, name)
+            for guid in "ab":
+                stage.bury(topic, name, guid, *ids(*(f"{name}-{guid}-{n}" for n in range(3))))
+        await stage.redriver().redrive(Selection(), None, limit)
+        pages = await redrive_all(stage.redriver(), limit=limit)
+        assert sum(page.done for page in pages) == 12 - limit
+        assert all(page.selected <= limit for page in pages)
+        assert Counter(id for *_, id in await stage.redriven(topic)).most_common(1)[0][1] == 1
+        assert len(await stage.redriven(topic)) == 12
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_crash_at_every_step_of_a_redrive(done: bool) -> None:
+    """Whichever write the process dies at, before or after it: the next one redrives the rest, each letter once."""
+
+    async def main() -> None:
+        steps = 0
+        while True:
+            steps += 1
+            stage = Stage()
+            topic = await stage.topic()
+            await stage.subscribe(topic)
+            for guid in "abc":
+                stage.bury(topic, "sub", guid, *ids(f"{guid}1", f"{guid}2"))
+            before = dict(stage.vault.files)
+            try:
+                await redrive_all(stage.redriver(Steps(steps, done)), limit=3)
+            except Crash:
+                await redrive_all(stage.redriver(), limit=3)
+                assert sorted(id for *_, id in await stage.redriven(topic)) == ["a1", "a2", "b1", "b2", "c1", "c2"]
+                assert stage.vault.files == before
+            else:
+                break
+        assert steps == 3  # one commit a page
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_a_crash_at_every_step_of_a_purge(done: bool) -> None:
+    """Whichever write the process dies at: nothing that was redriven can be redriven again, and the rest is purged."""
+
+    async def main() -> None:
+        for steps in range(1, 6):
+            stage = Stage()
+            topic = await stage.topic()
+            await stage.subscribe(topic)
+            for guid in "ab":
+                stage.bury(topic, "sub", guid, *ids(f"{guid}1"))
+            await redrive_all(stage.redriver())
+            try:
+                await stage.redriver(Steps(steps, done)).purge(Selection(redriven=True), None, 100)
+            except Crash:
+                assert steps < 5
+                assert await redrive_all(stage.redriver()) == [Progress()]
+                await stage.redriver().purge(Selection(redriven=True), None, 100)
+            assert stage.vault.files == {}
+            assert len(await stage.redriven(topic)) == 2
+
+    asyncio.run(main())
+
+
+def test_two_at_once() -> None:
+    """Two redrives of the same letters, side by side, redrive each once."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(20):
+            stage.bury(topic, "sub", f"{n:02}", *ids(str(n)))
+        one = stage.redriver()
+        pages = await asyncio.gather(*(one.redrive(Selection(), None, 100) for _ in range(3)))
+        assert sum(page.done for page in pages) == 20
+        assert len(await stage.redriven(topic)) == 20
+
+    asyncio.run(main())
+
+
+EVENTS = [
+    {"id": "1", "eventType": "Made", "subject": "orders/1", "deadLetterReason": "TimeToLiveExceeded"},
+    {"id": "2", "eventType": "Sold", "subject": "orders/2"},
+    {"id": "3", "eventType": "Sold", "subject": "returns/1"},
+]
+SELECTIONS = [
+    (Selection(), "123456"),
+    (Selection(subscription="SUB"), "123"),
+    (Selection(topic="Orders"), "123456"),
+    (Selection(topic="other"), ""),
+    (Selection(reason="timetoliveexceeded"), "1"),
+    (Selection(event_type="sold"), "23"),
+    (Selection(subject="orders/"), "12456"),
+    (Selection(event_type="Sold", subject="orders/"), "2"),
+    (Selection(since=NOON + 2 * HOUR), "456"),
+    (Selection(since=NOON + HOUR // 2), "123456"),
+    (Selection(until=NOON), ""),
+    (Selection(until=NOON + 1), "123"),
+    (Selection(since=NOON + HOUR, until=NOON + 2 * HOUR), ""),
+]
+
+
+@pytest.mark.parametrize(("selection", "wanted"), SELECTIONS)
+def test_what_is_meant(selection: Selection, wanted: str) -> None:
+    """By topic, subscription, reason, type, subject and hour; a dry run counts the same and changes nothing."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        await stage.subscribe(topic, "zub")
+        stage.bury(topic, "sub", "a", *EVENTS)
+        stage.bury(topic, "zub", "b", *ids("4", "5", "6"), at=NOON + 2 * HOUR)
+        stage.vault.files[BOX, "SUB/notes.txt"] = b"not ours"
+        tried = await stage.redriver().redrive(selection, None, 100, dry_run=True)
+        assert (tried, await stage.redriven(topic)) == (Progress(selected=len(wanted)), [])
+        await stage.redriver().redrive(selection, None, 100)
+        assert [id for *_, id in await stage.redriven(topic)] == list(wanted)
+
+    asyncio.run(main())
+
+
+def test_names_that_are_shared() -> None:
+    """Two topics' subscriptions of one name in one container: each gets the letters that name its own topic."""
+
+    async def main() -> None:
+        stage = Stage()
+        topics = [await stage.topic(name) for name in ("orders", "orders-2")]
+        for topic in topics:
+            await stage.subscribe(topic)
+        stage.bury(topics[0], "sub", "a", *ids("1"))
+        stage.bury(topics[1], "sub", "b", *ids("2"))
+        cloud = {"specversion": "1.0", "id": "3", "source": "/me", "type": "Made", "deadletterreason": "x"}
+        stage.vault.files[BOX, path("sub", NOON, "c")] = json.dumps([cloud]).encode()
+        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 2
+        assert [[id for *_, id in await stage.redriven(topic)] for topic in topics] == [["1"], ["2"]]
+
+    asyncio.run(main())
+
+
+def test_a_pace() -> None:
+    """At 10 a second a call redrives what five seconds allow, and ends when they have passed."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", *ids(*map(str, range(75))))
+        task = asyncio.create_task(stage.redriver().redrive(Selection(), None, 1000, rate=10))
+        while stage.wall.next_instant() is None:
+            await asyncio.sleep(0)
+        assert stage.wall.next_instant() == 5 * SECOND and len(await stage.redriven(topic)) == 50
+        stage.wall.move_to(5 * SECOND)
+        page = await task
+        assert page.done == 50 and page.next is not None
+
+    asyncio.run(main())
+
+
+def test_what_can_not_be_redriven() -> None:
+    """Files that hold no letters, letters without an event, and subscriptions without consent are said, and stay."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        sub = await stage.subscribe(topic)
+        stage.vault.files[BOX, path("sub", NOON, "a")] = b"not JSON"
+        stage.vault.files[BOX, path("sub", NOON, "b")] = b'[{"id":"1"}]'
+        stage.bury(topic, "sub", "c", *ids("2"))
+        page = await stage.redriver().redrive(Selection(), None, 100)
+        assert (page.done, page.refused) == (1, 2)
+        assert "does not hold dead letters" in page.problems[0] and "whole event" in page.problems[1]
+        await stage.log.put_subscription(replace(sub, filters=(FilterSince(0, TAKE_NONE),)))
+        stage.bury(topic, "sub", "d", *ids("3"))
+        page = await stage.redriver().redrive(Selection(), None, 100)
+        assert (page.done, page.refused) == (0, 3) and "consent" in page.problems[-1]
+        assert [id for *_, id in await stage.redriven(topic)] == ["2"]
+
+    asyncio.run(main())
+
+
+def test_a_topic_that_goes_at_the_last_moment() -> None:
+    """Its letters stay and are told of; those of other topics are redriven all the same."""
+
+    async def main() -> None:
+        stage = Stage()
+        topics = [await stage.topic(name) for name in ("orders", "returns")]
+        for topic, name in zip(topics, ("sub", "zub"), strict=True):
+            await stage.subscribe(topic, name)
+            stage.bury(topic, name, "a", *ids(name))
+
+        def delete() -> None:
+            stage.disk.topics[topics[0].id].deleted = True
+
+        page = await stage.redriver(check_open=delete).redrive(Selection(), None, 100)
+        assert (page.done, page.refused) == (1, 1) and "the topic was deleted" in page.problems[0]
+        assert [id for *_, id in await stage.redriven(topics[1])] == ["zub"]
+        assert len(stage.disk.documents) == 1
+
+    asyncio.run(main())
+
+
+def test_a_domain() -> None:
+    """Events of a domain keep the topic that they name, in the log too."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.log.put_topic(replace(await stage.topic(), id=0, version=0, kind=TopicKind.DOMAIN))
+        await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", {"id": "1", "topic": f"{topic.resource_id}/topics/north"})
+        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        entries = await stage.log.read(topic.id, 3, 1 << 20)
+        segment = Segment(entries[0].columns, entries[0].body)
+        assert (segment.domain_topics, segment.domain_topic_of) == (["north"], [0])
+
+    asyncio.run(main())
+
+
+def test_a_server_that_takes_nothing() -> None:
+    """Where publishes are refused, because the disk is full say, nothing is redriven; nor where the vault is down."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", *ids("1"))
+
+        def closed() -> None:
+            raise Busy("The disk is full.")
+
+        with pytest.raises(Busy):
+            await stage.redriver(check_open=closed).redrive(Selection(), None, 100)
+        stage.vault.down = True
+        with pytest.raises(Busy):
+            await stage.redriver().redrive(Selection(), None, 100)
+        with pytest.raises(Busy):
+            await stage.redriver().purge(Selection(), None, 100)
+        stage.vault.down = False
+        stage.vault.missing.add(BOX)
+        assert await redrive_all(stage.redriver()) == [Progress()]
+        stage.vault.missing.clear()
+        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+
+    asyncio.run(main())
+
+
+def test_purging() -> None:
+    """A file goes when all of its letters are meant, with its mark; one of which only some are meant stays whole."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        sub = await stage.subscribe(topic)
+        mixed, whole = stage.bury(topic, "sub", "a", *EVENTS), stage.bury(topic, "sub", "b", EVENTS[1])
+        meant = Selection(event_type="Sold")
+        assert await stage.redriver().purge(meant, None, 100, dry_run=True) == Progress(selected=3, kept=1)
+        assert len(stage.vault.files) == 2
+        await redrive_all(stage.redriver())
+        assert await stage.redriver().purge(meant, None, 100) == Progress(selected=3, done=1, kept=1)
+        assert list(stage.vault.files) == [(BOX, mixed)]
+        assert await stage.log.documents("redriven", "", 10) != [] and whole not in str(stage.disk.documents)
+        with pytest.raises(NotFound):
+            await stage.redriver().letters.find(Name(sub.id, whole, 0))
+        page = await stage.redriver().purge(Selection(), None, 1)
+        assert (page.done, stage.vault.files, stage.disk.documents) == (3, {}, {})
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("text", ["", "1", "x/A/2030/1/2/3/a.json/0", "1/A/2030/1/2/3/a.json/x", "1/a.json/0", "1//0"])
+def test_other_names(text: str) -> None:
+    """What is not the name of a letter names none."""
+    with pytest.raises(NotFound):
+        parse_name(text)

@@ -1,0 +1,64 @@
+"""Dead letters of a real server, by its command line: seen, redriven to the webhook that lost them, and purged."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.system.machine import Receiver, Server, receiver, server, until
+
+BOX = {"endpointType": "Directory", "properties": {"name": "box"}}
+
+
+def recapito(*arguments: str, at: str) -> "subprocess.CompletedProcess[str]":
+    """A command of the command line."""
+    command = [sys.executable, "-m", "recapito", "deadletter", *arguments, "--server", at]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def lose(service: Server, hook: Receiver, *ids: str) -> None:
+    """Have these events die and be buried, which on this clock takes a moment."""
+    hook.answer = lambda events: 400
+    assert service.publish(*ids) == 200
+    assert until(lambda: service.counts("mine").get("dead_lettered", 0) >= len(ids))
+    hook.answer = lambda events: 200
+
+
+def test_by_the_command_line(tmp_path: Path) -> None:
+    """What a webhook refused is listed, shown, redriven to it and to nobody else, marked, and purged."""
+    with receiver() as hook, receiver() as other, server(tmp_path / "data", "--clock", "scaled:600") as service:
+        service.subscribe("mine", hook.url, deadLetterDestination=BOX)
+        lose(service, hook, "e1", "e2", "e3")
+        service.subscribe("other", other.url)
+        listed = json.loads(recapito("list", "-o", "json", at=service.url).stdout)
+        assert sorted(one["eventId"] for one in listed) == ["e1", "e2", "e3"]
+        assert {one["reason"] for one in listed} == {"UndeliverableDueToHttpBadRequest"}
+        table = recapito("list", "--subscription", "MINE", "--subject", "s", at=service.url)
+        assert table.returncode == 0 and "e1" in table.stdout
+        shown = json.loads(recapito("show", listed[0]["name"], at=service.url).stdout)
+        assert shown["record"]["id"] == listed[0]["eventId"] and shown["record"]["deadLetterReason"]
+        tried = recapito("redrive", "--dry-run", at=service.url)
+        assert (tried.returncode, tried.stdout) == (0, "3 would be redriven.\n"), tried.stderr
+        before = len(hook.requests)
+        done = recapito("redrive", "--subscription", "mine", "--rate", "100", at=service.url)
+        assert (done.returncode, done.stdout) == (0, "3 redriven.\n"), done.stderr
+        hook.wait_for_requests(before + 3)
+        assert sorted(hook.ids[before:]) == ["e1", "e2", "e3"]
+        assert until(lambda: service.counts("mine").get("delivered", 0) == 3)
+        assert recapito("redrive", at=service.url).stdout == "0 redriven.\n"
+        assert recapito("purge", "--redriven", "--yes", at=service.url).stdout == "3 purged.\n"
+        assert list((tmp_path / "data" / "deadletters").rglob("*.json")) == []
+        assert other.requests == [] and len(hook.requests) == before + 3
+
+
+def test_what_the_command_line_says_when_it_can_not(tmp_path: Path) -> None:
+    """A server that is not there, a wrong time and a name of nothing are one line each, and exit code 1."""
+    with server(tmp_path / "data") as service:
+        for arguments, part in (
+            (("list", "--since", "yesterday"), "'since'"),
+            (("show", "1/nothing"), "no dead letter"),
+        ):
+            done = recapito(*arguments, at=service.url)
+            assert done.returncode == 1 and part in done.stderr and len(done.stderr.splitlines()) == 1
+    gone = recapito("list", at=service.url)
+    assert gone.returncode == 1 and "does not answer" in gone.stderr and len(gone.stderr.splitlines()) == 1
