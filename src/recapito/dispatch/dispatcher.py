@@ -25,7 +25,7 @@ from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
 DRAIN_LOOK_NS = SECOND // 100
-SETTLE_PACE_NS = SECOND // 100
+SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
 
 class Dispatcher:
