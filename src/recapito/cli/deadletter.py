@@ -1,20 +1,26 @@
-"""`recapito deadletter`: see, send again and remove what could not be delivered. A client of the server's API."""
+"""`recapito deadletter`: see, send again and remove what could not be delivered."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
+from urllib.parse import quote, urlencode
 
-import msgspec
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from recapito.cli.exit import FAILED
-from recapito.cli.letter_client import client_of
-from recapito.cli.profile import Output, OutputOption
+from recapito.cli.output import Output
+from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, help="See, send again and remove events that could not be delivered.")
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="See, send again and remove events that could not be delivered.",
+)
+noun = Noun(app)
 
-Server = Annotated[str | None, typer.Option(help="The server's URL; RECAPITO_SERVER, or this machine's.")]
+_PATH = "/deadletters"
+_PAGE = 100
+_STEP = 1000
+_TIMEOUT_S = 120.0
+
 Topic = Annotated[str | None, typer.Option(help="Only of this topic.")]
 Subscription = Annotated[str | None, typer.Option(help="Only of the event subscription of this name.")]
 Since = Annotated[str | None, typer.Option(help="Written in the hour of this time or later, e.g. 2026-01-31T12:00Z.")]
@@ -26,10 +32,15 @@ Redriven = Annotated[bool | None, typer.Option(help="Only those that were, or we
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 
 
-@app.command("list")
+def _all_done(answer: Mapping[str, Any]) -> bool:
+    return not answer["refused"]
+
+
+@noun.verb("list", form=Output.TABLE)
 def list_letters(
+    session: Session,
     topic: Topic = None,
-    subscription: Subscription = None,
+    event_subscription: Subscription = None,
     since: Since = None,
     until: Until = None,
     reason: Reason = None,
@@ -37,35 +48,33 @@ def list_letters(
     subject: Subject = None,
     redriven: Redriven = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
-    output: OutputOption = Output.TABLE,
-    server: Server = None,
-) -> None:
+) -> Any:
     """List dead letters."""
-    wanted = _wanted(topic, subscription, since, until, reason, event_type, subject, redriven)
-    letters = client_of(server).list(wanted, limit)
-    if output is Output.JSON:
-        _print_json(list(letters))
-        return
-    table = Table("name", "event", "type", "subject", "reason", "outcome", "redriven", box=SIMPLE_HEAD)
-    for one in letters:
-        at = one["redriven"]["at"][:19] if one["redriven"] else ""
-        row = (one["name"], one["eventId"], one["eventType"], one["subject"], one["reason"])
-        table.add_row(*row, one["lastDeliveryOutcome"], at)
-    Console(highlight=False, markup=False).print(table)
+    query = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    if redriven is not None:
+        query["redriven"] = str(redriven).lower()
+    letters: list[Any] = []
+    while len(letters) < limit:
+        more = urlencode({**query, "limit": min(limit - len(letters), _PAGE)})
+        page = session.client.call("GET", f"{_PATH}?{more}", timeout_s=_TIMEOUT_S)
+        letters += page["value"]
+        if page["next"] is None:
+            break
+        query["after"] = page["next"]
+    return letters
 
 
-@app.command()
-def show(
-    name: Annotated[str, typer.Argument(help="A letter's name, as `list` prints it.")], server: Server = None
-) -> None:
+@noun.verb("show")
+def show(session: Session, letter: Annotated[str, typer.Argument(help="A letter's name, as `list` prints it.")]) -> Any:
     """Show one dead letter, with its event."""
-    _print_json(client_of(server).show(name))
+    return session.client.call("GET", f"{_PATH}/{quote(letter)}", timeout_s=_TIMEOUT_S)
 
 
-@app.command()
+@noun.verb("redrive", judge=_all_done)
 def redrive(
+    session: Session,
     topic: Topic = None,
-    subscription: Subscription = None,
+    event_subscription: Subscription = None,
     since: Since = None,
     until: Until = None,
     reason: Reason = None,
@@ -73,20 +82,22 @@ def redrive(
     subject: Subject = None,
     rate: Annotated[int | None, typer.Option(min=1, help="At most so many events a second.")] = None,
     dry_run: DryRun = False,
-    server: Server = None,
-) -> None:
+) -> Any:
     """Deliver dead letters again, each to its own event subscription.
 
     What was redriven is marked and not redriven again, so this can be stopped at any time and run anew.
     """
-    wanted = _wanted(topic, subscription, since, until, reason, event_type, subject)
-    _go_on("redrive", {**wanted, "eventsPerSecond": rate}, dry_run, "redriven", server)
+    wanted = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    if rate is not None:
+        wanted["eventsPerSecond"] = rate
+    return _go_through(session, "redrive", wanted, dry_run)
 
 
-@app.command()
+@noun.verb("purge", judge=_all_done)
 def purge(
+    session: Session,
     topic: Topic = None,
-    subscription: Subscription = None,
+    event_subscription: Subscription = None,
     since: Since = None,
     until: Until = None,
     reason: Reason = None,
@@ -95,13 +106,14 @@ def purge(
     redriven: Redriven = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRun = False,
-    server: Server = None,
-) -> None:
+) -> Any:
     """Remove dead letters for good. A file of which only some letters are meant stays whole."""
     if not dry_run and not yes:
-        typer.confirm("Dead letters that are purged can not be brought back. Purge them?", abort=True)
-    wanted = _wanted(topic, subscription, since, until, reason, event_type, subject, redriven)
-    _go_on("purge", wanted, dry_run, "purged", server)
+        typer.confirm("Dead letters that are purged can not be brought back. Purge them?", abort=True, err=True)
+    wanted = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    if redriven is not None:
+        wanted["redriven"] = redriven
+    return _go_through(session, "purge", wanted, dry_run)
 
 
 def _wanted(
@@ -112,9 +124,8 @@ def _wanted(
     reason: str | None,
     event_type: str | None,
     subject: str | None,
-    redriven: bool | None = None,
 ) -> dict[str, Any]:
-    return {
+    given = {
         "topic": topic,
         "subscription": subscription,
         "since": since,
@@ -122,30 +133,21 @@ def _wanted(
         "reason": reason,
         "eventType": event_type,
         "subject": subject,
-        "redriven": redriven,
     }
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _go_on(verb: str, wanted: dict[str, Any], dry_run: bool, done: str, server: str | None) -> None:
-    """Go through all pages: the progress of each to standard error, the sum to standard output."""
+def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
+    """Page by page, with the progress of each; who stops this stops it there."""
     total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
-    for page in client_of(server).go_on(verb, {**wanted, "limit": 1000, "dryRun": dry_run}):
+    body = {**wanted, "limit": _STEP, "dryRun": dry_run}
+    while True:
+        page = session.client.call("POST", f"{_PATH}/{verb}", body, _TIMEOUT_S)
         for name in total:
             total[name] += page[name]
         for problem in page["problems"]:
-            typer.echo(f"recapito: {problem}", err=True)
-        if page["next"] is not None:
-            typer.echo(f"{total['done']} {done} …", err=True)
-    if dry_run:
-        typer.echo(f"{total['selected']} would be {done}.")
-    else:
-        typer.echo(f"{total['done']} {done}.")
-    if total["kept"]:
-        typer.echo(f"{total['kept']} files stay, because not all of their letters are meant.")
-    if total["refused"]:
-        typer.echo(f"{total['refused']} could not be {done}.", err=True)
-        raise typer.Exit(FAILED)
-
-
-def _print_json(value: Any) -> None:
-    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+            session.note(problem)
+        if page["next"] is None:
+            return total
+        session.note(f"{total['done']} done, going on")
+        body["after"] = page["next"]
