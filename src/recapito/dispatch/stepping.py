@@ -11,20 +11,28 @@ from typing import NamedTuple
 from recapito.clock import Clock, ManualClock
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.domain.instant import DAY, MILLISECOND, SECOND
-from recapito.store import Ledger
+from recapito.store import Counts, Ledger
 
 LONGEST_NS = 30 * DAY
 LOOK_AGAIN_NS = MILLISECOND // 2
 
 
 class Books(NamedTuple):
-    """The books of all lanes together, and the requests sent."""
+    """The books of the lanes, and the requests sent."""
 
     attempts: int
-    delivered: int
-    dead_lettered: int
-    dropped: int
-    pending: int
+    lanes: dict[int, Counts]
+
+    def since(self, before: "Books") -> dict[str, object]:
+        """What happened meanwhile. A lane that has ended is not in the books any more, and counts for nothing."""
+        pairs = [(now, before.lanes.get(id, Counts())) for id, now in self.lanes.items()]
+        return {
+            "attempts": self.attempts - before.attempts,
+            "delivered": sum(now.delivered - then.delivered for now, then in pairs),
+            "deadLettered": sum(now.dead_lettered - then.dead_lettered for now, then in pairs),
+            "dropped": sum(sum(now.dropped.values()) - sum(then.dropped.values()) for now, then in pairs),
+            "pending": sum(now.pending for now in self.lanes.values()),
+        }
 
 
 class ClockMover:
@@ -76,15 +84,8 @@ class ClockMover:
             if not until_idle:
                 self._clock.move_to(target)
                 await self._settle()
-            after = await self._books()
-            return {
-                "attempts": after.attempts - before.attempts,
-                "delivered": after.delivered - before.delivered,
-                "deadLettered": after.dead_lettered - before.dead_lettered,
-                "dropped": after.dropped - before.dropped,
-                "pending": after.pending,
-                "idle": not await self._dispatcher.pending(),
-            }
+            happened = (await self._books()).since(before)
+            return {**happened, "idle": not await self._dispatcher.pending()}
 
     async def _settle(self) -> None:
         """Wait until nothing happens any more at this instant, and nobody who was asked may still answer."""
@@ -97,11 +98,4 @@ class ClockMover:
                 return
 
     async def _books(self) -> Books:
-        lanes = [lane.counts for lane in await self._ledger.lanes()]
-        return Books(
-            attempts=self._dispatcher.attempts,
-            delivered=sum(counts.delivered for counts in lanes),
-            dead_lettered=sum(counts.dead_lettered for counts in lanes),
-            dropped=sum(sum(counts.dropped.values()) for counts in lanes),
-            pending=sum(counts.pending for counts in lanes),
-        )
+        return Books(self._dispatcher.attempts, {lane.id: lane.counts for lane in await self._ledger.lanes()})
