@@ -39,7 +39,14 @@ class WebHook(msgspec.Struct, frozen=True, kw_only=True, tag="WebHook", tag_fiel
         return [("base_url", self.base_url)]  # msgspec's own would show the query in a pretty traceback
 
 
-class StorageQueue(msgspec.Struct, frozen=True, kw_only=True, tag="StorageQueue", tag_field="endpoint_type"):
+class _Azure(msgspec.Struct, frozen=True, kw_only=True, tag_field="endpoint_type"):
+    @property
+    def endpoint_kind(self) -> EndpointKind:
+        """Under which of the profile's tables this destination falls."""
+        return EndpointKind.AZURE_RESOURCE
+
+
+class StorageQueue(_Azure, frozen=True, kw_only=True, tag="StorageQueue"):
     """A queue of a storage account, which is named by its ARM id. Messages last `ttl_s` seconds; -1 is for ever."""
 
     account: str
@@ -51,65 +58,35 @@ class StorageQueue(msgspec.Struct, frozen=True, kw_only=True, tag="StorageQueue"
         """The ARM id of the queue."""
         return queue_id(self.account, self.queue)
 
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
-
-class AzureFunction(msgspec.Struct, frozen=True, kw_only=True, tag="AzureFunction", tag_field="endpoint_type"):
+class AzureFunction(_Azure, frozen=True, kw_only=True, tag="AzureFunction"):
     """A function with an Event Grid trigger, which is named by its ARM id; its host is asked for no consent."""
 
     resource_id: str
 
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
-
-class HybridConnection(msgspec.Struct, frozen=True, kw_only=True, tag="HybridConnection", tag_field="endpoint_type"):
+class HybridConnection(_Azure, frozen=True, kw_only=True, tag="HybridConnection"):
     """A hybrid connection of a relay, which is named by its ARM id; whoever listens to it gets what a webhook would."""
 
     resource_id: str
 
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
-
-class ServiceBusQueue(msgspec.Struct, frozen=True, kw_only=True, tag="ServiceBusQueue", tag_field="endpoint_type"):
+class ServiceBusQueue(_Azure, frozen=True, kw_only=True, tag="ServiceBusQueue"):
     """A queue of a Service Bus namespace, by its ARM id."""
 
     resource_id: str
 
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
-
-class ServiceBusTopic(msgspec.Struct, frozen=True, kw_only=True, tag="ServiceBusTopic", tag_field="endpoint_type"):
+class ServiceBusTopic(_Azure, frozen=True, kw_only=True, tag="ServiceBusTopic"):
     """A topic of a Service Bus namespace, by its ARM id."""
 
     resource_id: str
 
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
-
-class EventHub(msgspec.Struct, frozen=True, kw_only=True, tag="EventHub", tag_field="endpoint_type"):
+class EventHub(_Azure, frozen=True, kw_only=True, tag="EventHub"):
     """A hub of an Event Hubs namespace, by its ARM id."""
 
     resource_id: str
-
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
 
 
 Broker = ServiceBusQueue | ServiceBusTopic | EventHub
