@@ -20,4 +20,4 @@ def _batches(lab: Lab) -> Measure:
     with lab.receiver() as receiver, lab.recapito() as server:
         target = server.topic("batches")
         server.subscribe("batches", "only", receiver.url(), LARGE)
-        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid}, batch=100, connections=16)
+        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid}, batch=100)
