@@ -552,6 +552,20 @@ def test_protection_needs_an_issuer_of_our_own() -> None:
     run(test)
 
 
+def test_endpoints_are_told_when_their_topic_is_deleted() -> None:
+    """With a topic its subscriptions go, and each endpoint that had consented hears of it."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        await bench.put(topic)
+        bench.caller.requests.clear()
+        await bench.provisioner.delete_topic(topic)
+        await bench.settle()
+        assert [dict(r.headers)["aeg-event-type"] for r in bench.caller.requests] == ["SubscriptionDeletion"]
+
+    run(test)
+
+
 def test_an_endpoint_is_told_of_the_end() -> None:
     """After DELETE the endpoint in force is told, once; who had not consented, and CloudEvents endpoints, are not."""
 

@@ -150,6 +150,7 @@ class Provisioner(TopicProvisioner):
             while page := await self._registry.domain_topic_subscriptions(domain.id, name, "", PAGE):
                 for subscription in page:
                     await self._registry.delete_subscription(subscription.id)
+                self._tell_deletion(domain, page)
             await self.domain_topics.remove(domain, name)
         self._on_change()
 
@@ -190,8 +191,7 @@ class Provisioner(TopicProvisioner):
         name = subscription.domain_topic
         if topic is None:
             return
-        if self._handshakes is not None:
-            self._handshakes.tell_deletion(topic, subscription)
+        self._tell_deletion(topic, [subscription])
         if topic.domain is not None and topic.domain.auto_delete and name is not None:
             if not await self._registry.domain_topic_subscriptions(topic.id, name, "", 1):
                 await self.domain_topics.remove(topic, name)

@@ -2,13 +2,13 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from msgspec.structs import replace
 
 from recapito.clock import Clock
-from recapito.domain import profile
+from recapito.domain import limits, profile
 from recapito.domain.egress import Egress
 from recapito.domain.profile import Profile
 from recapito.domain.schema import InputSchema
@@ -263,10 +263,24 @@ class TopicProvisioner:
         return stored
 
     async def _delete_topic(self, topic: Topic) -> None:
+        told = await self._to_be_told(topic)
         with self._changing(topic, -1):
             await self._registry.delete_topic(topic.id)
         if topic.kind is TopicKind.DOMAIN:
             await self.domain_topics.remove_all(topic)
+        self._tell_deletion(topic, told)
+
+    async def _to_be_told(self, topic: Topic) -> list[Subscription]:
+        """The living subscriptions whose endpoints hear that their topic is gone: as many as are told at once."""
+        if self._handshakes is None:
+            return []
+        found = await self._registry.subscriptions(topic.id, 0, PAGE)
+        return [each for each in found if each.deleted_position is None][: limits.DELETION_NOTICES]
+
+    def _tell_deletion(self, topic: Topic, subscriptions: Iterable[Subscription]) -> None:
+        for subscription in subscriptions:
+            if self._handshakes is not None:
+                self._handshakes.tell_deletion(topic, subscription)
 
     @contextmanager
     def _changing(self, topic: Topic, more: int) -> Iterator[None]:
