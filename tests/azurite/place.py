@@ -4,7 +4,8 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.reach import Names, Reach
+from recapito.azure.names import Names
+from recapito.azure.reach import Reach
 from recapito.domain.connection import Connection
 from recapito.domain.connection_form import from_connection_string
 from recapito.domain.egress import Egress

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from recapito.azure.lookup import Find, blame, look_up
-from recapito.azure.reach import Names, Resolved
+from recapito.azure.names import Names, resolve
 from recapito.domain import limits
 from recapito.domain.connection import Connection, DefaultCredential, Service
 from recapito.domain.egress import Egress, judge
@@ -149,7 +149,7 @@ class Brokers:
             await self._own.close()
 
     async def _addresses(self, host: str, resource: ResourceId) -> list[str] | Outcome:
-        resolved = self._names.known(host) or await self._ask(host)
+        resolved = await resolve(self._names, host)
         part = f"{resource.name} of namespace {resource.top.name}"
         if not resolved.addresses:
             return Outcome(Result.RESOLUTION_ERROR, detail=f"{part}: {host}: {resolved.problem}")
@@ -159,16 +159,6 @@ class Brokers:
             refused = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
             return Outcome(Result.SOCKET_ERROR, detail=f"{part}: egress refused {refused}")
         return allowed
-
-    async def _ask(self, host: str) -> Resolved:
-        told: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
-
-        def answer(resolved: Resolved) -> None:
-            if not told.done():  # whoever asked may have gone
-                told.set_result(resolved)
-
-        self._names.ask(host, answer)
-        return await told
 
     async def _library(self, resource: ResourceId) -> Library:
         hub = _is_hub(resource)

@@ -4,7 +4,6 @@ A socket is made for one address, at the moment of dialling: a name that changes
 redirect or an address in the URL itself can not pass unseen.
 """
 
-import asyncio
 import errno
 import socket
 import ssl
@@ -12,7 +11,7 @@ import ssl
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from recapito.azure.reach import Names, Resolved
+from recapito.azure.names import Names, resolve
 from recapito.domain import limits
 from recapito.domain.egress import Egress, judge
 from recapito.domain.instant import SECOND
@@ -30,23 +29,13 @@ class GuardedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """The addresses of a host. OSError if it has none."""
-        resolved = self._names.known(host) or await self._ask(host)
+        resolved = await resolve(self._names, host)
         if not resolved.addresses:
             raise OSError(errno.EHOSTUNREACH, resolved.problem)
         return [_result(host, port, address) for address in resolved.addresses]
 
     async def close(self) -> None:
         """The name service is its owner's to close."""
-
-    async def _ask(self, host: str) -> Resolved:
-        told: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
-
-        def answer(resolved: Resolved) -> None:
-            if not told.done():  # whoever asked may have gone
-                told.set_result(resolved)
-
-        self._names.ask(host, answer)
-        return await told
 
 
 def open_session(names: Names, egress: Egress, ca_file: str | None) -> aiohttp.ClientSession:

@@ -8,9 +8,10 @@ import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from recapito.azure.lookup import Find, blame, look_up
+from recapito.azure.names import Names
 from recapito.domain import limits
 from recapito.domain.connection import Connection, Service
 from recapito.domain.egress import Egress
@@ -27,28 +28,6 @@ if TYPE_CHECKING:
     from recapito.azure.storage import Storage
 
 DONE = answered(200)
-
-
-class Resolved(Protocol):
-    """What a host name led to: addresses, or none and the reason."""
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """The addresses, as texts."""
-
-    @property
-    def problem(self) -> str:
-        """Why there are none."""
-
-
-class Names(Protocol):
-    """A name service that answers in bounded time."""
-
-    def known(self, host: str) -> Resolved | None:
-        """What is known now."""
-
-    def ask(self, host: str, answer: Callable[[Resolved], None]) -> None:
-        """Have `answer` called, later."""
 
 
 class _Known(NamedTuple):

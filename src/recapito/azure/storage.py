@@ -16,7 +16,7 @@ from azure.storage.queue.aio import QueueClient
 from recapito.azure import fault
 from recapito.azure.credential import default_credential
 from recapito.azure.dialling import open_session
-from recapito.azure.reach import Names
+from recapito.azure.names import Names
 from recapito.domain import limits
 from recapito.domain.connection import (
     AccountKey,
