@@ -26,8 +26,6 @@ from recapito.errors import (
 )
 from recapito.telemetry import Journal
 
-Headers = list[tuple[bytes, bytes]]
-
 
 class Forbidden(CallerError):
     """The caller is not one who may ask this."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import inspect
 
+from recapito.domain.resource_id import parse_resource_id
 from recapito.errors import InvalidInput
 
 T = TypeVar("T")
@@ -115,6 +116,14 @@ def _explain(error: str, within: str) -> InvalidInput:
 def invalid(message: str, target: str | None) -> InvalidInput:
     """A field has a value that can not be."""
     return InvalidInput("InvalidRequest", message, target)
+
+
+def read_resource_id(text: str | None, kind: str, what: str, target: str) -> str:
+    """The id of a resource of one kind, or an error that names the field."""
+    resource = parse_resource_id(text or "", target)
+    if resource.kind != kind:
+        raise invalid(f"'{target}' must be the resource id of {what}.", target)
+    return resource.text
 
 
 def check_range(value: int, allowed: tuple[int, int], target: str) -> int:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from recapito.api.wire import Body, Typed, convert, invalid
+from recapito.api.wire import Body, Typed, convert, invalid, read_resource_id
 from recapito.domain import limits
 from recapito.domain.attribute import is_key
 from recapito.domain.message import MESSAGE_ID, SESSION_ID, keys_of
-from recapito.domain.resource_id import EVENT_HUB, SERVICE_BUS_QUEUE, SERVICE_BUS_TOPIC, parse_resource_id
+from recapito.domain.resource_id import EVENT_HUB, SERVICE_BUS_QUEUE, SERVICE_BUS_TOPIC
 from recapito.domain.subscription import (
     Broker,
     DeliveryAttribute,
@@ -16,7 +16,6 @@ from recapito.domain.subscription import (
     ServiceBusTopic,
     StaticAttribute,
 )
-from recapito.errors import InvalidInput
 
 
 class _Kind(NamedTuple):
@@ -49,14 +48,9 @@ class Read(NamedTuple):
 
 def read_broker(kind: str, sent: Typed, within: str) -> Read:
     """The destination, or an error that names the field; `within` is where in the request its properties lie."""
-    broker, target = convert(sent.properties, _Broker, within), f"{within}.resourceId"
-    try:
-        resource = parse_resource_id(broker.resource_id or "", target)
-    except InvalidInput as error:
-        raise invalid(error.message, target) from None
-    if resource.kind != KINDS[kind].resource:
-        raise invalid(f"'{target}' must be the resource id of {KINDS[kind].words}.", target)
-    return Read(KINDS[kind].destination(resource_id=resource.text), broker.delivery_attribute_mappings or [])
+    broker, expected = convert(sent.properties, _Broker, within), KINDS[kind]
+    id = read_resource_id(broker.resource_id, expected.resource, expected.words, f"{within}.resourceId")
+    return Read(expected.destination(resource_id=id), broker.delivery_attribute_mappings or [])
 
 
 def check_broker_attributes(destination: Broker, attributes: Sequence[DeliveryAttribute], within: str) -> None:

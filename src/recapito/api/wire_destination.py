@@ -15,13 +15,14 @@ from recapito.api.wire import (
     check_range,
     convert,
     invalid,
+    read_resource_id,
     refuse_unbuilt,
 )
 from recapito.api.wire_broker import KIND_OF, KINDS, check_broker_attributes, read_broker
 from recapito.api.wire_storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
 from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
-from recapito.domain.resource_id import FUNCTION, HYBRID_CONNECTION, parse_resource_id
+from recapito.domain.resource_id import FUNCTION, HYBRID_CONNECTION
 from recapito.domain.subscription import (
     AzureFunction,
     Batching,
@@ -37,7 +38,6 @@ from recapito.domain.subscription import (
     Subscription,
     WebHook,
 )
-from recapito.errors import InvalidInput
 
 ENDPOINT_TYPES = (
     "WebHook",
@@ -147,7 +147,9 @@ def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) 
 def _read_function(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     function = convert(sent.properties, _Function, within)
     return Delivery(
-        AzureFunction(resource_id=_read_id(function.resource_id, FUNCTION, "function", within)),
+        AzureFunction(
+            resource_id=read_resource_id(function.resource_id, FUNCTION, "a function", f"{within}.resourceId")
+        ),
         _read_batching(function, within),
         _read_attributes(function.delivery_attribute_mappings or [], frozenset(), within, hidden.secrets),
         {},
@@ -157,22 +159,15 @@ def _read_function(sent: Typed, within: str, hidden: Hidden) -> Delivery:
 def _read_hybrid(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     hybrid = convert(sent.properties, _Hybrid, within)
     return Delivery(
-        HybridConnection(resource_id=_read_id(hybrid.resource_id, HYBRID_CONNECTION, "hybrid connection", within)),
+        HybridConnection(
+            resource_id=read_resource_id(
+                hybrid.resource_id, HYBRID_CONNECTION, "a hybrid connection", f"{within}.resourceId"
+            )
+        ),
         Batching(),
         _read_attributes(hybrid.delivery_attribute_mappings or [], _RELAYS, within, hidden.secrets),
         {},
     )
-
-
-def _read_id(text: str | None, kind: str, what: str, within: str) -> str:
-    target = f"{within}.resourceId"
-    try:
-        resource = parse_resource_id(text or "", target)
-    except InvalidInput as error:
-        raise invalid(error.message, target) from None
-    if resource.kind != kind:
-        raise invalid(f"'{target}' must be the resource id of a {what}.", target)
-    return resource.text
 
 
 def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:

@@ -2,11 +2,10 @@
 
 import re
 
-from recapito.api.wire import Body, Shown, Typed, check_range, convert, invalid
+from recapito.api.wire import Body, Shown, Typed, check_range, convert, invalid, read_resource_id
 from recapito.domain import limits
-from recapito.domain.resource_id import STORAGE_ACCOUNT, parse_resource_id
+from recapito.domain.resource_id import STORAGE_ACCOUNT
 from recapito.domain.subscription import StorageQueue
-from recapito.errors import InvalidInput
 
 _QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 
@@ -21,20 +20,10 @@ def read_storage_queue(sent: Typed, within: str) -> StorageQueue:
     """The destination, or an error that names the field; `within` is where in the request its properties lie."""
     queue = convert(sent.properties, _StorageQueue, within)
     return StorageQueue(
-        account=_read_account(queue.resource_id or "", f"{within}.resourceId"),
+        account=read_resource_id(queue.resource_id, STORAGE_ACCOUNT, "a storage account", f"{within}.resourceId"),
         queue=_read_name(queue.queue_name or "", f"{within}.queueName"),
         ttl_s=_read_ttl(queue.queue_message_time_to_live_in_seconds, f"{within}.queueMessageTimeToLiveInSeconds"),
     )
-
-
-def _read_account(text: str, target: str) -> str:
-    try:
-        account = parse_resource_id(text, target)
-    except InvalidInput as error:
-        raise invalid(error.message, target) from None
-    if account.kind != STORAGE_ACCOUNT:
-        raise invalid(f"'{target}' must be the resource id of a storage account.", target)
-    return account.text
 
 
 def _read_name(name: str, target: str) -> str:

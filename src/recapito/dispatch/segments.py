@@ -48,11 +48,6 @@ class Segments:
         self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
         self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
-    @property
-    def loading(self) -> bool:
-        """True while a read is under way."""
-        return bool(self._loading)
-
     def get(self, topic: int, position: int) -> CachedEntry | None:
         """The entry, if it is here."""
         key = (topic, position)
