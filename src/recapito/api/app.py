@@ -12,6 +12,7 @@ from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.connections import ConnectionManagement
 from recapito.api.deadletter import DeadLetters
+from recapito.api.delivery import Deliveries
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.local import Admission
@@ -59,15 +60,15 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
-    letters = DeadLetters(services, bodies).routes()
+    told = [*DeadLetters(services, bodies).routes(), *Deliveries(services, bodies).routes()]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
             *Validation(services).routes(),
             *management,
             *operation,
-            *letters,
-            *Description(management, operation, letters).routes(),
+            *told,
+            *Description(management, operation, told).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
         ],

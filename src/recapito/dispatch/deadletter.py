@@ -9,7 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
+from recapito.dispatch.recorder import Recorder
 from recapito.domain import deadletter, limits
+from recapito.domain.attempt import Ending, Fate, Then
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profile import DeadLetterRules
 from recapito.store import Group, Ledger, Passed
@@ -24,10 +26,11 @@ END_OF_TIME = 1 << 62
 
 
 class Place(NamedTuple):
-    """Of the subscription whose dead letters are written: its name, and the rules of its topic's profile."""
+    """Of the subscription whose dead letters are written: its name, the rules of its topic's profile, its recorder."""
 
     subscription: str
     rules: DeadLetterRules
+    recorder: Recorder
 
 
 class Pause(NamedTuple):
@@ -118,6 +121,8 @@ class DeadLetterWriter:
             return
         self._paused.pop((group.lane, group.container), None)
         await self._ledger.written(group.lane, group.path)
+        lies = Fate(Then.DEAD_LETTER, where=f"{group.container}/{group.path}")
+        place.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)
         self._journal("deadletter.written", subscription=place.subscription, events=len(group.burials), path=group.path)
 
     async def _failed(self, group: Group, place: Place, error: VaultUnavailable, now: int) -> None:
@@ -127,6 +132,8 @@ class DeadLetterWriter:
         if not self._keep_for_ever and (missing or now >= gives_up_at):
             reason = CONTAINER_MISSING if missing else UNAVAILABLE
             await self._ledger.abandon(group.lane, group.path, reason)
+            dropped = Fate(Then.DROP, reason=reason)
+            place.recorder.buried(group.burials, now, Ending.DEAD_LETTER_DROPPED, dropped)
             self._journal(
                 "deadletter.dropped", subscription=place.subscription, events=len(group.burials), reason=reason
             )

@@ -78,3 +78,7 @@ UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2 WHERE i
 
 -- name: count_abandoned
 UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2 WHERE id = ?1
+
+-- name: find
+SELECT position, "offset", write_at, container, checksum, record, path FROM burial
+WHERE lane = ? AND position = ? AND "offset" = ?
