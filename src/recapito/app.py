@@ -21,6 +21,7 @@ from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.reporter import Reporter
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
@@ -41,12 +42,12 @@ from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
-from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
+from recapito.outlet import make_brokers, make_handshakes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
 from recapito.settings import Settings
+from recapito.status import Heard
 from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
@@ -96,9 +97,10 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure."""
+    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure."""
 
     dispatcher: Dispatcher
+    reporter: Reporter
     writer: DeadLetterWriter
     sender: RoutingSender
     reach: Reach
@@ -214,8 +216,12 @@ def make_intake(
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
     identity: Identity | None = None,
+    heard: Heard | None = None,
 ) -> Intake:
-    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
+    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
+
+    `heard` is what dispatch says of itself.
+    """
     disk = None
     if stores.space is not None:
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
@@ -226,7 +232,7 @@ def make_intake(
         clock_control.wait_for(expiry.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = _handshakes(settings, caller, clock, journal, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, signer)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -276,19 +282,11 @@ def make_intake(
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
+        dispatch=heard or Heard(),
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     janitor.subscribed = publisher.tallies.look
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller, reach)
-
-
-def _handshakes(
-    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
-) -> Handshakes | None:
-    if settings.delivery.handshake == "off":
-        return None
-    token_for = None if signer is None else signer.webhook_token
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -332,7 +330,7 @@ def make_dispatch(
         journal,
         settings.dead_letter.keep_for_ever,
     )
-    return Dispatch(dispatcher, writer, sender, reach, brokers)
+    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

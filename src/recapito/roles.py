@@ -23,9 +23,12 @@ from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
 from recapito.clock import SECOND, Origin, SystemClock
+from recapito.dispatch.reporter import Reporter
+from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.keys.identity import Identity
 from recapito.settings import Settings
+from recapito.status import Heard, Status, to_bytes
 from recapito.telemetry import Journal, LineJournal
 
 HEARTBEAT_NS = SECOND
@@ -48,9 +51,13 @@ class RoleOrder(msgspec.Struct, frozen=True):
 
 
 class Wake:
-    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second."""
+    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second.
 
-    def __init__(self, end: socket.socket, missed_ns: int) -> None:
+    One may say more, up to `size` bytes.
+    """
+
+    def __init__(self, end: socket.socket, missed_ns: int, size: int = 64) -> None:
+        self._size = size
         self._end = end
         self._end.setblocking(False)
         self._missed_ns = missed_ns
@@ -59,16 +66,23 @@ class Wake:
 
     def ring(self) -> None:
         """Wake the other role."""
-        with suppress(OSError):
-            self._end.send(b"!")
+        self.tell(b"!")
 
-    def listen(self, heard: Callable[[], None] = lambda: None) -> None:
-        """Call `heard` whenever the other role rings."""
+    def tell(self, content: bytes) -> bool:
+        """Wake the other role with something to say; whether it will hear of it."""
+        try:
+            self._end.send(content)
+        except OSError:
+            return False
+        return True
+
+    def listen(self, heard: Callable[[], None], told: Callable[[bytes], None] = lambda content: None) -> None:
+        """Call `heard` whenever the other role rings, and `told` with each datagram."""
 
         def read() -> None:
             with suppress(BlockingIOError):
-                while self._end.recv(64):
-                    continue
+                while content := self._end.recv(self._size):
+                    told(content)
             self._heard_at = self._wall.now()
             heard()
 
@@ -135,6 +149,7 @@ async def run_alone(
     _tune_process()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
+    heard = Heard()
     async with app.open_both(settings, journal) as stores:
         dispatch = app.make_dispatch(settings, stores, clock, journal, identity)
         intake = app.make_intake(
@@ -144,14 +159,17 @@ async def run_alone(
             journal,
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
+            heard=heard,
             clock_control=app.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,
         )
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        reporting = asyncio.create_task(_report(dispatch.reporter, heard.take))
         try:
             ring = dispatch.dispatcher.notify
             await _serve(settings, intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
         finally:
+            reporting.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
 
 
@@ -172,7 +190,8 @@ def run_role(role: str) -> int:
 
 async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
-    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
+    heard = Heard()
     listener = socket.socket(fileno=order.listener)
     async with app.open_intake(settings, journal) as stores:
         intake = app.make_intake(
@@ -182,9 +201,10 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             journal,
             on_append=wake.ring,
             dispatch_problem=wake.missing,
+            heard=heard,
             identity=access.prepare_identity(settings),
         )
-        wake.listen()
+        wake.listen(lambda: None, heard.hear_bytes)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
 
@@ -196,14 +216,15 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
         dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings))
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
-        beating = asyncio.create_task(_beat(wake.ring))
+        beating = asyncio.create_task(_report(dispatch.reporter, lambda status: wake.tell(to_bytes(status))))
+        measuring = asyncio.create_task(dispatch.reporter.gauge.watch_loop(SystemClock()))
         stop = asyncio.create_task(_order_to_stop())
         _say_ready(order, b"dispatch")
         try:
             await asyncio.wait({stop, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            beating.cancel()
-            stop.cancel()
+            for task in (beating, measuring, stop):
+                task.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS if stop.done() and stop.result() else 0)
 
 
@@ -226,6 +247,7 @@ async def _serve(
     sweeping = asyncio.create_task(intake.janitor.run())
     expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
     beating = asyncio.create_task(_beat(ring))
+    measuring = asyncio.create_task(intake.publisher.gauge.watch_loop(SystemClock()))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
@@ -237,7 +259,7 @@ async def _serve(
         await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, expiring, beating):
+    for task in (stop, sweeping, expiring, beating, measuring):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 
@@ -299,6 +321,16 @@ def _tune_process() -> None:
 def _say_ready(order: RoleOrder, role: bytes) -> None:
     with suppress(OSError):
         os.write(order.ready, role + b"\n")
+
+
+async def _report(reporter: Reporter, tell: Callable[[Status], bool]) -> None:
+    """Say every second how dispatch is, and that it is."""
+    wall = SystemClock()
+    while True:
+        status = reporter.report()
+        if tell(status):
+            reporter.told(status)
+        await wall.sleep_until(wall.now() + HEARTBEAT_NS)
 
 
 async def _beat(ring: Callable[[], None]) -> None:

@@ -281,6 +281,7 @@ class Dispatcher:
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
             await self._settle(work)
+            self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
         except StoreFailed:
             for lane in lanes:
                 self._ask(partial(self._reload, lane))

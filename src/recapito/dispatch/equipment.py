@@ -1,7 +1,7 @@
 """What all lanes of a process share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recapito.clock import Clock
 from recapito.dispatch.late import LateExchanges
@@ -9,6 +9,7 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain.subscription import Destination
 from recapito.sender import Sender
+from recapito.status import Gauge
 from recapito.telemetry import Journal
 
 
@@ -25,3 +26,4 @@ class Equipment:
     random: Callable[[], float]
     journal: Journal
     extra_fields: bool = False
+    gauge: Gauge = field(default_factory=Gauge)

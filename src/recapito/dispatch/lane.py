@@ -51,7 +51,7 @@ class Lane:
         self.queued = False  # the dispatcher's mark that it will step this lane
         self._equipment = equipment
         self._wake = wake
-        self._window = Window()
+        self.window = self._window = Window()
         self._responsive = False
         self._published = published
         self.change(subscription)

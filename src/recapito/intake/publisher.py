@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.clock import Clock
+from recapito.clock import Clock, SystemClock
 from recapito.domain import limits
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, NotFound, StoreFailed
 from recapito.intake.tally import Tallies
+from recapito.status import Gauge
 from recapito.store import Log, NewSegment
 
 CLOSED_RETRY_S = 30
@@ -53,8 +54,10 @@ class Publisher:
     ) -> None:
         self.stats = Stats()
         self.tallies = Tallies()
+        self.gauge = Gauge()
         self._log = log
         self._clock = clock
+        self._wall = SystemClock()
         self._on_append = on_append
         self._intake_open = intake_open
         self._waiting: list[_Waiter] = []
@@ -127,6 +130,7 @@ class Publisher:
         return group
 
     async def _commit(self, group: list[_Waiter]) -> None:
+        began = self._wall.now()
         try:
             await self._log.append(list(_segments(group)))
         except StoreFailed as error:
@@ -139,6 +143,7 @@ class Publisher:
             raise
         else:
             self._finish(group)
+            self.gauge.committed(self._wall.now() - began, len(group))
             self._on_append()
 
     async def _commit_apart(self, group: list[_Waiter]) -> None:
