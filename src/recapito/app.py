@@ -1,6 +1,5 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
-import asyncio
 import random
 import secrets
 import uuid
@@ -8,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
@@ -27,7 +26,7 @@ from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
-from recapito.errors import SettingsError, StoreFailed
+from recapito.errors import StoreFailed
 from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.draft import TopicDraft
@@ -42,9 +41,11 @@ from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
+from recapito.observing import NOBODY, Observers
 from recapito.outlet import make_brokers, make_handshakes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
+from recapito.senders.tracing import TracingSender
 from recapito.senders.web_caller import WebCaller
 from recapito.settings import Settings
 from recapito.status import Heard
@@ -52,9 +53,7 @@ from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
@@ -149,41 +148,6 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             yield Stores(log, log, ledger, _keyring(settings, log))
 
 
-class Found(NamedTuple):
-    """What was in the data directory: when something was stored last, and whether it may be damaged."""
-
-    newest: int
-    doubtful: bool
-
-
-async def prepare_store(settings: Settings, journal: Journal) -> Found:
-    """Make or migrate the files, or refuse them."""
-    if settings.server.store == "memory":
-        return Found(0, doubtful=False)
-    data = settings.data
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
-    check_directory(data, settings.disk.allow_network_filesystem)
-    newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
-    doubtful = stopped_uncleanly(data)
-    async with open_both(settings, journal):
-        return Found(newest, doubtful)
-
-
-@asynccontextmanager
-async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
-    """While this lasts, files that a crash may have damaged are looked through."""
-    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
-    try:
-        yield
-    finally:
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
-
-
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
     """A store of this server that is open to be written."""
     ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
@@ -217,6 +181,7 @@ def make_intake(
     clock_control: ClockControl | None = None,
     identity: Identity | None = None,
     heard: Heard | None = None,
+    observers: Observers = NOBODY,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
 
@@ -283,6 +248,8 @@ def make_intake(
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
         dispatch=heard or Heard(),
+        tracer=observers.tracer,
+        diagnostics=observers.diagnostics,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     janitor.subscribed = publisher.tallies.look
@@ -298,7 +265,12 @@ async def _store_problem(log: Log) -> str | None:
 
 
 def make_dispatch(
-    settings: Settings, stores: Stores, clock: Clock, journal: Journal, identity: Identity | None = None
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    journal: Journal,
+    identity: Identity | None = None,
+    observers: Observers = NOBODY,
 ) -> Dispatch:
     """Put the dispatch role together."""
     signer = make_signer(settings, identity, clock)
@@ -307,16 +279,18 @@ def make_dispatch(
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
     sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    tracer = observers.tracer
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
-        sender=sender,
+        sender=sender if tracer is None else TracingSender(sender, tracer),
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
         random=random.random,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
+        diagnostics=observers.diagnostics,
     )
     dispatcher = Dispatcher(
         stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile

@@ -27,6 +27,7 @@ from recapito.dispatch.reporter import Reporter
 from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.keys.identity import Identity
+from recapito.observing import make_observers
 from recapito.settings import Settings
 from recapito.status import Heard, Status, to_bytes
 from recapito.telemetry import Journal, LineJournal
@@ -149,9 +150,9 @@ async def run_alone(
     _tune_process()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
-    heard = Heard()
+    heard, observers = Heard(), make_observers(settings, "alone", clock, journal)
     async with app.open_both(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, identity)
+        dispatch = app.make_dispatch(settings, stores, clock, journal, identity, observers)
         intake = app.make_intake(
             settings,
             stores,
@@ -160,6 +161,7 @@ async def run_alone(
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
             heard=heard,
+            observers=observers,
             clock_control=app.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,
         )
@@ -171,6 +173,7 @@ async def run_alone(
         finally:
             reporting.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
+            await observers.close()
 
 
 def run_role(role: str) -> int:
@@ -191,7 +194,7 @@ def run_role(role: str) -> int:
 async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
-    heard = Heard()
+    heard, observers = Heard(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=order.listener)
     async with app.open_intake(settings, journal) as stores:
         intake = app.make_intake(
@@ -202,18 +205,21 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             on_append=wake.ring,
             dispatch_problem=wake.missing,
             heard=heard,
+            observers=observers,
             identity=access.prepare_identity(settings),
         )
         wake.listen(lambda: None, heard.hear_bytes)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
+    await observers.close()
 
 
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    observers = make_observers(settings, "dispatch", clock, journal)
     async with app.open_dispatch(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings))
+        dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings), observers)
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         beating = asyncio.create_task(_report(dispatch.reporter, lambda status: wake.tell(to_bytes(status))))
@@ -226,6 +232,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
             for task in (beating, measuring, stop):
                 task.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS if stop.done() and stop.result() else 0)
+            await observers.close()
 
 
 async def _serve(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito import app, settings
+from recapito import app, preparing, settings
 from recapito.clock import Origin
 from recapito.dispatch.stepping import ClockMover
 from recapito.domain.connection import AccountKey, Connection
@@ -92,7 +92,7 @@ def serve(
             },
         )
         clock = app.make_clock(chosen, Origin(NOON, 0))
-        await app.prepare_store(chosen, silent)
+        await preparing.prepare_store(chosen, silent)
         async with app.open_both(chosen, silent) as stores:
             for connection in connections:
                 await stores.keyring.set(connection, NOON)

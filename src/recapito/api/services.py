@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
+from recapito.diagnostics import DiagnosticLog
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
@@ -15,6 +16,7 @@ from recapito.keys.keyring import Keyring
 from recapito.status import Heard
 from recapito.store import Ledger, Log, Registry
 from recapito.telemetry import Journal, silent
+from recapito.tracing import Tracer
 
 
 class ClockControl(Protocol):
@@ -64,5 +66,7 @@ class Services:
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None
+    tracer: Tracer | None = None
+    diagnostics: DiagnosticLog | None = None
     dispatch: Heard = field(default_factory=Heard)
     keyring: Keyring | None = None

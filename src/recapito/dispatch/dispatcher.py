@@ -171,6 +171,7 @@ class Dispatcher:
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
         topic = await self._registry.topic_by_id(subscription.topic)
+        self._equipment.resource_ids[subscription.topic] = topic.resource_id if topic else ""
         published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
         profile = load((topic and topic.profile) or self._default_profile)
         lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready)

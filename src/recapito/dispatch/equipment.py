@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from recapito.clock import Clock
+from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
@@ -27,3 +28,5 @@ class Equipment:
     journal: Journal
     extra_fields: bool = False
     gauge: Gauge = field(default_factory=Gauge)
+    diagnostics: DiagnosticLog | None = None
+    resource_ids: dict[int, str] = field(default_factory=dict)  # of topics
