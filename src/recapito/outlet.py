@@ -1,8 +1,11 @@
-"""The ways out of a server, put together from its settings: senders to every kind of destination, and the vault."""
+"""The ways out of a server, put together from its settings: senders, handshakes and the vault."""
+
+import secrets
 
 from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
-from recapito.clock import Clock
+from recapito.caller import Caller
+from recapito.clock import Clock, SystemClock
 from recapito.domain.subscription import (
     AzureFunction,
     EventHub,
@@ -11,7 +14,9 @@ from recapito.domain.subscription import (
     ServiceBusTopic,
     StorageQueue,
 )
+from recapito.intake.handshake import Handshakes
 from recapito.keys.keyring import Keyring
+from recapito.keys.signer import Signer
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
@@ -21,6 +26,7 @@ from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import TokenSource, WebhookSender
 from recapito.settings import Settings
+from recapito.telemetry import Journal
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
@@ -65,3 +71,13 @@ def make_sender(
             EventHub: brokers,
         },
     )
+
+
+def make_handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
+) -> Handshakes | None:
+    """Who asks endpoints for their consent, unless nobody is to."""
+    if settings.delivery.handshake == "off":
+        return None
+    token_for = None if signer is None else signer.webhook_token
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
