@@ -41,7 +41,7 @@ from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
+from recapito.outlet import make_brokers, make_keyring, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
@@ -110,7 +110,7 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
     if settings.server.store == "memory":
         disk = MemoryDisk()
         log = MemoryLog(disk)
-        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory(), settings.azure.azurite))
+        yield Stores(log, log, MemoryLedger(disk), make_keyring(settings, log, Seal.in_memory()))
         return
     data = settings.data
     with lock_role(data, "intake"), lock_role(data, "dispatch"):
@@ -118,7 +118,7 @@ async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Store
             _writing(SqliteLog, settings, journal) as writer,
             _writing(SqliteLedger, settings, journal) as ledger,
         ):
-            keyring = _keyring(settings, writer)
+            keyring = make_keyring(settings, writer)
             yield Stores(writer, writer, ledger, keyring, _space_of(writer), partial(trimming_allowed, data))
 
 
@@ -131,7 +131,7 @@ async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Sto
             _writing(SqliteLog, settings, journal) as log,
             _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
         ):
-            keyring = _keyring(settings, log)
+            keyring = make_keyring(settings, log)
             yield Stores(log, log, ledger, keyring, _space_of(log), partial(trimming_allowed, data))
 
 
@@ -143,7 +143,7 @@ async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[S
             _writing(SqliteLedger, settings, journal) as ledger,
             _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
         ):
-            yield Stores(log, log, ledger, _keyring(settings, log))
+            yield Stores(log, log, ledger, make_keyring(settings, log))
 
 
 class Found(NamedTuple):
@@ -194,10 +194,6 @@ async def _closing(store: S) -> AsyncIterator[S]:
         yield store
     finally:
         await store.close()
-
-
-def _keyring(settings: Settings, registry: Registry) -> Keyring:
-    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
 
 
 def _space_of(log: SqliteLog) -> Callable[[], Space]:

@@ -1,5 +1,7 @@
 """The ways out of a server, put together from its settings: senders to every kind of destination, and the vault."""
 
+import os
+
 from recapito.azure.broker import Brokers
 from recapito.azure.reach import Reach
 from recapito.clock import Clock
@@ -11,7 +13,9 @@ from recapito.domain.subscription import (
     ServiceBusTopic,
     StorageQueue,
 )
+from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
+from recapito.keys.seal import Seal
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
@@ -21,9 +25,16 @@ from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import TokenSource, WebhookSender
 from recapito.settings import Settings
+from recapito.store import Registry
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
+
+
+def make_keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -> Keyring:
+    """The server's connections, with those that its settings give; sealed under the key in its file."""
+    given = read_given(settings.connection.resources, os.environ)
+    return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
 def make_reach(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> Reach:

@@ -94,6 +94,7 @@ def test_every_flag(topic: str, hook: Hook) -> None:
         *("--delivery-attribute-mapping", "X-Kind", "dynamic", "data.kind"),
         *("--event-delivery-schema", "cloudeventschemav1_0"),
     )
+    ok("connection", "remove", account)
     wanted = made["filter"]
     assert wanted["includedEventTypes"] == ["Created", "Deleted"]
     assert (wanted["subjectBeginsWith"], wanted["subjectEndsWith"]) == ("/a", "z")

@@ -3,8 +3,6 @@
 `PUT /connections/{resource id}` takes one of five forms; what is secret in it is never shown again.
 """
 
-from collections.abc import Callable
-
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -13,12 +11,12 @@ from recapito.api.arm import answer
 from recapito.api.body import BodyReader
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.wire import Body, Shown, check_choice, decode, invalid
+from recapito.api.wire import Body, Shown, decode
 from recapito.clock import Clock, SystemClock
-from recapito.domain import connection_form, connection_host, limits
-from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain import limits
+from recapito.domain.connection import Connection
+from recapito.domain.connection_choice import Choice, choose
 from recapito.domain.instant import stamp
-from recapito.domain.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.keys.keyring import Keyring, Listed
 
 _PATH = "/connections/{resource_id:path}"
@@ -73,38 +71,17 @@ class ConnectionManagement:
 
 def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
     """The connection that a body describes, or an error that names the field."""
-    forms: dict[str, Callable[[], Connection]] = {}
-    if body.connection_string is not None:
-        text = body.connection_string
-        forms["connectionString"] = lambda: _from_string(resource_id, text)
-    if body.sas_url is not None:
-        url = body.sas_url
-        forms["sasUrl"] = lambda: connection_form.from_sas_url(resource_id, url)
-    if body.host_url is not None:
-        host = body.host_url
-        forms["hostUrl"] = lambda: connection_host.from_function_host(resource_id, host)
-    if body.default_credential:
-        forms["defaultCredential"] = lambda: connection_form.from_default_credential(resource_id, _endpoints(body))
-    if body.azurite:
-        forms["azurite"] = lambda: connection_form.azurite(resource_id)
-    if len(forms) != 1:
-        raise invalid("Give one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None)
-    if body.endpoints is not None and not body.default_credential:
-        raise invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
-    return next(iter(forms.values()))()
-
-
-def _from_string(resource_id: str, text: str) -> Connection:
-    if parse_resource_id(resource_id).top.kind == RELAY_NAMESPACE:
-        return connection_host.from_relay_string(resource_id, text)
-    return connection_form.from_connection_string(resource_id, text)
-
-
-def _endpoints(body: ConnectionBody) -> dict[Service, str] | None:
-    if body.endpoints is None:
-        return None
-    services = (*STORAGE_SERVICES, Service.MESSAGING)
-    return {Service(check_choice(name, services, "endpoints")): url for name, url in body.endpoints.items()}
+    return choose(
+        resource_id,
+        Choice(
+            body.connection_string,
+            body.sas_url,
+            body.host_url,
+            bool(body.default_credential),
+            bool(body.azurite),
+            body.endpoints,
+        ),
+    )
 
 
 def _resource_id(request: Request) -> str:
@@ -118,4 +95,5 @@ def _show(listed: Listed) -> Shown:
         "endpoints": dict(listed.endpoints),
         "expiresAt": None if listed.expires_at is None else stamp(listed.expires_at),
         "problem": listed.problem,
+        "fromSettings": listed.given,
     }
