@@ -28,6 +28,7 @@ from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
+from recapito.intake.examiner import Examiner
 from recapito.intake.expiry import Expiry
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
@@ -41,7 +42,7 @@ from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_keyring, make_reach, make_sender, make_vault
+from recapito.outlet import make_brokers, make_keyring, make_probes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
@@ -79,7 +80,8 @@ class Stores:
 class Intake:
     """The intake role: the HTTP surface, group commit, the janitor, expiry, notices, handshakes unless they are off.
 
-    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
+    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters, and with `brokers`
+    to what connections are tried on.
     """
 
     surface: Surface
@@ -91,6 +93,7 @@ class Intake:
     handshakes: Handshakes | None
     caller: Caller
     reach: Reach
+    brokers: Brokers
 
 
 @dataclass(frozen=True)
@@ -246,7 +249,9 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
-    reach = make_reach(settings, stores.keyring)
+    resolver = Resolver()
+    reach, brokers = make_reach(settings, stores.keyring, resolver), make_brokers(settings, stores.keyring, resolver)
+    examiner = Examiner(stores.registry, stores.keyring.find, make_probes(reach, brokers, caller), SystemClock())
     redriver = Redriver(
         stores.log,
         Letters(stores.registry, make_vault(settings, reach)),
@@ -274,9 +279,12 @@ def make_intake(
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
+        examiner=examiner,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach)
+    return Intake(
+        make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
+    )
 
 
 def _handshakes(

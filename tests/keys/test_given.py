@@ -105,7 +105,7 @@ def test_a_given_connection_is_found_and_not_kept() -> None:
         assert await keyring.find(f"{ACCOUNT}/blobServices/default/containers/dead") == given
         (listed,) = await keyring.list()
         assert (listed.resource_id, listed.given) == (ACCOUNT, True)
-        with pytest.raises(Conflict, match="connection.resources"):
+        with pytest.raises(Conflict, match=r"connection\.resources"):
             await keyring.set(given, 0)
         with pytest.raises(Conflict):
             await keyring.remove(ACCOUNT.upper())

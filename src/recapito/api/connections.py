@@ -1,4 +1,4 @@
-"""How Azure resources that subscriptions name are reached: set, listed without their secrets, removed.
+"""How Azure resources that subscriptions name are reached: set, tried, listed without their secrets, removed.
 
 `PUT /connections/{resource id}` takes one of five forms; what is secret in it is never shown again.
 """
@@ -39,6 +39,7 @@ class ConnectionManagement:
     def __init__(self, services: Services, bodies: BodyReader, wall: Clock | None = None) -> None:
         assert services.keyring is not None
         self._keyring: Keyring = services.keyring
+        self._examiner = services.examiner
         self._bodies = bodies
         self._wall = wall or SystemClock()
 
@@ -46,13 +47,28 @@ class ConnectionManagement:
         """Every path, with its methods."""
         return [
             Route("/connections", self._list),
+            Route(f"{_PATH}/check", self._check, methods=["POST"]),
             Route(_PATH, self._put, methods=["PUT"]),
             Route(_PATH, self._delete, methods=["DELETE"]),
         ]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        return answer({"value": [_show(listed) for listed in await self._keyring.list()]})
+        listed = await self._keyring.list()
+        shown: Shown = {"value": [_show(one) for one in listed]}
+        if self._examiner is not None:
+            uses = await self._examiner.uses()
+            known = {one.resource_id.lower() for one in listed}
+            shown["azurite"] = sorted(key for key in uses.by_connection if key not in known)
+            shown["unconnected"] = uses.unconnected
+        return answer(shown)
+
+    async def _check(self, request: Request) -> Response:
+        """Try a connection, from where deliveries start."""
+        await admit(request)
+        id = _resource_id(request)
+        findings = [] if self._examiner is None else await self._examiner.examine(id)
+        return answer({"resourceId": id, "value": [finding._asdict() for finding in findings]})
 
     async def _put(self, request: Request) -> Response:
         await admit(request)

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
+from recapito.intake.examiner import Examiner
 from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -64,3 +65,4 @@ class Services:
     access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None
     keyring: Keyring | None = None
+    examiner: Examiner | None = None
