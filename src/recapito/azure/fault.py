@@ -38,6 +38,9 @@ _WHO = Meaning(
     "the key or signature of its connection is wrong or has ended, or this machine's clock is:"
     " recapito connection set {account}",
 )
+_NO_KEYS = _WHO._replace(
+    remedy="its account takes no keys: allow them, or recapito connection set {account} --default-credential"
+)
 _GONE = Meaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
 _OFF = Meaning(Result.DISABLED, None, "it is disabled: enable it")
 _LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
@@ -48,6 +51,7 @@ MEANING_OF_CODE = {
     "AuthenticationFailed": _WHO,
     "InvalidAuthenticationInfo": _WHO,
     "NoAuthenticationInformation": _WHO,
+    "KeyBasedAuthenticationNotPermitted": _NO_KEYS,
     "ContainerNotFound": _GONE,
     "ContainerBeingDeleted": _GONE,
     "QueueNotFound": _GONE,
