@@ -25,6 +25,7 @@ from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
+from recapito.intake.examiner import Examiner
 from recapito.intake.expiry import Expiry
 from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
@@ -37,7 +38,7 @@ from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.observing import NOBODY, Observers
-from recapito.outlet import make_brokers, make_handshakes, make_reach, make_sender, make_vault
+from recapito.outlet import make_brokers, make_handshakes, make_probes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.tracing import TracingSender
@@ -58,7 +59,8 @@ def make_clock(settings: Settings, origin: Origin) -> Clock:
 class Intake:
     """The intake role: the HTTP surface, group commit, the janitor, expiry, notices, handshakes unless they are off.
 
-    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
+    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters, and with `brokers`
+    to what connections are tried on.
     """
 
     surface: Surface
@@ -70,6 +72,7 @@ class Intake:
     handshakes: Handshakes | None
     caller: Caller
     reach: Reach
+    brokers: Brokers
 
 
 @dataclass(frozen=True)
@@ -135,7 +138,9 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
-    reach = make_reach(settings, stores.keyring)
+    resolver = Resolver()
+    reach, brokers = make_reach(settings, stores.keyring, resolver), make_brokers(settings, stores.keyring, resolver)
+    examiner = Examiner(stores.registry, stores.keyring.find, make_probes(reach, brokers, caller), SystemClock())
     redriver = Redriver(
         stores.log,
         Letters(stores.registry, make_vault(settings, reach)),
@@ -170,10 +175,13 @@ def make_intake(
         dispatch=heard or Heard(),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
+        examiner=examiner,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     janitor.subscribed = publisher.tallies.look
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach)
+    return Intake(
+        make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
+    )
 
 
 async def _store_problem(log: Log) -> str | None:

@@ -267,6 +267,7 @@ async def _serve(
     server.stop()
     await intake.caller.close()
     await intake.reach.close()
+    await intake.brokers.close()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving

@@ -20,6 +20,7 @@ from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
+from recapito.keys.given import Given
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -124,9 +125,10 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How connections to Azure resources are kept."""
+    """How connections to Azure resources are kept, and those that are given here."""
 
     key_file: str
+    resources: tuple[Given, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
 from recapito.diagnostics import DiagnosticLog
 from recapito.history import HistoryReader
+from recapito.intake.examiner import Examiner
 from recapito.intake.explainer import Explainer
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
@@ -74,3 +75,4 @@ class Services:
     diagnostics: DiagnosticLog | None = None
     dispatch: Heard = field(default_factory=Heard)
     keyring: Keyring | None = None
+    examiner: Examiner | None = None

@@ -175,6 +175,8 @@ BROKER_BATCH_BYTES = 1 * MB
 BROKER_KEY_CHARS = 128  # of what a broker sorts messages by: message id, session and partition key
 BROKER_CLOSE_WAIT_NS = 5 * SECOND
 CONNECTION_KNOWN_NS = 5 * SECOND
+EXAMINED_RESOURCES = 20  # of one connection
+EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
 
