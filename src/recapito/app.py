@@ -96,13 +96,14 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure."""
+    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure; who answers late."""
 
     dispatcher: Dispatcher
     writer: DeadLetterWriter
     sender: RoutingSender
     reach: Reach
     brokers: Brokers
+    late: LateExchanges
 
 
 @asynccontextmanager
@@ -315,7 +316,7 @@ def make_dispatch(
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
-        random=random.random,
+        random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
     )
@@ -331,7 +332,7 @@ def make_dispatch(
         journal,
         settings.dead_letter.keep_for_ever,
     )
-    return Dispatch(dispatcher, writer, sender, reach, brokers)
+    return Dispatch(dispatcher, writer, sender, reach, brokers, equipment.late)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:
@@ -339,7 +340,7 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     if not isinstance(clock, ManualClock):
         return None
     patience = int(settings.clock.patience_s * SECOND)
-    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
+    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience, dispatch.late)
 
 
 async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
