@@ -111,6 +111,24 @@ def test_a_server_that_can_not_start(tmp_path: Path) -> None:
     assert "ImportError: a broken installation" in said
 
 
+def test_a_server_that_ends_meanwhile(tmp_path: Path) -> None:
+    """The message says what was asked, and where the server's last words are."""
+    said = run(
+        tmp_path,
+        """
+        import os, signal
+
+        def test_it(recapito, recapito_server):
+            os.kill(recapito_server.pid, signal.SIGKILL)
+            os.waitpid(recapito_server.pid, 0)
+            recapito.topic("orders")
+        """,
+    )
+    assert re.search(r"Recapito did not answer PUT .+topics/orders.+What its server said is in .+server\.log", said), (
+        said
+    )
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_no_server_outlives_the_run(tmp_path: Path, number: signal.Signals) -> None:
     """However pytest ends, its server ends with it."""

@@ -3,6 +3,7 @@
 import http.client
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 API_VERSION = "2022-06-15"
@@ -14,10 +15,11 @@ class ServerRefused(AssertionError):
 
 
 class Client:
-    """Asks one server on this machine."""
+    """Asks one server on this machine; `log` is where it says what is wrong."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, log: Path) -> None:
         self._port = port
+        self._log = log
 
     def __repr__(self) -> str:
         return f"<Client of port {self._port}>"
@@ -43,7 +45,8 @@ class Client:
             response = connection.getresponse()
             answered = response.read()
         except (OSError, http.client.HTTPException) as error:
-            raise ServerRefused(f"Recapito did not answer {method} {target}: {error!r}") from None
+            text = f"Recapito did not answer {method} {target}: {error!r}. What its server said is in {self._log}"
+            raise ServerRefused(text) from None
         finally:
             connection.close()
         if response.status >= 300:

@@ -44,7 +44,7 @@ class Server:
             flags = {**SETTINGS, **changes, "server.host": _LOOPBACK, "server.port": self.port}
             # Whatever the environment of the test run says of another server is not meant for this one.
             self.settings = settings.load(environment={}, flags={**flags, "server.data": str(data)})
-            self.client = Client(self.port)
+            self.client = Client(self.port, self.log)
             self._process = self._start(listener)
 
     def __repr__(self) -> str:
