@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 
-class StampedEvent(NamedTuple):
+class StampedEvent(msgspec.Struct, frozen=True, gc=False):
     """One accepted event: the bytes that are stored, and what filters look at. Only in a domain it has a topic."""
 
     body: bytes
@@ -55,33 +55,41 @@ _decode = msgspec.msgpack.Decoder(Columns).decode
 def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
     """The packed columns and the body of the segment that holds these publishes, in their order."""
     events = [event for publish in publishes for event in publish.events]
-    types: dict[str, int] = {}
-    type_of = [types.setdefault(event.type, len(types)) for event in events]
-    versions: dict[str, int] = {}
-    version_of = [versions.setdefault(event.data_version, len(versions)) for event in events]
-    domain_topics: dict[str, int] = {}
+    bodies = [event.body for event in events]
+    types, type_of = _numbered([event.type for event in events])
+    versions, version_of = _numbered([event.data_version for event in events])
+    domain_topics: list[str] = []
     domain_topic_of: list[int] = []
     if events and events[0].domain_topic:  # of one log all events are a domain's, or none
-        domain_topic_of = [domain_topics.setdefault(event.domain_topic, len(domain_topics)) for event in events]
-    ends = []
-    end = -1
-    for event in events:
-        end += len(event.body) + 1
-        ends.append(end)
+        domain_topics, domain_topic_of = _numbered([event.domain_topic for event in events])
     columns = Columns(
-        ends=ends,
-        types=list(types),
+        ends=_ends(bodies),
+        types=types,
         type_of=type_of,
-        versions=list(versions),
+        versions=versions,
         version_of=version_of,
         subjects=[event.subject for event in events],
         publishes=[(len(publish.events), publish.published_at) for publish in publishes],
-        domain_topics=list(domain_topics),
+        domain_topics=domain_topics,
         domain_topic_of=domain_topic_of,
         only=only,
         origin=origin,
     )
-    return _encode(columns), b",".join([event.body for event in events])
+    return _encode(columns), b",".join(bodies)
+
+
+def _numbered(names: list[str]) -> tuple[list[str], list[int]]:
+    """The distinct names, and for each name which of them it is; mostly there is but one."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return distinct, [0] * len(names)
+    number = {name: n for n, name in enumerate(distinct)}
+    return distinct, [number[name] for name in names]
+
+
+def _ends(bodies: list[bytes]) -> list[int]:
+    """Where each of these ends when they are joined by commas."""
+    return [end + commas for commas, end in enumerate(accumulate(map(len, bodies)))]
 
 
 class Segment:
@@ -149,6 +157,6 @@ class Segment:
         segment = copy(self)
         bodies = [convert(self.event(i)) for i in range(len(self))]
         segment.body = b",".join(bodies)
-        segment.ends = [end - 1 for end in accumulate([len(body) + 1 for body in bodies])]
+        segment.ends = _ends(bodies)
         segment.original = self
         return segment
