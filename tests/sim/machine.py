@@ -22,8 +22,10 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
 from recapito.intake.janitor import Janitor
+from recapito.intake.letters import Letters
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from recapito.sender import Sender
 from recapito.vault import Vault
 from recapito.vaults.memory import MemoryVault
@@ -56,6 +58,7 @@ class Parts:
     segment_bytes: int = limits.SEGMENT_CACHE_BYTES
     jitter: Callable[[random.Random], Callable[[], float]] = lambda rng: rng.random
     publisher: type[Publisher] = Publisher
+    redriver: type[Redriver] = Redriver
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
     keep_for_ever: bool = False
@@ -74,6 +77,7 @@ class Machine:
         self.publisher: Publisher | None = None
         self.provisioner: Provisioner | None = None
         self.janitor: Janitor | None = None
+        self.redriver: Redriver | None = None
         self.crashes = 0
         self.janitor_every_s = 1200.0
         self._parts = parts
@@ -180,6 +184,16 @@ class Machine:
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
         self.janitor = Janitor(log, log, ledger, self._clock)
+        self.redriver = self._parts.redriver(
+            log,
+            Letters(log, self.vault.seen_by(life)),
+            self._clock,
+            self._clock,
+            publisher.check_open,
+            self.ring,
+            self._new_guid,
+            self._journal,
+        )
         self.publisher = publisher
         life.at_death = self._intake_died
         try:
