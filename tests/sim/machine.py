@@ -19,12 +19,14 @@ from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
-from recapito.domain.instant import SECOND
+from recapito.domain.instant import DAY, SECOND
 from recapito.errors import StoreFailed
+from recapito.history import Keep
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.sender import Sender
+from recapito.stores.memory import MemoryHistory
 from recapito.vault import Vault
 from recapito.vaults.memory import MemoryVault
 from tests.sim.clock import SimClock
@@ -218,6 +220,7 @@ class Machine:
             late=parts.late(),
             random=parts.jitter(self._rng),
             journal=self._journal,
+            history=MemoryHistory(Keep(DAY, 0), clock.now, capacity=1000),
         )
         dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
         writer = DeadLetterWriter(

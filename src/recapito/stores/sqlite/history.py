@@ -70,7 +70,7 @@ class SqliteHistoryReader:
             self._let_go()
             try:
                 self._database = Database(self._path, HISTORY, read_only=True, journal=self._journal)
-            except (SettingsError, StoreFailed) as error:
+            except SettingsError as error:
                 raise StoreFailed(str(error)) from error
             self._file = found
         return self._database
@@ -140,7 +140,7 @@ class SqliteHistory(SqliteHistoryReader):
         if self._database is None:
             try:
                 self._begin()
-            except (SettingsError, StoreFailed) as error:
+            except StoreFailed as error:
                 self._journal("history.set_aside", file=self._path.name, why=str(error))
                 self._set_aside()
                 self._begin()
@@ -148,7 +148,10 @@ class SqliteHistory(SqliteHistoryReader):
         return self._database
 
     def _begin(self) -> None:
-        database = Database(self._path, HISTORY, medium=UNSYNCED, journal=self._journal)
+        try:
+            database = Database(self._path, HISTORY, medium=UNSYNCED, journal=self._journal)
+        except SettingsError as error:
+            raise StoreFailed(str(error)) from error
         try:
             found = database.read(history_file.bounds)
         except BaseException:
@@ -166,7 +169,7 @@ class SqliteHistory(SqliteHistoryReader):
         try:
             database = self._opened()
             self._bounds = database.write(history_file.write, attempts, omitted, self._bounds, self._keep, self._now())
-        except (StoreFailed, SettingsError) as error:
+        except StoreFailed as error:
             self._journal("history.failed", why=str(error), attempts=len(attempts))
             if _is_damage(error):
                 self._let_go()
