@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from recapito.domain.access import Operation, operation_of
 from recapito.domain.attempt import Ending, Fate, Label, Then
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.subscription import Subscription
@@ -249,6 +250,12 @@ def test_only_for_who_may_manage(method: str, path: str) -> None:
         assert (await world.call(method, path, peer="192.0.2.7")).status == 403
 
     run(test)
+
+
+def test_explaining_is_reading() -> None:
+    """Who may only read may explain, before publishing too."""
+    assert operation_of("POST", "/deliveries/explain") is Operation.READ
+    assert operation_of("GET", "/deliveries") is Operation.READ
 
 
 def test_written_dead_letters_say_where() -> None:

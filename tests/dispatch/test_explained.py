@@ -242,6 +242,20 @@ def test_batches() -> None:
     play(story, 200)
 
 
+def test_one_id_twice_in_a_batch() -> None:
+    """Both events are told of, in one attempt."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, batching=Batching(max_events=100))
+        await scene.send(topic, {}, {"id": "other"}, {})
+        await asyncio.sleep(10)
+        (attempt,) = (await scene.one())["attempts"]
+        assert [event["id"] for event in attempt["events"]] == ["e-1", "e-1"]
+
+    play(story, 200)
+
+
 @pytest.mark.parametrize(
     ("filter", "clause", "text"),
     [

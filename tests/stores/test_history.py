@@ -178,6 +178,25 @@ def test_a_directory_that_can_not_be_written(tmp_path: Path) -> None:
     assert "history.failed" in told.events
 
 
+def test_the_last_of_a_disk_is_not_for_history(tmp_path: Path) -> None:
+    """While the disk is nearly full attempts are counted and not stored."""
+
+    async def main() -> None:
+        room = [True]
+        history = SqliteHistory(
+            tmp_path, KEEP, lambda: NOON, StillClock(NOON), threaded=False, has_room=lambda: room[0]
+        )
+        for id, there in (("a", True), ("b", False), ("c", True)):
+            room[0] = there
+            history.record(attempt(id))
+            await history.flush()
+        assert await ids(history) == ["a", "c"]
+        assert (await history.extent()).not_kept == 1
+        await history.close()
+
+    asyncio.run(main())
+
+
 def test_it_is_bounded_in_bytes(tmp_path: Path) -> None:
     """However much is recorded, the file stays within what is kept and a little, and the newest is there."""
 

@@ -85,7 +85,10 @@ class SqliteHistoryReader:
 
 
 class SqliteHistory(SqliteHistoryReader):
-    """Writes history.db. `now` is the clock of the attempts; marks go on from the wall's, should the file be lost."""
+    """Writes history.db, while its disk `has_room`: the last of it is for what may not be lost.
+
+    `now` is the clock of the attempts; marks go on from the wall's, should the file be lost.
+    """
 
     def __init__(
         self,
@@ -95,9 +98,11 @@ class SqliteHistory(SqliteHistoryReader):
         wall: Clock,
         *,
         threaded: bool = True,
+        has_room: Callable[[], bool] = lambda: True,
         journal: Journal = silent,
     ) -> None:
         self._keep = keep
+        self._has_room = has_room
         self._now = now
         self._wall = wall
         self._waiting: list[Attempt] = []
@@ -166,6 +171,8 @@ class SqliteHistory(SqliteHistoryReader):
 
     def _store(self, attempts: list[Attempt], omitted: int) -> int:
         """In the pump: store attempts. Whatever is wrong with the file, delivery goes on; how many are not counted."""
+        if attempts and not self._has_room():
+            return len(attempts) + omitted
         try:
             database = self._opened()
             self._bounds = database.write(history_file.write, attempts, omitted, self._bounds, self._keep, self._now())
