@@ -25,6 +25,7 @@ from recapito.history import Keep
 from recapito.intake.janitor import Janitor
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.retention import NOTHING, Keeping
 from recapito.sender import Sender
 from recapito.stores.memory import MemoryHistory
 from recapito.vault import Vault
@@ -61,6 +62,7 @@ class Parts:
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
     keep_for_ever: bool = False
+    keeping: Keeping = NOTHING
     poisoned: bool = False  # then a lane may stop
 
 
@@ -181,7 +183,7 @@ class Machine:
         self.provisioner = Provisioner(
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
-        self.janitor = Janitor(log, log, ledger, self._clock)
+        self.janitor = Janitor(log, log, ledger, self._clock, keeping=self._parts.keeping)
         self.publisher = publisher
         life.at_death = self._intake_died
         try:

@@ -15,7 +15,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.subscription import Subscription
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
-from recapito.intake.retention import Keeping, Retention
+from recapito.intake.retention import NOTHING, Keeping, Retention
 from recapito.store import Lane, Log, Registry
 from recapito.telemetry import Journal, silent
 
@@ -54,7 +54,7 @@ class Janitor:
         trimming: Callable[[], AbstractContextManager[bool]] = allowed,
         disk: DiskWatch | None = None,
         journal: Journal = silent,
-        keeping: Keeping = Keeping(),  # noqa: B008 — it is a value
+        keeping: Keeping = NOTHING,
     ) -> None:
         self._log = log
         self._registry = registry
