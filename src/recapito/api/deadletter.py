@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
+from recapito.api.described import DescribedRoute, names_in, read_instant, read_query
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.told import ToldRoute, query_names, read_instant, read_query
 from recapito.api.wire import Body, Shown, check_range, decode, invalid
 from recapito.domain import limits
 from recapito.domain.instant import stamp
@@ -54,13 +54,13 @@ class DeadLetters:
         self._redriver = services.redriver
         self._bodies = bodies
 
-    def routes(self) -> list[ToldRoute]:
+    def routes(self) -> list[DescribedRoute]:
         """Every path, with its method."""
         return [
-            ToldRoute(PATH, self._list, queries=query_names(_Wanted)),
-            ToldRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
-            ToldRoute(f"{PATH}/purge", self._purge, PurgeBody),
-            ToldRoute(PATH + "/{name:path}", self._show),
+            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DescribedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            DescribedRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            DescribedRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
+from recapito.api.described import DescribedRoute, names_in, read_instant, read_query
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.told import ToldRoute, query_names, read_instant, read_query
 from recapito.api.wire import Body, check_choice, check_length, check_range, invalid
 from recapito.api.wire_delivery import show_attempt, show_explanation
 from recapito.domain import limits
@@ -65,12 +65,12 @@ class Deliveries:
         self._clock = services.clock
         self._bodies = bodies
 
-    def routes(self) -> list[ToldRoute]:
+    def routes(self) -> list[DescribedRoute]:
         """Every path, with its method."""
         return [
-            ToldRoute(PATH, self._list, queries=query_names(_Wanted)),
-            ToldRoute(f"{PATH}/explain", self._explain, queries=query_names(_Asked)),
-            ToldRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
+            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DescribedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
+            DescribedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
         ]
 
     async def _list(self, request: Request) -> Response:

@@ -53,7 +53,7 @@ class Lane:
         self.queued = False  # the dispatcher's mark that it will step this lane
         self._equipment = equipment
         self._wake = wake
-        self._window = Window()
+        self.window = self._window = Window()
         self._responsive = False
         self._published = published
         label = Label(row.id, row.topic, topic_name, subscription.name)
@@ -275,8 +275,7 @@ class Lane:
 
     def _conclude(self, flight: Flight, outcome: Outcome, now: int) -> None:
         self.flights.land(flight)
-        self.account.stage.flights += 1
-        self.account.stage.size += flight.size
+        self.account.stage.landed(flight.size, now - flight.sent_at)
         if flight.load.fresh:
             self.account.pass_over(flight.load)
         if succeeded(self.profile, outcome):
@@ -302,7 +301,7 @@ class Lane:
         self._window.failed()
         before = self.account.hold
         rules = self.profile.delayed_delivery
-        self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe))
+        self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe, outcome.status))
         self._disposal().failed(flight, outcome, now, before, self.account.hold)
 
     def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:

@@ -18,8 +18,8 @@ from recapito.domain.instant import SECOND
 B = TypeVar("B", bound=Body)
 
 
-class ToldRoute(Route):
-    """A path, with what describes it: the type of its body and the names in its query."""
+class DescribedRoute(Route):
+    """A path with the type of its body and the names in its query; with a body it is posted to, else it is got."""
 
     def __init__(
         self,
@@ -33,9 +33,9 @@ class ToldRoute(Route):
         super().__init__(path, endpoint, methods=["GET" if body is None else "POST"])
 
 
-def query_names(type: type[Body]) -> list[str]:
-    """The names that a query of this type may have."""
-    return [field.encode_name for field in msgspec.structs.fields(type)]
+def names_in(query: type[msgspec.Struct]) -> list[str]:
+    """The names that a query may have, by the type that it is read into."""
+    return [field.encode_name for field in msgspec.structs.fields(query)]
 
 
 def read_query(request: Request, type: type[B]) -> B:
