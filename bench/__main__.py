@@ -17,17 +17,32 @@ from bench.scenarios import (
     Scenario,
     backlog,
     batches,
+    deadletters,
     fanout,
     filters,
     history,
     hung,
     latency,
     parked,
+    senders,
     single,
     yardstick,
 )
 
-SCENARIOS: Sequence[Scenario] = (single, batches, history, fanout, filters, latency, yardstick, hung, backlog, parked)
+SCENARIOS: Sequence[Scenario] = (
+    single,
+    batches,
+    history,
+    fanout,
+    filters,
+    latency,
+    yardstick,
+    hung,
+    backlog,
+    parked,
+    deadletters,
+    senders,
+)
 
 
 def main() -> int:

@@ -79,7 +79,7 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure."""
+    """The dispatch role: the lanes and what goes with them; `late` are the exchanges that may still answer."""
 
     dispatcher: Dispatcher
     reporter: Reporter
@@ -87,6 +87,7 @@ class Dispatch:
     sender: RoutingSender
     reach: Reach
     brokers: Brokers
+    late: LateExchanges
 
 
 def make_intake(
@@ -222,7 +223,7 @@ def make_dispatch(
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
-        random=random.random,
+        random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
         history=stores.recording,
@@ -242,7 +243,7 @@ def make_dispatch(
         settings.dead_letter.keep_for_ever,
         on_notice,
     )
-    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers)
+    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers, equipment.late)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:
@@ -250,4 +251,4 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     if not isinstance(clock, ManualClock):
         return None
     patience = int(settings.clock.patience_s * SECOND)
-    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
+    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience, dispatch.late)

@@ -185,13 +185,30 @@ def run_role(role: str) -> int:
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
     _tune_process()
-    runner = {"intake": _run_intake, "dispatch": _run_dispatch}[role]
+    runner = {"intake": _run_intake, "dispatch": _run_dispatch, "alone": _run_alone}[role]
     try:
         uvloop.run(runner(settings, order, journal))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
         return os.EX_CONFIG
     return 0
+
+
+async def _run_alone(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+    """Both roles for a parent that is no supervisor, such as a test run."""
+    listener, identity, stopping = (
+        socket.socket(fileno=order.listener),
+        access.prepare_identity(settings),
+        asyncio.Event(),
+    )
+
+    async def await_stop() -> None:
+        await _order_to_stop()
+        stopping.set()
+
+    told = asyncio.create_task(await_stop())
+    await run_alone(settings, identity, order.origin, listener, stopping, partial(_say_ready, order, b"alone"))
+    told.cancel()
 
 
 async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:

@@ -88,6 +88,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str
     egress: Egress
     handshake: Literal["on", "off"]
+    jitter: bool
     ca_file: str
 
 
@@ -246,7 +247,7 @@ def load(
     for dotted, value in (flags or {}).items():
         section, _, key = dotted.partition(".")
         if value is not None:
-            tree[section][key] = value
+            _merge(tree, {section: {key: value}}, "settings")
     return from_tree(tree)
 
 
