@@ -20,6 +20,7 @@ from bench.scenarios import (
     deadletters,
     fanout,
     filters,
+    history,
     hung,
     latency,
     parked,
@@ -31,6 +32,7 @@ from bench.scenarios import (
 SCENARIOS: Sequence[Scenario] = (
     single,
     batches,
+    history,
     fanout,
     filters,
     latency,

@@ -22,6 +22,7 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
+from recapito.domain.instant import HOUR
 from recapito.domain.rate import Rate
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
@@ -35,6 +36,7 @@ from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
+from recapito.intake.retention import Keeping
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.observing import NOBODY, Observers
@@ -178,7 +180,11 @@ def make_intake(
         diagnostics=observers.diagnostics,
         examiner=examiner,
     )
-    janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
+    kept = settings.history
+    keeping = Keeping(kept.keep_events_mb * limits.MB if kept.enabled else 0, kept.keep_hours * HOUR)
+    janitor = Janitor(
+        stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal, keeping
+    )
     janitor.subscribed = publisher.tallies.look
     return Intake(
         make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
