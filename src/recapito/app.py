@@ -41,8 +41,16 @@ from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
-from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_keyring, make_probes, make_reach, make_sender, make_vault
+from recapito.outlet import (
+    make_brokers,
+    make_handshakes,
+    make_keyring,
+    make_probes,
+    make_reach,
+    make_sender,
+    make_token_source,
+    make_vault,
+)
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
@@ -227,7 +235,8 @@ def make_intake(
         clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = _handshakes(settings, caller, clock, journal, signer)
+    token_for = make_token_source(settings, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, token_for)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -238,7 +247,7 @@ def make_intake(
         settings.quota,
         expiry.watch,
         handshakes=handshakes,
-        signs_tokens=signer is not None,
+        signs_tokens=token_for is not None,
         find_connection=stores.keyring.find,
     )
 
@@ -287,15 +296,6 @@ def make_intake(
     )
 
 
-def _handshakes(
-    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
-) -> Handshakes | None:
-    if settings.delivery.handshake == "off":
-        return None
-    token_for = None if signer is None else signer.webhook_token
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
-
-
 async def _store_problem(log: Log) -> str | None:
     try:
         await log.end(0)
@@ -314,11 +314,10 @@ def make_dispatch(
 ) -> Dispatch:
     """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
-    token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
-    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, signer)
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,

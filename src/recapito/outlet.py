@@ -1,13 +1,15 @@
-"""The ways out of a server, put together from its settings: senders to every kind of destination, and the vault."""
+"""The ways out of a server, put together from its settings: to every kind of destination, to vaults, to webhooks."""
 
 import os
+import secrets
 import time
 
 from recapito.azure.broker import Brokers
+from recapito.azure.entra import EntraTokens
 from recapito.azure.probe import BrokerProbe, StorageProbe
 from recapito.azure.reach import Reach
 from recapito.caller import Caller
-from recapito.clock import Clock
+from recapito.clock import Clock, SystemClock
 from recapito.domain.connection import Service
 from recapito.domain.subscription import (
     AzureFunction,
@@ -18,20 +20,24 @@ from recapito.domain.subscription import (
     StorageQueue,
 )
 from recapito.intake.examiner import Probe
+from recapito.intake.handshake import Handshakes, TokenSource
 from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
+from recapito.keys.signer import Signer
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
 from recapito.senders.probe import HttpProbe
+from recapito.senders.protected import ProtectedSender
 from recapito.senders.relay import RelayLeading
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
-from recapito.senders.webhook import TokenSource, WebhookSender
+from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.store import Registry
+from recapito.telemetry import Journal
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
@@ -71,6 +77,34 @@ def make_probes(reach: Reach, brokers: Brokers, caller: Caller) -> dict[Service,
     }
 
 
+def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
+    """Who has tokens for protected webhooks: Microsoft Entra, our own issuer, or nobody."""
+    if settings.delivery.webhook_tokens == "entra":
+        tokens = EntraTokens()
+
+        async def fetch(tenant: str, application: str) -> str | None:
+            token = await tokens.token(tenant, application)
+            return token if isinstance(token, str) else None
+
+        return fetch
+    if signer is None:
+        return None
+
+    async def sign(tenant: str, application: str) -> str | None:
+        return signer.webhook_token(application)
+
+    return sign
+
+
+def make_handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, token_for: TokenSource | None
+) -> Handshakes | None:
+    """Who asks webhooks for their consent, unless nobody does."""
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
+
+
 def make_sender(
     settings: Settings,
     keyring: Keyring,
@@ -78,13 +112,14 @@ def make_sender(
     lines: Brokers,
     resolver: Resolver,
     clock: Clock,
-    token_for: TokenSource | None,
+    signer: Signer | None,
 ) -> RoutingSender:
     """The sender to every kind of destination."""
     delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(lines)
+    token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
     return RoutingSender(
-        webhooks,
+        ProtectedSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
         {
             StorageQueue: StorageQueueSender(reach),
             AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),

@@ -88,6 +88,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str
     egress: Egress
     handshake: Literal["on", "off"]
+    webhook_tokens: Literal["own", "entra"]
     ca_file: str
 
 
