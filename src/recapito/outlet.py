@@ -1,6 +1,5 @@
-"""The ways out of a server, put together from its settings: to every kind of destination, to vaults, to webhooks."""
+"""The ways out of a server, put together from its settings: senders, handshakes, probes and the vault."""
 
-import os
 import secrets
 import time
 
@@ -21,9 +20,7 @@ from recapito.domain.subscription import (
 )
 from recapito.intake.examiner import Probe
 from recapito.intake.handshake import Handshakes, TokenSource
-from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
@@ -36,17 +33,10 @@ from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
-from recapito.store import Registry
 from recapito.telemetry import Journal
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
-
-
-def make_keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -> Keyring:
-    """The server's connections, with those that its settings give; sealed under the key in its file."""
-    given = read_given(settings.connection.resources, os.environ)
-    return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
 def make_reach(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> Reach:
