@@ -40,7 +40,15 @@ from recapito.intake.retention import Keeping
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.observing import NOBODY, Observers
-from recapito.outlet import make_brokers, make_handshakes, make_probes, make_reach, make_sender, make_vault
+from recapito.outlet import (
+    make_brokers,
+    make_handshakes,
+    make_probes,
+    make_reach,
+    make_sender,
+    make_token_source,
+    make_vault,
+)
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.tracing import TracingSender
@@ -119,7 +127,8 @@ def make_intake(
         clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = make_handshakes(settings, caller, clock, journal, signer)
+    token_for = make_token_source(settings, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, token_for)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -130,7 +139,7 @@ def make_intake(
         settings.quota,
         expiry.watch,
         handshakes=handshakes,
-        signs_tokens=signer is not None,
+        signs_tokens=token_for is not None,
         find_connection=stores.keyring.find,
     )
 
@@ -210,11 +219,10 @@ def make_dispatch(
 ) -> Dispatch:
     """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
-    token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
-    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, signer)
     tracer = observers.tracer
     equipment = Equipment(
         log_id=stores.log.id,

@@ -15,12 +15,13 @@ from urllib.parse import urlsplit
 import msgspec
 
 from recapito.domain import profile
-from recapito.domain.access import Role, is_loopback, roles_named
+from recapito.domain.access import is_loopback
 from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
 from recapito.keys.given import Given
+from recapito.keys.principal import IdentitySettings, check_identity
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -49,32 +50,6 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.enabled or bool(self.cert)
 
 
-class PrincipalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who gets tokens of our own issuer."""
-
-    client_id: str
-    roles: list[str]
-    secret: str = ""
-    secret_sha256: str = ""
-
-    def __repr__(self) -> str:
-        return f"<PrincipalSettings {self.client_id}>"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("client_id", self.client_id)]  # msgspec's own would show the secret in a pretty traceback
-
-
-class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is known, by our own issuer or by another."""
-
-    tenant: str
-    principals: list[PrincipalSettings]
-    issuer: str
-    audience: str
-    role_claim: str
-    role_names: dict[str, str]
-
-
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How fast a topic may be published to; 0 is no limit."""
 
@@ -89,6 +64,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     egress: Egress
     handshake: Literal["on", "off"]
     jitter: bool
+    webhook_tokens: Literal["own", "entra"]
     ca_file: str
 
 
@@ -263,7 +239,7 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise SettingsError(f"settings: {error}") from None
     _check(settings)
-    _check_identity(settings.identity)
+    check_identity(settings.identity)
     return settings
 
 
@@ -305,32 +281,6 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"history.{key}: {getattr(settings.history, key)} is less than {least}")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
-
-
-def _check_identity(identity: IdentitySettings) -> None:
-    for n, principal in enumerate(identity.principals):
-        where = f"identity.principals[{n}]"
-        if not principal.client_id:
-            raise SettingsError(f"{where}.client_id: an id must be given")
-        if bool(principal.secret) == bool(principal.secret_sha256):
-            raise SettingsError(f"{where}: either secret or secret_sha256 must be given")
-        if principal.secret_sha256 and not re.fullmatch("[0-9A-Fa-f]{64}", principal.secret_sha256):
-            raise SettingsError(f"{where}.secret_sha256: a SHA-256 has 64 hexadecimal digits")
-        for name in principal.roles:
-            _check_role(name, f"{where}.roles")
-    for name in identity.role_names.values():
-        _check_role(name, "identity.role_names")
-    if identity.issuer and not re.match("https?://[^/]", identity.issuer):
-        raise SettingsError("identity.issuer: the name of an issuer is an https URL")
-    if bool(identity.issuer) != bool(identity.audience):
-        raise SettingsError("identity: issuer and audience belong together; give both or neither")
-    if identity.issuer and identity.principals:
-        raise SettingsError("identity.principals: with another issuer there are none of our own")
-
-
-def _check_role(name: str, where: str) -> None:
-    if not roles_named(name):
-        raise SettingsError(f"{where}: '{name}' is not a role; known: {', '.join(Role)}")
 
 
 def _read(file: Path) -> dict[str, Any]:
