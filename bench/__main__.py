@@ -12,9 +12,22 @@ from rich.console import Console
 
 from bench.lab import Lab
 from bench.report import Row, Sample, print_table, write_json
-from bench.scenarios import Round, Scenario, backlog, batches, fanout, filters, hung, latency, parked, single, yardstick
+from bench.scenarios import (
+    Round,
+    Scenario,
+    backlog,
+    batches,
+    fanout,
+    filters,
+    hung,
+    latency,
+    observed,
+    parked,
+    single,
+    yardstick,
+)
 
-SCENARIOS: Sequence[Scenario] = (single, batches, fanout, filters, latency, yardstick, hung, backlog, parked)
+SCENARIOS: Sequence[Scenario] = (single, observed, batches, fanout, filters, latency, yardstick, hung, backlog, parked)
 
 
 def main() -> int:
