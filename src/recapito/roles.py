@@ -18,10 +18,11 @@ import msgspec
 import uvicorn
 import uvloop
 
-from recapito import access, app
+from recapito import access, app, storage
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
+from recapito.beginning import make_first_resources
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.dispatch.reporter import Reporter
 from recapito.domain import limits
@@ -151,8 +152,10 @@ async def run_alone(
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
     heard, observers = Heard(), make_observers(settings, "alone", clock, journal)
-    async with app.open_both(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, identity, observers)
+    async with storage.open_both(settings, clock, journal) as stores:
+        dispatch = app.make_dispatch(
+            settings, stores, clock, journal, identity, observers, on_notice=lambda: intake.notifier.ring()
+        )
         intake = app.make_intake(
             settings,
             stores,
@@ -196,7 +199,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
     heard, observers = Heard(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=order.listener)
-    async with app.open_intake(settings, journal) as stores:
+    async with storage.open_intake(settings, clock, journal) as stores:
         intake = app.make_intake(
             settings,
             stores,
@@ -208,7 +211,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             observers=observers,
             identity=access.prepare_identity(settings),
         )
-        wake.listen(lambda: None, heard.hear_bytes)
+        wake.listen(intake.notifier.ring, heard.hear_bytes)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
     await observers.close()
@@ -218,8 +221,9 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     observers = make_observers(settings, "dispatch", clock, journal)
-    async with app.open_dispatch(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings), observers)
+    async with storage.open_dispatch(settings, clock, journal) as stores:
+        identity = access.prepare_identity(settings)
+        dispatch = app.make_dispatch(settings, stores, clock, journal, identity, observers, on_notice=wake.ring)
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         beating = asyncio.create_task(_report(dispatch.reporter, lambda status: wake.tell(to_bytes(status))))
@@ -238,7 +242,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
 async def _serve(
     settings: Settings,
     intake: app.Intake,
-    stores: app.Stores,
+    stores: storage.Stores,
     listener: socket.socket,
     ring: Callable[[], None],
     stopping: Awaitable[object],
@@ -248,25 +252,27 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await app.make_first_resources(settings, intake, stores)
+    await make_first_resources(settings, intake.provisioner, stores.registry)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
     expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
+    notifying = asyncio.create_task(intake.notifier.run())
     beating = asyncio.create_task(_beat(ring))
     measuring = asyncio.create_task(intake.publisher.gauge.watch_loop(SystemClock()))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
-    await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, publishing, sweeping, expiring, notifying, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     await intake.caller.close()
     await intake.reach.close()
+    await intake.brokers.close()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, expiring, beating, measuring):
+    for task in (stop, sweeping, expiring, notifying, beating, measuring):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 

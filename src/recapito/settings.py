@@ -20,6 +20,7 @@ from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
+from recapito.keys.given import Given
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -114,10 +115,20 @@ class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra_fields: bool
 
 
+class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much is kept of what was attempted, and of the events themselves."""
+
+    enabled: bool
+    keep_hours: int
+    keep_mb: int
+    keep_events_mb: int
+
+
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How connections to Azure resources are kept."""
+    """How connections to Azure resources are kept, and those that are given here."""
 
     key_file: str
+    resources: tuple[Given, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,6 +167,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delivery: Delivery
     clock: ClockSettings
     dead_letter: DeadLetter
+    history: HistorySettings
     connection: ConnectionSettings
     disk: Disk
     quota: Quota
@@ -287,6 +299,9 @@ def _check(settings: Settings) -> None:
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
+    for key, least in (("keep_hours", 1), ("keep_mb", 1), ("keep_events_mb", 0)):
+        if getattr(settings.history, key) < least:
+            raise SettingsError(f"history.{key}: {getattr(settings.history, key)} is less than {least}")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
 

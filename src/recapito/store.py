@@ -60,6 +60,13 @@ class Document(NamedTuple):
     content: bytes
 
 
+class Sought(NamedTuple):
+    """Where something was found, newest first, and below which position to go on; None: there is no more."""
+
+    positions: list[int]
+    below: int | None
+
+
 class Log(Protocol):
     """The topics' logs: segments and change marks, in one order per topic."""
 
@@ -84,6 +91,12 @@ class Log(Protocol):
 
     async def end(self, topic: int) -> int:
         """The last position of a topic, 0 if it has none."""
+
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        """The positions of segments whose columns hold these bytes, among the last `count` entries under `below`."""
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        """How many bytes the entries from `first` up to, not including, `below` have."""
 
     async def trim(self, topic: int, below: int) -> int:
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
@@ -261,6 +274,20 @@ class Group(NamedTuple):
     burials: list[Burial]
 
 
+class Notice(NamedTuple):
+    """That a file is in its vault, for whoever wants to hear of it; kept until intake has taken it over."""
+
+    number: int
+    content: bytes
+
+
+class Buried(NamedTuple):
+    """A dead letter that waits, and the path of its group, once that is named."""
+
+    burial: Burial
+    path: str | None
+
+
 class Passed(NamedTuple):
     """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
 
@@ -304,6 +331,9 @@ class Ledger(Protocol):
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         """At most `limit` parked deliveries, earliest due first, whether due or not."""
 
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        """What waits of one delivery, parked or buried."""
+
     async def next_burial_at(self) -> int | None:
         """The earliest `write_at` of all dead letters that wait."""
 
@@ -313,8 +343,15 @@ class Ledger(Protocol):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
 
-    async def written(self, lane: int, path: str) -> None:
-        """The group under this path is in the vault: its dead letters are removed and counted, once."""
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        """The group under this path is in the vault: its dead letters are removed and counted, once.
+
+        With it, once, a notice is kept under a number greater than `taken` and than any before; and the notices up to
+        `taken`, the number that intake has written down, are removed.
+        """
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        """Notices in the order of their numbers, from the first after a number on."""
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         """The group under this path is given up: removed and counted as dropped for this reason, once."""

@@ -8,6 +8,9 @@ from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
 from recapito.diagnostics import DiagnosticLog
+from recapito.history import HistoryReader
+from recapito.intake.examiner import Examiner
+from recapito.intake.explainer import Explainer
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
@@ -58,6 +61,8 @@ class Services:
     registry: Registry
     ledger: Ledger
     redriver: Redriver
+    history: HistoryReader
+    explainer: Explainer
     clock: Clock
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
@@ -70,3 +75,4 @@ class Services:
     diagnostics: DiagnosticLog | None = None
     dispatch: Heard = field(default_factory=Heard)
     keyring: Keyring | None = None
+    examiner: Examiner | None = None
