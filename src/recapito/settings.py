@@ -22,6 +22,7 @@ from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
 from recapito.keys.given import Given
 from recapito.keys.principal import IdentitySettings, check_identity
+from recapito.telemetry import Telemetry
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -115,16 +116,6 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_mb: int
     ballast_mb: int
     allow_network_filesystem: bool
-
-
-class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is told about the work that is done."""
-
-    otlp_endpoint: str
-    sample_ratio: float
-    traces_per_second: int
-    diagnostics: str
-    diagnostics_mb: int
 
 
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -266,13 +257,8 @@ def _check(settings: Settings) -> None:
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")
-    telemetry = settings.telemetry
-    if telemetry.otlp_endpoint and not re.match("https?://[^/]", telemetry.otlp_endpoint):
-        raise SettingsError("telemetry.otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces")
-    if not 0 <= telemetry.sample_ratio <= 1 or telemetry.traces_per_second < 1:
-        raise SettingsError("telemetry: sample_ratio is 0 to 1, and traces_per_second at least 1")
-    if telemetry.diagnostics_mb < 1:
-        raise SettingsError("telemetry.diagnostics_mb: it must be at least 1")
+    if fault := settings.telemetry.fault:
+        raise SettingsError(f"telemetry.{fault}")
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
