@@ -87,7 +87,10 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes and what goes with them; `late` are the exchanges that may still answer."""
+    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure.
+
+    `late` are the exchanges that may still be answered.
+    """
 
     dispatcher: Dispatcher
     reporter: Reporter

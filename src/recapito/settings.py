@@ -4,7 +4,6 @@ An unknown key, a wrong type or a value out of range is an error at start that n
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
