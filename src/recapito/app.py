@@ -1,14 +1,10 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
-import asyncio
 import random
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
 
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
@@ -21,43 +17,37 @@ from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.reporter import Reporter
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
-from recapito.errors import SettingsError, StoreFailed
-from recapito.intake.accounts import account_of
-from recapito.intake.disk import DiskWatch, Space
-from recapito.intake.draft import TopicDraft
+from recapito.errors import StoreFailed
+from recapito.intake.disk import DiskWatch
+from recapito.intake.examiner import Examiner
 from recapito.intake.expiry import Expiry
+from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.letters import Letters
+from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
-from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
+from recapito.observing import NOBODY, Observers
+from recapito.outlet import make_brokers, make_handshakes, make_probes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
+from recapito.senders.tracing import TracingSender
 from recapito.senders.web_caller import WebCaller
 from recapito.settings import Settings
-from recapito.store import Ledger, Log, Registry
-from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
-from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
-from recapito.stores.sqlite.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.volume import check_directory
+from recapito.status import Heard
+from recapito.storage import Stores
+from recapito.store import Log
 from recapito.telemetry import Journal
-
-S = TypeVar("S", SqliteLog, SqliteLedger)
-FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
 
 
 def make_clock(settings: Settings, origin: Origin) -> Clock:
@@ -66,22 +56,11 @@ def make_clock(settings: Settings, origin: Origin) -> Clock:
 
 
 @dataclass(frozen=True)
-class Stores:
-    """The stores as one role sees them; what it may not write it can only read."""
-
-    log: Log
-    registry: Registry
-    ledger: Ledger
-    keyring: Keyring
-    space: Callable[[], Space] | None = None
-    trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
-
-
-@dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, notices, handshakes unless they are off.
 
-    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
+    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters, and with `brokers`
+    to what connections are tried on.
     """
 
     surface: Surface
@@ -89,120 +68,23 @@ class Intake:
     provisioner: Provisioner
     janitor: Janitor
     expiry: Expiry
+    notifier: Notifier
     handshakes: Handshakes | None
     caller: Caller
-    reach: Reach
-
-
-@dataclass(frozen=True)
-class Dispatch:
-    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure."""
-
-    dispatcher: Dispatcher
-    writer: DeadLetterWriter
-    sender: RoutingSender
     reach: Reach
     brokers: Brokers
 
 
-@asynccontextmanager
-async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores of a server in one process."""
-    if settings.server.store == "memory":
-        disk = MemoryDisk()
-        log = MemoryLog(disk)
-        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory(), settings.azure.azurite))
-        return
-    data = settings.data
-    with lock_role(data, "intake"), lock_role(data, "dispatch"):
-        async with (
-            _writing(SqliteLog, settings, journal) as writer,
-            _writing(SqliteLedger, settings, journal) as ledger,
-        ):
-            keyring = _keyring(settings, writer)
-            yield Stores(writer, writer, ledger, keyring, _space_of(writer), partial(trimming_allowed, data))
+@dataclass(frozen=True)
+class Dispatch:
+    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure."""
 
-
-@asynccontextmanager
-async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores as the intake process sees them: it writes the log, and reads the ledger."""
-    data = settings.data
-    with lock_role(data, "intake"):
-        async with (
-            _writing(SqliteLog, settings, journal) as log,
-            _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
-        ):
-            keyring = _keyring(settings, log)
-            yield Stores(log, log, ledger, keyring, _space_of(log), partial(trimming_allowed, data))
-
-
-@asynccontextmanager
-async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores as the dispatch process sees them: it writes the ledger, and reads the log."""
-    with lock_role(settings.data, "dispatch"):
-        async with (
-            _writing(SqliteLedger, settings, journal) as ledger,
-            _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
-        ):
-            yield Stores(log, log, ledger, _keyring(settings, log))
-
-
-class Found(NamedTuple):
-    """What was in the data directory: when something was stored last, and whether it may be damaged."""
-
-    newest: int
-    doubtful: bool
-
-
-async def prepare_store(settings: Settings, journal: Journal) -> Found:
-    """Make or migrate the files, or refuse them."""
-    if settings.server.store == "memory":
-        return Found(0, doubtful=False)
-    data = settings.data
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
-    check_directory(data, settings.disk.allow_network_filesystem)
-    newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
-    doubtful = stopped_uncleanly(data)
-    async with open_both(settings, journal):
-        return Found(newest, doubtful)
-
-
-@asynccontextmanager
-async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
-    """While this lasts, files that a crash may have damaged are looked through."""
-    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
-    try:
-        yield
-    finally:
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
-
-
-def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
-    """A store of this server that is open to be written."""
-    ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
-    network = settings.disk.allow_network_filesystem
-    return _closing(kind.open(settings.data, ballast=ballast, allow_network=network, journal=journal))
-
-
-@asynccontextmanager
-async def _closing(store: S) -> AsyncIterator[S]:
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def _keyring(settings: Settings, registry: Registry) -> Keyring:
-    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
-
-
-def _space_of(log: SqliteLog) -> Callable[[], Space]:
-    return lambda: Space(log.free_bytes(), log.total_bytes())
+    dispatcher: Dispatcher
+    reporter: Reporter
+    writer: DeadLetterWriter
+    sender: RoutingSender
+    reach: Reach
+    brokers: Brokers
 
 
 def make_intake(
@@ -214,19 +96,27 @@ def make_intake(
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
     identity: Identity | None = None,
+    heard: Heard | None = None,
+    observers: Observers = NOBODY,
 ) -> Intake:
-    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
+    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
+
+    `heard` is what dispatch says of itself.
+    """
     disk = None
     if stores.space is not None:
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
-    publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    closed = disk.reason if disk else lambda: None
+    publisher = Publisher(stores.log, clock, on_append, closed)
     expiry = Expiry(stores.registry, clock, journal)
+    notifier = Notifier(stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal)
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
+        clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = _handshakes(settings, caller, clock, journal, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, signer)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -244,11 +134,13 @@ def make_intake(
     async def readiness() -> Mapping[str, str | None]:
         return {
             "store": await _store_problem(stores.log),
-            "disk": disk.reason() if disk else None,
+            "disk": closed(),
             "dispatch": dispatch_problem(),
         }
 
-    reach = make_reach(settings, stores.keyring)
+    resolver = Resolver()
+    reach, brokers = make_reach(settings, stores.keyring, resolver), make_brokers(settings, stores.keyring, resolver)
+    examiner = Examiner(stores.registry, stores.keyring.find, make_probes(reach, brokers, caller), SystemClock())
     redriver = Redriver(
         stores.log,
         Letters(stores.registry, make_vault(settings, reach)),
@@ -267,6 +159,10 @@ def make_intake(
         registry=stores.registry,
         ledger=stores.ledger,
         redriver=redriver,
+        history=stores.history,
+        explainer=Explainer(
+            stores.log, stores.registry, stores.ledger, stores.history, clock, settings.delivery.profile
+        ),
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
@@ -276,18 +172,16 @@ def make_intake(
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
+        dispatch=heard or Heard(),
+        tracer=observers.tracer,
+        diagnostics=observers.diagnostics,
+        examiner=examiner,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller, reach)
-
-
-def _handshakes(
-    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
-) -> Handshakes | None:
-    if settings.delivery.handshake == "off":
-        return None
-    token_for = None if signer is None else signer.webhook_token
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
+    janitor.subscribed = publisher.tallies.look
+    return Intake(
+        make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
+    )
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -299,39 +193,50 @@ async def _store_problem(log: Log) -> str | None:
 
 
 def make_dispatch(
-    settings: Settings, stores: Stores, clock: Clock, journal: Journal, identity: Identity | None = None
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    journal: Journal,
+    identity: Identity | None = None,
+    observers: Observers = NOBODY,
+    on_notice: Callable[[], None] = lambda: None,
 ) -> Dispatch:
-    """Put the dispatch role together."""
+    """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
     token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
     sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    tracer = observers.tracer
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
-        sender=sender,
+        sender=sender if tracer is None else TracingSender(sender, tracer),
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
         random=random.random,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
+        history=stores.recording,
+        diagnostics=observers.diagnostics,
     )
     dispatcher = Dispatcher(
         stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile
     )
     writer = DeadLetterWriter(
         stores.ledger,
+        stores.registry,
         make_vault(settings, reach),
         clock,
         dispatcher.place_of,
         lambda: str(uuid.uuid4()),
         journal,
         settings.dead_letter.keep_for_ever,
+        on_notice,
     )
-    return Dispatch(dispatcher, writer, sender, reach, brokers)
+    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:
@@ -340,13 +245,3 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
         return None
     patience = int(settings.clock.patience_s * SECOND)
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
-
-
-async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
-    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
-    for id in settings.azure.storage_accounts:
-        account = account_of(id)
-        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
-            await intake.provisioner.put_account(account)
-    if not await stores.registry.topics("", 1):
-        await intake.provisioner.put_topic(FIRST_TOPIC)

@@ -60,6 +60,13 @@ class Document(NamedTuple):
     content: bytes
 
 
+class Sought(NamedTuple):
+    """Where something was found, newest first, and below which position to go on; None: there is no more."""
+
+    positions: list[int]
+    below: int | None
+
+
 class Log(Protocol):
     """The topics' logs: segments and change marks, in one order per topic."""
 
@@ -84,6 +91,12 @@ class Log(Protocol):
 
     async def end(self, topic: int) -> int:
         """The last position of a topic, 0 if it has none."""
+
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        """The positions of segments whose columns hold these bytes, among the last `count` entries under `below`."""
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        """How many bytes the entries from `first` up to, not including, `below` have."""
 
     async def trim(self, topic: int, below: int) -> int:
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
@@ -121,6 +134,9 @@ class Registry(Protocol):
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         """Subscriptions in the order of their ids, from the first id after `after` on, deleted ones included."""
+
+    async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
+        """How many living subscriptions each of these topics has, those of domain topics included; none is left out."""
 
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int
@@ -175,6 +191,17 @@ class Counts(msgspec.Struct, frozen=True):
         return self.matched - self.delivered - self.dead_lettered - sum(self.dropped.values())
 
 
+class Attempts(msgspec.Struct, frozen=True):
+    """What a lane asked of its endpoint: requests that were answered or given up, and how long they took together.
+
+    `failed` counts the attempts that failed, one for each event of a request, by the name of their result.
+    """
+
+    answers: int = 0
+    took_ns: int = 0
+    failed: dict[str, int] = {}
+
+
 class Lane(msgspec.Struct, frozen=True):
     """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked."""
 
@@ -187,6 +214,7 @@ class Lane(msgspec.Struct, frozen=True):
     counts: Counts
     ended: bool = False
     next_due_at: int | None = None
+    attempts: Attempts = Attempts()
 
 
 class Burial(NamedTuple):
@@ -208,10 +236,10 @@ class Drop(NamedTuple):
 class Settlement(NamedTuple):
     """What one lane did since its last settlement; applied whole, if `version` is still the lane's.
 
-    In this order: the cursor is replaced and `matched`, `unmatched` and `delivered` (first attempts that
-    succeeded) are added; `finish` removes what is parked, or buried and not yet named, under each identity and
-    counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop` remove
-    what is parked under the identity, then insert or count. The version grows by one.
+    In this order: the cursor is replaced and `matched`, `unmatched`, `delivered` (first attempts that succeeded)
+    and `attempts` are added; `finish` removes what is parked, or buried and not yet named, under each identity
+    and counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop`
+    remove what is parked under the identity, then insert or count. The version grows by one.
     """
 
     lane: int
@@ -226,6 +254,7 @@ class Settlement(NamedTuple):
     bury: Sequence[Burial] = ()
     drop: Sequence[Drop] = ()
     ended: bool = False
+    attempts: Attempts = Attempts()
 
 
 class Due(NamedTuple):
@@ -243,6 +272,20 @@ class Group(NamedTuple):
     path: str | None
     first_tried_at: int | None
     burials: list[Burial]
+
+
+class Notice(NamedTuple):
+    """That a file is in its vault, for whoever wants to hear of it; kept until intake has taken it over."""
+
+    number: int
+    content: bytes
+
+
+class Buried(NamedTuple):
+    """A dead letter that waits, and the path of its group, once that is named."""
+
+    burial: Burial
+    path: str | None
 
 
 class Passed(NamedTuple):
@@ -263,6 +306,9 @@ class Ledger(Protocol):
 
     async def lane(self, id: int) -> Lane | None:
         """One lane."""
+
+    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+        """The lanes of these ids, as far as they are there, in the order of their ids."""
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         """Make the lane of a new subscription, its cursor at (position, 0); or the one that is there already."""
@@ -285,6 +331,9 @@ class Ledger(Protocol):
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         """At most `limit` parked deliveries, earliest due first, whether due or not."""
 
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        """What waits of one delivery, parked or buried."""
+
     async def next_burial_at(self) -> int | None:
         """The earliest `write_at` of all dead letters that wait."""
 
@@ -294,8 +343,15 @@ class Ledger(Protocol):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
 
-    async def written(self, lane: int, path: str) -> None:
-        """The group under this path is in the vault: its dead letters are removed and counted, once."""
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        """The group under this path is in the vault: its dead letters are removed and counted, once.
+
+        With it, once, a notice is kept under a number greater than `taken` and than any before; and the notices up to
+        `taken`, the number that intake has written down, are removed.
+        """
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        """Notices in the order of their numbers, from the first after a number on."""
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         """The group under this path is given up: removed and counted as dropped for this reason, once."""

@@ -11,7 +11,7 @@ from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Counts, Drop, Due, Group, Lane, Passed
+from recapito.store import Attempts, Buried, Counts, Drop, Due, Group, Lane, Notice, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
@@ -69,6 +69,32 @@ def test_lanes_come_in_the_order_of_their_ids(ledger: Any, run: Any) -> None:
     for id in (30, 2, 100):
         run(ledger.open_lane(id, 1, LOG, 1))
     assert [lane.id for lane in run(ledger.lanes())] == [2, 30, 100]
+
+
+def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
+    """Those that are asked for and are there, in the order of their ids, each once."""
+    for id in (30, 2, 100):
+        run(ledger.open_lane(id, 1, LOG, 1))
+    assert [lane.id for lane in run(ledger.some_lanes([100, 3, 2, 100]))] == [2, 100]
+    assert run(ledger.some_lanes([])) == []
+
+
+def test_attempts_are_added_up(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """A settlement adds its requests, how long they took, and what failed by result; without any nothing changes."""
+    assert lane.attempts == Attempts()
+    settle(7, attempts=Attempts(3, 1_500, {"Busy": 2}))
+    after = settle(7, attempts=Attempts(2, 500, {"Busy": 1, "TimedOut": 4}))
+    assert after.attempts == Attempts(5, 2_000, {"Busy": 3, "TimedOut": 4})
+    assert settle(7).attempts == after.attempts
+    other = run(ledger.open_lane(8, 3, LOG, 5))
+    assert other.attempts == Attempts()
+
+
+def test_attempts_go_with_their_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """A lane that is closed and opened again starts with none."""
+    settle(7, attempts=Attempts(1, 10, {"Busy": 1}), ended=True)
+    run(ledger.close_lane(7))
+    assert run(ledger.open_lane(7, 3, LOG, 5)).attempts == Attempts()
 
 
 def test_a_settlement_moves_the_lane(lane: Lane, settle: Any) -> None:
@@ -203,6 +229,19 @@ def test_burying_and_dropping_take_what_is_parked(ledger: Any, run: Any, lane: L
 
 def _drop(position: int, offset: int, reason: str) -> Drop:
     return Drop(Identity(position, offset), reason)
+
+
+def test_one_delivery_is_found(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """What waits of a delivery is found under its identity: parked, buried, or buried in a group that has its name."""
+    settle(7, matched=4, park=[parked(5, 0, **TRIED), parked(5, 1)], bury=[burial(6, 0), burial(6, 1, write_at=99)])
+    assert run(ledger.find(7, Identity(5, 0))) == parked(5, 0, **TRIED)
+    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), None)
+    group = run(ledger.burials_due(50, 10, LARGE, NOBODY))
+    run(ledger.name_group(group, "path", 50))
+    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), "path")
+    assert run(ledger.find(7, Identity(6, 1))) == Buried(burial(6, 1, write_at=99), None)
+    settle(7, finish=[Identity(5, 0)])
+    assert [run(ledger.find(id, Identity(5, 0))) for id in (7, 8)] == [None, None]
 
 
 def test_drops_add_up_by_reason(lane: Lane, settle: Any) -> None:
@@ -381,6 +420,32 @@ def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: Lane, set
     counts = run(ledger.lane(7)).counts
     assert counts == Counts(matched=3, dead_lettered=2, dropped={"DeadLetterUnavailable": 1})
     assert run(ledger.next_burial_at()) is None
+
+
+def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:
+    """It comes with its group, once; its number is new, and what was taken goes when the next one comes."""
+    ledger = stores.ledger
+    lane = run(ledger.open_lane(7, 3, LOG, 5))
+    run(ledger.settle([settlement(lane, matched=4, bury=[burial(5, n) for n in range(4)])]))
+    for n in range(4):
+        run(ledger.name_group(Group(7, "dead", None, None, [burial(5, n)]), f"path{n}", 1))
+    for n in (0, 0, 1):
+        run(ledger.written(7, f"path{n}", b"%d" % n, 0))
+    run(ledger.written(7, "nowhere", b"none", 2))
+    assert run(ledger.notices(0, 9)) == [Notice(1, b"0"), Notice(2, b"1")]
+    assert run(ledger.notices(1, 9)) == [Notice(2, b"1")] and run(ledger.notices(0, 1)) == [Notice(1, b"0")]
+    run(ledger.written(7, "path2"))
+    run(ledger.written(7, "path3", b"3", 1))
+    run(stores.reopen())
+    assert run(stores.ledger.notices(0, 9)) == [Notice(2, b"1"), Notice(3, b"3")]
+
+
+def test_a_notice_has_a_number_that_was_never_taken(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """Beside a log that has taken more than this ledger knows of, as after a restore, it is not passed over."""
+    settle(7, matched=1, bury=[burial(5)])
+    run(ledger.name_group(Group(7, "dead", None, None, [burial(5)]), "path", 1))
+    run(ledger.written(7, "path", b"new", 40))
+    assert run(ledger.notices(0, 9)) == [Notice(41, b"new")]
 
 
 def test_writing_dead_letters_does_not_stale_the_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
-from recapito.vault import Vault, VaultUnavailable
+from recapito.vault import Receipt, Vault, VaultUnavailable
 
 LOG_COMMITS = frozenset(
     {
@@ -218,7 +218,7 @@ class FaultyVault:
         """The vault as one life of a role sees it."""
         return VaultOfLife(self, life)
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         await self._faults.pause()
         if container in self.missing:
             raise VaultUnavailable("simulated: no such container", missing=True)
@@ -229,8 +229,9 @@ class FaultyVault:
             if self._faults.coin():  # it was written, and the answer was lost
                 await self._vault.write(container, path, content)
             raise VaultUnavailable("simulated outage")
-        await self._vault.write(container, path, content)
+        receipt = await self._vault.write(container, path, content)
         await self._faults.pause()
+        return receipt
 
     async def look(self, verb: str, container: str, *args: Any) -> Any:
         """Whatever is not writing: a container that is out of reach shows nothing either."""
@@ -251,10 +252,10 @@ class VaultOfLife:
         self._vault = vault
         self._life = life
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         if not self._life.alive:
             await self._life.never()
-        await self._vault.write(container, path, content)
+        return await self._vault.write(container, path, content)
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         return list(await self._look("paths", container, prefix, after, limit))

@@ -1,20 +1,26 @@
 """What all lanes of a process share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recapito.clock import Clock
+from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain.subscription import Destination
+from recapito.history import History
 from recapito.sender import Sender
+from recapito.status import Gauge
 from recapito.telemetry import Journal
 
 
 @dataclass(frozen=True)
 class Equipment:
-    """`random` gives a number in [0, 1) for jitter; `extra_fields` are those of dead-letter records."""
+    """`random` gives a number in [0, 1) for jitter; `extra_fields` are those of dead-letter records.
+
+    Without a `history` attempts are not recorded.
+    """
 
     log_id: str
     clock: Clock
@@ -25,3 +31,7 @@ class Equipment:
     random: Callable[[], float]
     journal: Journal
     extra_fields: bool = False
+    history: History | None = None
+    gauge: Gauge = field(default_factory=Gauge)
+    diagnostics: DiagnosticLog | None = None
+    resource_ids: dict[int, str] = field(default_factory=dict)  # of topics

@@ -5,16 +5,18 @@ Deliveries of fresh events are made from the segments only when the request fail
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from recapito.dispatch.presentation import Presentation
+from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
 from recapito.domain.cursor import Range
 from recapito.domain.delivery import Delivery, Identity
-from recapito.domain.segment import Segment
+from recapito.domain.segment import Segment, id_of
 from recapito.sender import Exchange
 
 
@@ -32,11 +34,27 @@ class Piece(NamedTuple):
             return memoryview(self.segment.body)[self.segment.start(first) : self.segment.ends[last]]
         return b",".join([self.segment.event(i) for i in self.offsets])
 
+    def ids(self) -> list[str]:
+        """The ids of the events."""
+        first, last = self.offsets[0], self.offsets[-1]
+        if self.segment.ids and last - first + 1 == len(self.offsets):
+            return self.segment.ids[first : last + 1]
+        return [self.segment.id(i) for i in self.offsets]
+
     def versions(self) -> set[str]:
         """The distinct data versions of the events."""
         if len(self.segment.versions) == 1:
             return {self.segment.versions[0]}
         return {self.segment.versions[self.segment.version_of[i]] for i in self.offsets}
+
+
+class Manifest(NamedTuple):
+    """The events of a load in columns, as an Attempt has them."""
+
+    ids: list[str]
+    positions: list[tuple[int, int]]
+    offsets: Sequence[int]
+    numbers: Sequence[int] = ()
 
 
 class Load:
@@ -72,21 +90,39 @@ class Load:
         if self.span is None:
             return list(self._parked)
         return [
-            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i))
+            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i), trace=segment.traces.get(i, ""))
             for position, segment, offsets in self._pieces
             for i in offsets
         ]
+
+    def manifest(self) -> Manifest:
+        """Which events these are, and which attempt this is of each."""
+        if self.span is None:
+            return Manifest(
+                [id_of(delivery.body) for delivery in self._parked],
+                [(1, delivery.identity.position) for delivery in self._parked],
+                [delivery.identity.offset for delivery in self._parked],
+                [delivery.attempts + 1 for delivery in self._parked],
+            )
+        if self.events == 1:
+            position, segment, offsets = self._pieces[0]
+            return Manifest([segment.id(offsets[0])], [(1, position)], offsets)
+        return Manifest(
+            [id for piece in self._pieces for id in piece.ids()],
+            [(len(piece.offsets), piece.position) for piece in self._pieces],
+            [offset for piece in self._pieces for offset in piece.offsets],
+        )
 
     def batch(self, presentation: Presentation, origin: str) -> Batch:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
             return self._parked_batch(presentation, origin)
-        output_id: str | None = None
+        id: str | None = None
         if self.events == 1:
             position, segment, (offset,) = self._pieces[0]
             body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
             body = body if presentation.bare else b"[%b]" % body
-            output_id = _output_id(origin, position, offset)
+            id = output_id(origin, position, offset)
         else:
             body = _array([piece.body() for piece in self._pieces])
             versions = set().union(*(piece.versions() for piece in self._pieces))
@@ -96,10 +132,21 @@ class Load:
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
-            output_id,
+            id,
             presentation.form,
             self.headers,
+            self._traces(),
         )
+
+    def _traces(self) -> tuple[str, ...]:
+        """The traceparents of fresh events that are traced, few of them."""
+        for piece in self._pieces:
+            if piece.segment.traces:
+                break
+        else:
+            return ()
+        found = (piece.segment.traces.get(i, "") for piece in self._pieces for i in piece.offsets)
+        return tuple(islice(filter(None, found), limits.TRACED_EVENTS))
 
     def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
         body = b",".join([presentation.body(delivery.body) for delivery in self._parked])
@@ -112,9 +159,10 @@ class Load:
             self.events,
             min(delivery.attempts for delivery in self._parked),
             versions.pop() if len(versions) == 1 else None,
-            _output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
+            output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
             presentation.form,
             self.headers,
+            tuple(islice((delivery.trace for delivery in self._parked if delivery.trace), limits.TRACED_EVENTS)),
         )
 
 
@@ -160,6 +208,6 @@ def id_origin(log_id: str, topic: int) -> str:
     return f"{hex[:8]}-{hex[8:12]}-{hex[12:]}"
 
 
-def _output_id(origin: str, position: int, offset: int) -> str:
+def output_id(origin: str, position: int, offset: int) -> str:
     """A GUID that stays with the event through all its attempts: the origin and the event's place."""
     return f"{origin}-{offset:04x}-{position:012x}"

@@ -55,6 +55,7 @@ SKIP_TOKEN_CHARS = 256
 LIST_FILTER_CHARS = 2048
 LIST_FILTER_TOKENS = 128
 TOPIC_CACHE = 10_000
+TALLIES = 100_000  # topics whose publishes are counted
 
 # Access.
 SAS_TOKEN_CHARS = 4096
@@ -156,6 +157,19 @@ COMPILED_FILTERS = 10_000
 LENSES = 1000
 LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
 
+# History.
+HISTORY_WAITING_EVENTS = 100_000  # of recorded attempts that are not stored yet
+HISTORY_CHUNK_EVENTS = 2000
+HISTORY_CHUNKS = 64  # that one page may be sought in
+HISTORY_MEMORY_EVENTS = 100_000
+HISTORY_PAGE = (1, 1000)
+HISTORY_PAGE_DEFAULT = 100
+HISTORY_EVENTS_SHOWN = 10  # of one attempt
+EXPLAINED_ATTEMPTS = 1000
+EXPLAINED_PLACES = 20  # at which one id was published
+SEARCH_ENTRIES = 100_000  # of the logs, for one event id
+SEARCH_SLICE = 256
+
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 BROKER_BATCH_EVENTS = 256
@@ -163,8 +177,26 @@ BROKER_BATCH_BYTES = 1 * MB
 BROKER_KEY_CHARS = 128  # of what a broker sorts messages by: message id, session and partition key
 BROKER_CLOSE_WAIT_NS = 5 * SECOND
 CONNECTION_KNOWN_NS = 5 * SECOND
+EXAMINED_RESOURCES = 20  # of one connection
+EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
+
+# What operators see.
+LANE_PAGE = (1, 1000)
+LANE_PAGE_DEFAULT = 100
+COUNT_PAGE = (1, 10_000)
+COUNT_PAGE_DEFAULT = 1000
+SEARCH_CHARS = 256
+DIAGNOSTIC_LINES = 200  # a second
+DIAGNOSED_EVENTS = 10  # of one request
+TRACED_EVENTS = 10  # of one publish, and of one request
+SPAN_QUEUE = 2048
+SPAN_ATTRIBUTE_CHARS = 256
+STATUS_BYTES = 128 * KB  # what dispatch tells intake at once: one datagram
+STATUS_STOPPED = 100
+STATUS_REASON_CHARS = 200
+STATUS_TOPICS = 1000
 
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000
@@ -172,6 +204,7 @@ DEAD_LETTER_GROUP_BYTES = 4 * MB
 DEAD_LETTER_REST_NS = 5 * SECOND
 DEAD_LETTER_DIRECTORIES = 10_000
 DEAD_LETTER_WRITES = 16
+NOTICES = 200  # of blobs that were written, published in one commit
 LETTER_PAGE = (1, 1000)
 LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
@@ -192,4 +225,5 @@ assert FILTER_CONDITIONS <= LENS_KEYS
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS
 assert RESPONSE_EXCERPT_BYTES <= RESPONSE_BODY_BYTES
 assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # a name handed to curl lives as long as a connection
+assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES

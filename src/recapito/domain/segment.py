@@ -4,35 +4,44 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
 
+NO_TRACES: Mapping[int, str] = MappingProxyType({})
+
 
 class StampedEvent(msgspec.Struct, frozen=True, gc=False):
-    """One accepted event: the bytes that are stored, and what filters look at. Only in a domain it has a topic."""
+    """One accepted event: the bytes that are stored, and what is looked at. Only in a domain it has a topic."""
 
     body: bytes
     type: str
     subject: str
     data_version: str
     domain_topic: str = ""
+    id: str = ""
 
 
 class Publish(NamedTuple):
-    """The events of one accepted request; they are stored together or not at all."""
+    """The events of one accepted request; they are stored together or not at all.
+
+    `traces` has the traceparents of those events that are traced, by their place.
+    """
 
     published_at: int
     events: list[StampedEvent]
+    traces: Mapping[int, str] = NO_TRACES
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Where each event of a segment ends, and what filters look at, in columns.
+    """Where each event of a segment ends, what filters look at, and its id, in columns; old segments have no ids.
 
-    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`.
+    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`. `traces`
+    has the traceparents of the few events that are traced.
     """
 
     ends: list[int]
@@ -46,10 +55,25 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     domain_topic_of: list[int] = []
     only: int = 0
     origin: str = ""
+    ids: list[str] = []
+    traces: dict[int, str] = {}
 
 
+class _Named(msgspec.Struct):
+    id: str = ""
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Columns).decode
+
+
+def id_of(event: bytes) -> str:
+    """The id of an event as it is stored: all schemas have one, under the same name. Empty for what has none."""
+    try:
+        return _decode_named(event).id
+    except msgspec.DecodeError:
+        return ""
 
 
 def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
@@ -74,6 +98,8 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         domain_topic_of=domain_topic_of,
         only=only,
         origin=origin,
+        ids=[event.id for event in events],
+        traces=_traces(publishes),
     )
     return _encode(columns), b",".join(bodies)
 
@@ -92,6 +118,17 @@ def _ends(bodies: list[bytes]) -> list[int]:
     return [end + commas for commas, end in enumerate(accumulate(map(len, bodies)))]
 
 
+def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
+    """The traceparents of all publishes, by the places of their events in the segment."""
+    traces: dict[int, str] = {}
+    start = 0
+    for publish in publishes:
+        if publish.traces:
+            traces.update((start + i, trace) for i, trace in publish.traces.items())
+        start += len(publish.events)
+    return traces
+
+
 class Segment:
     """A decoded segment, shared read-only by all lanes near it; `original` is what a converted one was made of.
 
@@ -103,11 +140,13 @@ class Segment:
         "domain_topic_of",
         "domain_topics",
         "ends",
+        "ids",
         "only",
         "origin",
         "original",
         "published_at",
         "subjects",
+        "traces",
         "type_of",
         "types",
         "version_of",
@@ -129,6 +168,8 @@ class Segment:
         self.domain_topic_of = columns.domain_topic_of
         self.only = columns.only
         self.origin = columns.origin
+        self.ids = columns.ids
+        self.traces = columns.traces
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -151,6 +192,10 @@ class Segment:
     def type(self, i: int) -> str:
         """The event type of event `i`."""
         return self.types[self.type_of[i]]
+
+    def id(self, i: int) -> str:
+        """The id of event `i`."""
+        return self.ids[i] if self.ids else id_of(self.stored(i))
 
     def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":
         """The same events in another schema; it shares the columns."""

@@ -21,7 +21,7 @@ PATIENCE_MS = 5000  # while another process recovers the WAL
 
 
 class FileKind(NamedTuple):
-    """One of our two kinds of file, the number by which it is known to be ours, and the page size of a new one."""
+    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one."""
 
     name: str
     application_id: int
@@ -35,6 +35,7 @@ class FileKind(NamedTuple):
 
 LOG = FileKind("log", 0x52636C67, limits.LOG_PAGE_BYTES)  # "Rclg"
 DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp"
+HISTORY = FileKind("history", 0x52636873, limits.DISPATCH_PAGE_BYTES)  # "Rchs"
 
 
 class Medium(NamedTuple):

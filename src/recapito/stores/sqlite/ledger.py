@@ -6,9 +6,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.domain.delivery import Parked
+from recapito.domain.delivery import Identity, Parked
 from recapito.errors import StoreFailed
-from recapito.store import Due, Group, Lane, Passed, Settlement
+from recapito.store import Buried, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.sqlite import burial_file, ledger_file
 from recapito.stores.sqlite.connection import DISPATCH
 from recapito.stores.sqlite.damage import Damaged, set_aside
@@ -29,6 +29,9 @@ class SqliteLedger(Face):
     async def lane(self, id: int) -> Lane | None:
         return await self._read(ledger_file.lane, id)
 
+    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+        return await self._read(ledger_file.some_lanes, ids)
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         return await self._write(ledger_file.open_lane, id, topic, log_id, position)
 
@@ -44,6 +47,10 @@ class SqliteLedger(Face):
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         return await self._read_around(ledger_file.parked, lane, limit)
 
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        parked = await self._read_around(ledger_file.find, lane, identity)
+        return parked or await self._read_around(burial_file.find, lane, identity)
+
     async def next_burial_at(self) -> int | None:
         return await self._read(burial_file.next_burial_at)
 
@@ -53,8 +60,11 @@ class SqliteLedger(Face):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         await self._drain(burial_file.name_group, group, path, tried_at)
 
-    async def written(self, lane: int, path: str) -> None:
-        await self._drain(burial_file.written, lane, path)
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        await self._drain(burial_file.written, lane, path, notice, taken)
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        return await self._read(burial_file.notices, after, limit)
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         await self._drain(burial_file.abandon, lane, path, reason)

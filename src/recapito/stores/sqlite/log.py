@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import StoreFailed
-from recapito.store import Document, Entry, News, NewSegment
+from recapito.store import Document, Entry, News, NewSegment, Sought
 from recapito.stores.sqlite import log_file, registry_file, volume
 from recapito.stores.sqlite.connection import LOG
 from recapito.stores.sqlite.database import Database
@@ -49,6 +49,12 @@ class SqliteLog(Face):
     async def end(self, topic: int) -> int:
         return await self._read(log_file.end, topic)
 
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        return await self._read(log_file.search, topic, text, below, count)
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        return await self._read(log_file.size, topic, first, below)
+
     async def trim(self, topic: int, below: int) -> int:
         return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))
 
@@ -75,6 +81,9 @@ class SqliteLog(Face):
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         return await self._read(registry_file.subscriptions, topic, after, limit)
+
+    async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
+        return await self._read(registry_file.subscription_counts, topics)
 
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int

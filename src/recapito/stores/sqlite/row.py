@@ -13,7 +13,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import Hold
 from recapito.domain.outcome import Result
-from recapito.store import Burial, Counts, Lane
+from recapito.store import Attempts, Burial, Counts, Lane
 from recapito.stores.sqlite.checksum import checksum, is_sound
 
 
@@ -27,6 +27,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     last_result: Result | None
     last_status: int | None
     body: bytes
+    trace: str = ""
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -34,7 +35,7 @@ _unpack = msgspec.msgpack.Decoder(Record).decode
 _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
-_dropped = msgspec.json.Decoder(dict[str, int]).decode
+_events = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def text(value: object) -> str:
@@ -44,11 +45,12 @@ def text(value: object) -> str:
 
 def lane(row: tuple[Any, ...]) -> Lane:
     """A lane, from a row of lane_state."""
-    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at = row
+    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at, answers, took_ns, failed = row
     matched, unmatched, delivered, dead_lettered, parked, buried = counts
-    reasons = _dropped(dropped) if dropped else {}
+    reasons = _events(dropped) if dropped else {}
     books = Counts(matched, unmatched, delivered, dead_lettered, reasons, parked, buried)
-    return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at)
+    attempts = Attempts(answers, took_ns, _events(failed) if failed else {})
+    return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at, attempts)
 
 
 def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
@@ -64,9 +66,8 @@ def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
 def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
     """A parked delivery, to be stored."""
     it = parked.delivery
-    record = _pack(
-        Record(it.published_at, it.attempts, it.skipped, it.last_attempt_at, it.last_result, it.last_status, it.body)
-    )
+    tried = (it.last_attempt_at, it.last_result, it.last_status)
+    record = _pack(Record(it.published_at, it.attempts, it.skipped, *tried, it.body, it.trace))
     place = (lane, *it.identity, parked.due_at)
     return (*place, checksum(place, record)), record
 
@@ -88,6 +89,7 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
             it.last_attempt_at,
             it.last_result,
             it.last_status,
+            it.trace,
         ),
     )
 
