@@ -138,6 +138,7 @@ def _connect(ear: Ear, bird: Parrot) -> None:
     for resource, form in forms.items():
         status, answer = ear.ask("PUT", f"/connections{resource}", form)
         assert status == 201, answer
+        assert ear.ask("POST", f"/connections{resource}/check")[0] == 200
     for resource, form in (
         (ACCOUNT, {"connectionString": f"AccountKey={QUEUE_KEY};{BUS_KEY}"}),
         (CONTAINER, {"sasUrl": f"ftp://x/?sig={BLOB_SIGNATURE}"}),

@@ -209,6 +209,7 @@ LETTER_PAGE = (1, 1000)
 LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
 LETTER_FILES_READ = 200  # by one request, however few of their letters are meant
+LETTER_READS = 8  # files read ahead
 REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # how long a paced request may take
 LETTER_PROBLEMS = 10  # told by one request

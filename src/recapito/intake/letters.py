@@ -4,9 +4,11 @@ A letter is named by its subscription's id, its file's path and its place in the
 name of the last one seen is where the next walk starts. What was redriven is a mark beside the vault, one a file.
 """
 
-from collections import Counter
+import asyncio
+from collections import Counter, deque
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -182,11 +184,30 @@ class Letters:
         path = "" if seen is None else seen.path
         while paths := await self._list(origin, path):
             marks = await self._marks(origin, path or origin.prefix, paths[-1])
-            for path in paths:
-                taken = selection.takes_path(path)
-                file = await self._open(origin, path, marks.get(path)) if taken else None
-                if file is not None:
+            path = paths[-1]
+            taken = [(each, marks.get(each)) for each in paths if selection.takes_path(each)]
+            async with aclosing(self._read_ahead(origin, taken)) as files:
+                async for file in files:
                     yield file, 0
+
+    async def _read_ahead(self, origin: Origin, paths: list[tuple[str, bytes | None]]) -> AsyncGenerator[File, None]:
+        """Files in their order. The more were asked for, the more are read ahead: whoever needs one reads no other."""
+        reading: deque[asyncio.Task[File | None]] = deque()
+        left, ahead = iter(paths), 1
+        try:
+            while True:
+                for path, marks in islice(left, ahead - len(reading)):
+                    reading.append(asyncio.create_task(self._open(origin, path, marks)))
+                if not reading:
+                    return
+                file = await reading.popleft()
+                if file is not None:
+                    yield file
+                ahead = min(ahead * 2, limits.LETTER_READS)
+        finally:
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
 
     async def find(self, name: Name) -> File:
         """The file of a letter. NotFound if it is not there."""
