@@ -35,6 +35,14 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Literal["sqlite", "memory"]
 
 
+class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the portal runs, and where it listens."""
+
+    enabled: bool
+    host: str
+    port: int
+
+
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether HTTPS is served, and with which certificate; without a file of its own the server makes one."""
 
@@ -140,6 +148,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
     server: Server
+    portal: Portal
     tls: Tls
     identity: IdentitySettings
     publish: Publish
@@ -187,7 +196,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The names and addresses that a certificate of ours must be good for, Event Grid's own host names included."""
         given = (self.server.host, urlsplit(self.public_url).hostname or "")
         grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
-        return "localhost", "*.localhost", "127.0.0.1", "::1", *given, *grid
+        return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
 
     @property
     def certificate_files(self) -> tuple[Path, Path]:
@@ -244,8 +253,9 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
 
 
 def _check(settings: Settings) -> None:
-    if not 0 <= settings.server.port <= 65535:
-        raise SettingsError(f"server.port: {settings.server.port} is not a port (0 to 65535)")
+    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+        if not 0 <= port <= 65535:
+            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
     if not settings.server.data:
         raise SettingsError("server.data: a directory must be named")
     try:
