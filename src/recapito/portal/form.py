@@ -4,7 +4,7 @@ What is wrong is said beside its field, whether the form finds it or the server 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
@@ -14,6 +14,7 @@ from recapito.portal.piece import text
 
 Check = Callable[[str], str | None]
 _LOOK = "outlined dense"
+F = TypeVar("F", bound=ValidationElement[Any])
 
 
 class Form:
@@ -83,7 +84,7 @@ class Form:
         """Fields whose names begin so are gone."""
         self._fields = {target: field for target, field in self._fields.items() if not target.startswith(prefix)}
 
-    def _add(self, target: str, field: Any, hint: str) -> Any:
+    def _add(self, target: str, field: F, hint: str) -> F:
         field.props(_LOOK)
         if hint:
             field.props["hint"] = hint

@@ -16,8 +16,8 @@ WAYS = (
     ("System topics", "/system-topics"),
     ("Deliveries", "/deliveries"),
     ("Dead letters", "/dead-letters"),
-    ("Clock", "/clock"),
 )
+CLOCK = ("Clock", "/clock")
 THEME_COOKIE = "recapito_theme"
 _THEMES = {"dark": True, "light": False}
 _KEEP_THEME = "document.cookie = '%s=%s; path=/; max-age=31536000; SameSite=Strict'"
@@ -56,13 +56,13 @@ class Banner:
 
 
 class Frame(NamedTuple):
-    """The parts of a page that change: the banner, the notice of the clock, and where the page itself goes."""
+    """The banner, and where the page itself goes."""
 
     banner: Banner
     main: Element
 
 
-def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: str | None) -> Frame:
+def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: str | None, has_clock: bool) -> Frame:
     """The frame of a page. `here` is the path of the way that it belongs to."""
     ui.page_title(f"{title} · Recapito")
     dark = ui.dark_mode(_THEMES.get(theme))
@@ -71,7 +71,7 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
             attribute(ui.element("img"), src="/assets/mark.svg", alt="", width="26", height="26")
             text("span", "Recapito")
         with attribute(ui.element("nav"), aria_label="Main"):
-            for name, path in WAYS:
+            for name, path in (*WAYS, CLOCK) if has_clock else WAYS:
                 way = link(name, path, "way")
                 if path == here:
                     attribute(way, aria_current="page")

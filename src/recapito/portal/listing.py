@@ -1,4 +1,4 @@
-"""A list that the server pages: this page of it, the one before, the next, and from the start when the search changes."""
+"""A list that the server pages: the page that is shown, the one before, the next, and the first for a new search."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar

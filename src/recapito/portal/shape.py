@@ -9,7 +9,7 @@ class Shape(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A JSON object of the API; members that are not known here are left aside."""
 
 
-class Hold(Shape):
+class Hold(Shape, frozen=True):
     """That a subscription is held back: why, until when, for how long."""
 
     failures: int = 0
@@ -19,7 +19,7 @@ class Hold(Shape):
     reason: str = ""
 
 
-class Lane(Shape):
+class Lane(Shape, frozen=True):
     """A subscription as it is now, with its counts since it was made."""
 
     id: int = 0
@@ -78,7 +78,7 @@ class Lane(Shape):
         return "Healthy", "good"
 
 
-class Lanes(Shape):
+class Lanes(Shape, frozen=True):
     """A page of subscriptions."""
 
     value: list[Lane] = []
@@ -86,10 +86,11 @@ class Lanes(Shape):
     now: str = ""
 
 
-class Count(Shape):
+class Count(Shape, frozen=True):
     """What a topic has counted."""
 
     topic: str = ""
+    topic_kind: str = "custom"
     published: int = 0
     published_bytes: int = 0
     publish_failed: dict[str, int] = {}
@@ -102,14 +103,14 @@ class Count(Shape):
         return sum(self.publish_failed.values())
 
 
-class Counts(Shape):
+class Counts(Shape, frozen=True):
     """The counts of topics."""
 
     value: list[Count] = []
     now: str = ""
 
 
-class AttemptEvent(Shape):
+class AttemptEvent(Shape, frozen=True):
     """One event of an attempt, and what was decided about it."""
 
     id: str = ""
@@ -120,7 +121,7 @@ class AttemptEvent(Shape):
     reason: str | None = None
 
 
-class Attempt(Shape):
+class Attempt(Shape, frozen=True):
     """One request to an endpoint, and how it ended."""
 
     mark: str = ""
@@ -137,7 +138,7 @@ class Attempt(Shape):
     event_count: int = 1
 
 
-class Kept(Shape):
+class Kept(Shape, frozen=True):
     """How far back attempts are kept."""
 
     since: str | None = None
@@ -145,7 +146,7 @@ class Kept(Shape):
     not_kept: int = 0
 
 
-class Attempts(Shape):
+class Attempts(Shape, frozen=True):
     """A page of attempts, newest first."""
 
     value: list[Attempt] = []
@@ -155,14 +156,14 @@ class Attempts(Shape):
     now: str = ""
 
 
-class DecidedBy(Shape):
+class DecidedBy(Shape, frozen=True):
     """Which clause of a filter decided."""
 
     clause: str = ""
     text: str = ""
 
 
-class NextAttempt(Shape):
+class NextAttempt(Shape, frozen=True):
     """When an event is tried next, and which rule says so."""
 
     at: str = ""
@@ -170,7 +171,7 @@ class NextAttempt(Shape):
     text: str = ""
 
 
-class End(Shape):
+class End(Shape, frozen=True):
     """How a delivery ended."""
 
     at: str | None = None
@@ -178,7 +179,7 @@ class End(Shape):
     where: str | None = None
 
 
-class Fate(Shape):
+class Fate(Shape, frozen=True):
     """What became, or becomes, of one event at one subscription."""
 
     subscription: str = ""
@@ -196,7 +197,7 @@ class Fate(Shape):
     end: End | None = None
 
 
-class Explanation(Shape):
+class Explanation(Shape, frozen=True):
     """What became of one event."""
 
     event: dict[str, Any] | None = None
@@ -205,7 +206,7 @@ class Explanation(Shape):
     now: str = ""
 
 
-class Letter(Shape):
+class Letter(Shape, frozen=True):
     """A dead letter, without its event."""
 
     name: str = ""
@@ -222,7 +223,7 @@ class Letter(Shape):
     redriven: dict[str, Any] | None = None
 
 
-class Letters(Shape):
+class Letters(Shape, frozen=True):
     """A page of dead letters."""
 
     value: list[Letter] = []
@@ -230,7 +231,7 @@ class Letters(Shape):
     next: str | None = None
 
 
-class Progress(Shape):
+class Progress(Shape, frozen=True):
     """What one turn of redrive or purge did."""
 
     selected: int = 0
@@ -241,7 +242,7 @@ class Progress(Shape):
     next: str | None = None
 
 
-class ClockNow(Shape):
+class ClockNow(Shape, frozen=True):
     """The server's clock."""
 
     now: str = ""
@@ -253,7 +254,7 @@ class ClockNow(Shape):
         return self.mode == "manual"
 
 
-class Moved(Shape):
+class Moved(Shape, frozen=True):
     """What happened while the clock was moved."""
 
     now: str = ""
@@ -264,7 +265,7 @@ class Moved(Shape):
     pending: int = 0
 
 
-class Readiness(Shape):
+class Readiness(Shape, frozen=True):
     """Whether the server does its work, by part."""
 
     status: str = ""

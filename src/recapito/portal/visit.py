@@ -39,7 +39,7 @@ class Visit:
     def frame(self, title: str, here: str, *crumbs: Crumb, heading: bool = True) -> None:
         """Begin the page; everything after this goes into it."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
-        self._frame = make_frame(title, here, crumbs, theme, self.who)
+        self._frame = make_frame(title, here, crumbs, theme, self.who, self.settings.clock.manual)
         self._frame.main.__enter__()
         if heading:
             text("h1", title)

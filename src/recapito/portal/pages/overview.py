@@ -1,5 +1,7 @@
 """The first page: whether the server is well, which subscriptions fail, and the topics."""
 
+import asyncio
+
 from recapito.portal import words
 from recapito.portal.address import resource_path
 from recapito.portal.piece import bar, chip, empty, link, link_button, panel, set_tone, text
@@ -50,10 +52,8 @@ async def build(visit: Visit) -> None:
             listed += page.value
         listed = listed[:_TOPICS]
         none.set_visibility(not listed)
-        counts = [await server.counts(one["name"]) for one in listed]
-        topics.show(
-            [topic_row(one["id"], count.get(one["name"], Count())) for one, count in zip(listed, counts, strict=True)]
-        )
+        counts = await asyncio.gather(*(server.count(one["name"], "topics") for one in listed))
+        topics.show([_topic_row(one["id"], count) for one, count in zip(listed, counts, strict=True)])
 
     await refresh()
     visit.poll(refresh, 4.0)
@@ -74,8 +74,7 @@ def _failing_row(lane: Lane) -> Row:
     )
 
 
-def topic_row(id: str, count: Count) -> Row:
-    """A topic with its counts."""
+def _topic_row(id: str, count: Count) -> Row:
     return Row(
         id,
         (

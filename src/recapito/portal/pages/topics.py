@@ -1,5 +1,6 @@
 """The lists of topics, domains and system topics: searched and paged by the server."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -50,7 +51,6 @@ async def _build(kind: _Kind, visit: Visit) -> None:
     server = visit.server
     subscriptions = await server.azure_subscriptions()
     visit.frame(kind.title, kind.path, heading=False)
-    chosen = {"azure": visit.request.query_params.get("subscription") or subscriptions[0]}
     with bar("head"):
         text("h1", kind.title)
         if kind is _TOPICS:
@@ -58,32 +58,30 @@ async def _build(kind: _Kind, visit: Visit) -> None:
     with panel():
         with bar():
             search = ui.input("Search by name").props("outlined dense clearable debounce=300").classes("grow")
-            if len(subscriptions) > 1:
-                ui.select(subscriptions, label="Azure subscription", value=chosen["azure"]).props(
-                    "outlined dense"
-                ).classes("grow").bind_value(chosen, "azure").on_value_change(lambda: listing.restart())
+            azure = ui.select(subscriptions, label="Azure subscription", value=subscriptions[0])
+            azure.props("outlined dense").classes("grow").set_visibility(len(subscriptions) > 1)
         table = Table(kind.title, _COLUMNS)
         with empty(kind.nothing, kind.hint) as none:
             pass
 
     async def load(start: str | None) -> Page:
-        path = f"/subscriptions/{chosen['azure']}{PROVIDER}/{kind.arm}"
+        path = f"/subscriptions/{azure.value}{PROVIDER}/{kind.arm}"
         return await server.page(path, search.value or "", start)
 
     async def show(found: Page) -> str | None:
         none.set_visibility(not found.value)
-        counts = [await server.counts(one["name"]) for one in found.value]
+        counts = await asyncio.gather(*(server.count(one["name"], kind.arm) for one in found.value))
         table.show([_row(one, count) for one, count in zip(found.value, counts, strict=True)])
         return found.next
 
     listing = Listing(visit, load, show)
     search.on_value_change(listing.restart)
+    azure.on_value_change(listing.restart)
     await listing.refresh()
     visit.poll(listing.refresh, 5.0)
 
 
-def _row(topic: dict[str, Any], counts: dict[str, Count]) -> Row:
-    count = counts.get(topic["name"], Count())
+def _row(topic: dict[str, Any], count: Count) -> Row:
     return Row(
         topic["id"],
         (

@@ -1,0 +1,93 @@
+"""Recent deliveries: attempts as the server keeps them, filtered and paged by it, each leading to its explanation."""
+
+from nicegui import ui
+
+from recapito.domain.outcome import Result
+from recapito.portal import words
+from recapito.portal.address import explain_path
+from recapito.portal.client import PAGE
+from recapito.portal.listing import Listing
+from recapito.portal.piece import bar, empty, text
+from recapito.portal.shape import Attempt, AttemptEvent, Attempts
+from recapito.portal.table import Cell, Row, Table
+from recapito.portal.visit import Visit
+
+OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}}
+THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
+RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
+_COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
+
+
+def recent_deliveries(visit: Visit, topic: str | None = None, subscription: str | None = None) -> Listing:
+    """The table with what narrows it; of one subscription, or of all."""
+    with bar():
+        search = ui.input("Search by event id").props("outlined dense clearable debounce=300").classes("grow")
+        outcome = ui.select(OUTCOMES, label="Outcome", value="").props("outlined dense").classes("grow")
+    columns = _COLUMNS if subscription else (*_COLUMNS[:1], "Subscription", *_COLUMNS[1:])
+    table = Table("Recent deliveries", columns)
+    with empty("No delivery matches.", "Publish an event, or ask for another outcome or id.") as none:
+        pass
+    kept = text("p", "", "muted")
+
+    async def load(start: str | None) -> Attempts:
+        return await visit.server.deliveries(
+            topic=topic,
+            subscription=subscription,
+            outcome=outcome.value,
+            search=search.value,
+            before=start,
+            limit=str(PAGE),
+        )
+
+    async def show(found: Attempts) -> str | None:
+        none.set_visibility(not found.value)
+        table.show([_row(one, with_subscription=subscription is None) for one in found.value])
+        kept.text = _kept(found)
+        return found.next
+
+    listing = Listing(visit, load, show)
+    search.on_value_change(listing.restart)
+    outcome.on_value_change(listing.restart)
+    return listing
+
+
+def _row(attempt: Attempt, with_subscription: bool) -> Row:
+    event = attempt.events[0] if attempt.events else AttemptEvent()
+    more = f" and {attempt.event_count - 1} more" if attempt.event_count > 1 else ""
+    cells = (
+        Cell(words.clock_time(attempt.at)),
+        Cell(f"{event.id}{more}", explain_path(event.id, attempt.topic)),
+        Cell(str(event.attempt)),
+        Cell(outcome_text(attempt), tone="good" if attempt.outcome == "Success" else "bad"),
+        Cell(words.milliseconds(attempt.took_ms)),
+        Cell(then_text(event)),
+        Cell(attempt.detail[:200]),
+    )
+    name = Cell(f"{attempt.topic} / {attempt.subscription}")
+    return Row(attempt.mark, (cells[0], name, *cells[1:]) if with_subscription else cells)
+
+
+def outcome_text(attempt: Attempt) -> str:
+    """How an attempt ended, in a few words."""
+    parts = [attempt.outcome if attempt.status is None else f"{attempt.outcome} {attempt.status}"]
+    if attempt.probe:
+        parts.append("probe")
+    if attempt.late:
+        parts.append("late")
+    return ", ".join(parts)
+
+
+def then_text(event: AttemptEvent) -> str:
+    """What was decided about the event."""
+    said = THEN.get(event.then, event.then)
+    if event.due_at is not None:
+        rule = f", by {RULES.get(event.rule or '', event.rule)}" if event.rule else ""
+        return f"{said} at {words.clock_time(event.due_at)[:8]}{rule}"
+    return f"{said}: {event.reason}" if event.reason else said
+
+
+def _kept(found: Attempts) -> str:
+    if not found.kept.attempts:
+        return ""
+    said = f"{words.number(found.kept.attempts)} attempts are kept, since {words.instant(found.kept.since)}."
+    return said + (f" {words.number(found.kept.not_kept)} were not kept." if found.kept.not_kept else "")
