@@ -38,7 +38,18 @@ class Recapito:
         self._child.end()
 
     def _start(self) -> Child:
-        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--handshake", "off")
+        serve = module(
+            "recapito",
+            "serve",
+            "--data",
+            str(self._data),
+            "--port",
+            "0",
+            "--quiet",
+            "--handshake",
+            "off",
+            "--no-portal",
+        )
         child = Child(serve, self._errors, self._environment)
         line = child.line()
         if not line.startswith(READY):

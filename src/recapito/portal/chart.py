@@ -23,7 +23,7 @@ SERIES = {
     "deadlettered": "Dead-lettered",
 }
 SAMPLES = 120
-_WIDTH, _LEFT, _BOTTOM, _TOP = 640, 40, 18, 8
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 480, 150, 44, 20, 8
 
 
 class Sample(NamedTuple):
@@ -58,20 +58,19 @@ def totals(lane: Lane) -> tuple[int, ...]:
 class _Lines:
     """Lines over the same time, with a scale that fits the highest of them."""
 
-    def __init__(self, title: str, names: tuple[str, ...], height: int, interval_s: float) -> None:
-        self._height = height
+    def __init__(self, title: str, names: tuple[str, ...], interval_s: float) -> None:
         self._lines: dict[str, Element] = {}
         minutes = words.duration(SAMPLES * interval_s)
         with ui.element("svg").classes("chart") as svg:
-            attribute(svg, viewBox=f"0 0 {_WIDTH} {height}", role="img")
+            attribute(svg, viewBox=f"0 0 {_WIDTH} {_HEIGHT}", role="img")
             text("title", title)
-            for y in (_TOP, (height - _BOTTOM + _TOP) / 2, height - _BOTTOM):
+            for y in (_TOP, (_HEIGHT - _BOTTOM + _TOP) / 2, _HEIGHT - _BOTTOM):
                 grid = ui.element("line").classes("grid")
                 attribute(grid, x1=str(_LEFT), x2=str(_WIDTH), y1=str(y), y2=str(y))
             self._most = _label("", _LEFT - 6, _TOP + 4, "end")
-            _label("0", _LEFT - 6, height - _BOTTOM + 4, "end")
-            _label(f"{minutes} ago", _LEFT, height - 3, "start")
-            _label("now", _WIDTH, height - 3, "end")
+            _label("0", _LEFT - 6, _HEIGHT - _BOTTOM + 4, "end")
+            _label(f"{minutes} ago", _LEFT, _HEIGHT - 4, "start")
+            _label("now", _WIDTH, _HEIGHT - 4, "end")
             for name in names:
                 self._lines[name] = ui.element("polyline").classes(f"line {name}")
                 attribute(self._lines[name], points="", data_line=name)
@@ -81,7 +80,7 @@ class _Lines:
         most = max([1.0, *(value for line in values.values() for value in line if value is not None)])
         self._most.text = words.short(most) + unit
         for name, line in values.items():
-            points = _points(line, most, self._height)
+            points = _points(line, most)
             if self._lines[name].props.get("points") != points:
                 self._lines[name].props["points"] = points
 
@@ -92,12 +91,12 @@ def _label(content: str, x: float, y: float, anchor: str) -> TextElement:
     return made
 
 
-def _points(line: list[float | None], most: float, height: int) -> str:
+def _points(line: list[float | None], most: float) -> str:
     step = (_WIDTH - _LEFT) / (SAMPLES - 1)
     first = SAMPLES - len(line)
-    room = height - _BOTTOM - _TOP
+    room = _HEIGHT - _BOTTOM - _TOP
     return " ".join(
-        f"{_LEFT + (first + n) * step:.1f},{height - _BOTTOM - value / most * room:.1f}"
+        f"{_LEFT + (first + n) * step:.1f},{_HEIGHT - _BOTTOM - value / most * room:.1f}"
         for n, value in enumerate(line)
         if value is not None
     )
@@ -108,9 +107,13 @@ class LaneChart:
 
     def __init__(self, interval_s: float) -> None:
         self._sampler = Sampler()
-        self._counts = _Lines("Events and failed attempts between two looks", tuple(SERIES), 200, interval_s)
-        text("h3", "Latency: mean time of an answer")
-        self._latency = _Lines("Mean time of an answer", ("latency",), 110, interval_s)
+        with ui.element("div").classes("pair"):
+            with ui.element("div"):
+                text("h3", f"Every {interval_s:.0f} seconds")
+                self._counts = _Lines("Events and failed attempts", tuple(SERIES), interval_s)
+            with ui.element("div"):
+                text("h3", "Mean time of an answer")
+                self._latency = _Lines("Mean time of an answer", ("latency",), interval_s)
 
     def show(self, lane: Lane) -> None:
         """Take a sample, and draw."""

@@ -26,19 +26,20 @@ class Row(NamedTuple):
 
 
 class Table:
-    """A table with a heading for each column; columns whose heading ends in # hold numbers."""
+    """A table, hidden while it has no rows. Columns whose heading ends in # hold numbers."""
 
     def __init__(self, label: str, columns: Sequence[str]) -> None:
         self._columns = [column.rstrip("#") for column in columns]
         self._numbers = [column.endswith("#") for column in columns]
         self._shown: list[Row] = []
         self._cells: list[list[TextElement]] = []
-        with ui.element("div").classes("table"), ui.element("table") as table:
+        with ui.element("div").classes("table") as self._box, ui.element("table") as table:
             attribute(table, aria_label=label)
             with ui.element("thead"), ui.element("tr"):
                 for column, numeric in zip(self._columns, self._numbers, strict=True):
                     attribute(text("th", column, "number" if numeric else ""), scope="col")
             self._body: Element = ui.element("tbody")
+        self._box.set_visibility(False)
 
     def show(self, rows: Sequence[Row]) -> None:
         """Show these rows, and no others."""
@@ -52,6 +53,7 @@ class Table:
         self._shown = rows
 
     def _rebuild(self, rows: list[Row]) -> None:
+        self._box.set_visibility(bool(rows))
         self._body.clear()
         with self._body:
             self._cells = [self._row(row) for row in rows]

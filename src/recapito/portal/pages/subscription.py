@@ -121,8 +121,7 @@ def _why(lane: Lane) -> str:
     if lane.stopped:
         return f"This subscription has stopped: {lane.stopped}"
     if lane.hold is not None and lane.hold.on:
-        until = f" (until {words.instant(lane.hold.until)} UTC)" if lane.hold.until else ""
-        return f"On probation: {lane.hold.reason}{until}"
+        return f"On probation: {lane.hold.reason}."
     return ""
 
 
