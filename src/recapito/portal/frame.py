@@ -66,7 +66,7 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
     """The frame of a page. `here` is the path of the way that it belongs to."""
     ui.page_title(f"{title} · Recapito")
     dark = ui.dark_mode(_THEMES.get(theme))
-    with ui.element("header").classes("top") as top:
+    with ui.header(wrap=False, add_scroll_padding=False).classes("top"):
         with attribute(ui.element("a").classes("brand"), href="/", aria_label="Recapito, overview"):
             attribute(ui.element("img"), src="/assets/mark.svg", alt="", width="26", height="26")
             text("span", "Recapito")
@@ -80,8 +80,7 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
             if who is not None:
                 _sign_out(who)
     banner = Banner()
-    main = ui.element("main").classes("page")
-    attribute(main, id="main")
+    main = ui.element("div").classes("page")
     with main:
         crumbs = list(crumbs)
         if crumbs:
@@ -90,7 +89,6 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
                     link(crumb.name, crumb.path)
                     text("span", "/")
     ui.skip_link(target=main)
-    top.move(target_index=0)
     return Frame(banner, main)
 
 

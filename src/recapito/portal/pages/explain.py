@@ -1,7 +1,6 @@
 """What became of an event, subscription by subscription; or what would, before it is published."""
 
 import json
-from typing import Any
 
 from msgspec.structs import replace
 from nicegui import ui
@@ -84,7 +83,8 @@ def _search(topic: str) -> None:
             if form.is_valid:
                 ui.navigate.to(explain_path(id.value.strip(), (name.value or "").strip() or None))
 
-        button("Explain", go, "primary")
+        with bar("end"):
+            button("Explain", go, "primary")
         id.on("keydown.enter", go)
 
 
@@ -95,7 +95,7 @@ def show_explanation(found: Explanation) -> None:
     if found.event is not None:
         with panel("Event"):
             facts(
-                Fact(name, str(found.event[key]))
+                Fact(name, words.instant(found.event[key]) if key == "publishedAt" else str(found.event[key]))
                 for key, name in (
                     ("id", "Id"),
                     ("type", "Type"),
@@ -122,7 +122,7 @@ def _fate(fate: Fate, now: str) -> None:
         facts(_fate_facts(fate, now))
         if fate.attempts:
             text("h3", "Attempts")
-            table = Table("Attempts", ("#", "Sent (UTC)", "Outcome", "Took#", "Then", "Answer"))
+            table = Table("Attempts", ("No.", "Sent (UTC)", "Outcome", "Took#", "Then", "Answer"))
             table.show([_attempt_row(attempt) for attempt in fate.attempts])
 
 
@@ -164,16 +164,19 @@ def _dry_run(visit: Visit, topic: str) -> None:
     with panel("What would become of an event?"):
         text("p", "Nothing is published: the event is held against every filter of the topic.", "muted")
         form = Form()
-        name = form.text("topic", "Topic", topic, check=check_required)
-        event: Any = form.text("event", "Event, as JSON", json.dumps(_EVENT, indent=2), lines=True, check=_check_object)
-        press = button("Try it", kind="primary")
+        with ui.element("div").classes("form"):
+            name = form.text("topic", "Topic", topic, check=check_required).classes("wide")
+            sample = json.dumps(_EVENT, indent=2)
+            event = form.text("event", "Event, as JSON", sample, lines=True, check=_check_object).classes("wide")
+        with bar("end"):
+            press = button("Try it", kind="primary")
         place = ui.element("div")
 
         async def ask() -> None:
             if not form.is_valid:
                 return
             try:
-                found = await visit.server.dry_run(name.value.strip(), json.loads(event.value))
+                found = await visit.server.dry_run((name.value or "").strip(), json.loads(event.value or ""))
             except Refused as error:
                 form.blame(error)
                 return
