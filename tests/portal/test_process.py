@@ -8,8 +8,6 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import pytest
-
 from tests.portal.browser import WITH_PORTAL, portal_of, server_with_portal
 from tests.system.machine import PATIENCE_S, Server, server, until
 
@@ -24,31 +22,30 @@ def fetch(url: str, authority: Path | None = None) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-@pytest.mark.parametrize("flags", [(), ("--memory",), ("--clock", "manual")], ids=["two roles", "memory", "manual"])
-def test_every_server_has_a_portal(tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """Whether on two processes or on one, `serve` starts the portal and says where it is."""
-    with server_with_portal(tmp_path, *flags) as (running, portal):
+def test_portal_lives_and_dies_beside_its_server(tmp_path: Path) -> None:
+    """It is a process of its own, is started again when it dies, takes nothing with it, and ends with its server."""
+    running = Server(tmp_path, "--portal-port", "0", environment=WITH_PORTAL)
+    try:
+        portal = portal_of(running)
         status, page = fetch(portal)
         assert status == 200 and "Recapito" in page
-        assert "portal" in running.roles()
-
-
-def test_no_portal_if_it_is_not_wanted(tmp_path: Path) -> None:
-    """With --no-portal there is none."""
-    with server(tmp_path, "--memory", "--no-portal", environment=WITH_PORTAL) as running:
-        assert "portal" not in running.roles()
-
-
-def test_portal_that_dies_is_started_again(tmp_path: Path) -> None:
-    """A portal that dies takes nothing with it, and comes back at the same port."""
-    with server_with_portal(tmp_path) as (running, portal):
-        fetch(portal)
         first = running.roles()["portal"]
         running.kill("portal")
         assert running.publish("1") == 200
         assert until(lambda: running.roles().get("portal", first) != first)
         assert fetch(portal)[0] == 200
         assert {"intake", "dispatch"} <= set(running.roles())
+        second = running.roles()["portal"]
+    finally:
+        running.kill("parent")
+        running.stop()
+    assert until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_no_portal_if_it_is_not_wanted(tmp_path: Path) -> None:
+    """With --no-portal there is none."""
+    with server(tmp_path, "--memory", "--no-portal", environment=WITH_PORTAL) as running:
+        assert "portal" not in running.roles()
 
 
 def test_busy_default_port_leaves_the_server_running(tmp_path: Path) -> None:
@@ -83,19 +80,8 @@ def test_busy_chosen_port_is_an_error(tmp_path: Path) -> None:
 
 
 def test_tls_is_the_servers_own(tmp_path: Path) -> None:
-    """With --tls the portal has the server's certificate, and reaches the server by it."""
-    with server_with_portal(tmp_path, "--tls") as (running, portal):
+    """With --tls the portal has the server's certificate, and reaches the server by it; in one process as in two."""
+    with server_with_portal(tmp_path, "--memory", "--tls") as (running, portal):
         assert portal.startswith("https://localhost:")
         status, page = fetch(portal, running.authority)
         assert status == 200 and "demo" in page  # the name of the first topic: the server was asked
-
-
-def test_portal_ends_with_its_server(tmp_path: Path) -> None:
-    """No portal outlives its server, even if that is killed."""
-    running = Server(tmp_path, "--portal-port", "0", environment=WITH_PORTAL)
-    portal_of(running)
-    assert until(lambda: "portal" in running.roles())
-    pid = running.roles()["portal"]
-    running.kill("parent")
-    running.stop()
-    assert until(lambda: not Path(f"/proc/{pid}").exists())

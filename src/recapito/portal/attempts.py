@@ -12,7 +12,8 @@ from recapito.portal.shape import Attempt, AttemptEvent, Attempts
 from recapito.portal.table import Cell, Row, Table
 from recapito.portal.visit import Visit
 
-OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}}
+ENDINGS = {"NotSent": "Ended unsent", "DeadLettered": "Dead-lettered", "DeadLetterDropped": "Dead letter dropped"}
+OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}, **ENDINGS}
 THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
 _COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
@@ -27,6 +28,7 @@ def recent_deliveries(visit: Visit, topic: str | None = None, subscription: str 
     table = Table("Recent deliveries", columns)
     with empty("No delivery matches.", "Publish an event, or ask for another outcome or id.") as none:
         pass
+    further = text("p", "Nothing among the newest attempts matches: Next looks further back.", "note")
     kept = text("p", "", "muted")
 
     async def load(start: str | None) -> Attempts:
@@ -40,7 +42,8 @@ def recent_deliveries(visit: Visit, topic: str | None = None, subscription: str 
         )
 
     async def show(found: Attempts) -> str | None:
-        none.set_visibility(not found.value)
+        none.set_visibility(not found.value and found.next is None)
+        further.set_visibility(not found.value and found.next is not None)
         table.show([_row(one, with_subscription=subscription is None) for one in found.value])
         kept.text = _kept(found)
         return found.next
@@ -69,7 +72,8 @@ def _row(attempt: Attempt, with_subscription: bool) -> Row:
 
 def outcome_text(attempt: Attempt) -> str:
     """How an attempt ended, in a few words."""
-    parts = [attempt.outcome if attempt.status is None else f"{attempt.outcome} {attempt.status}"]
+    named = ENDINGS.get(attempt.outcome, attempt.outcome)
+    parts = [named if attempt.status is None else f"{named} {attempt.status}"]
     if attempt.probe:
         parts.append("probe")
     if attempt.late:

@@ -4,7 +4,7 @@ import asyncio
 
 from recapito.portal import words
 from recapito.portal.address import resource_path
-from recapito.portal.piece import bar, chip, empty, link, link_button, panel, set_tone, text
+from recapito.portal.piece import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
 from recapito.portal.shape import Count, Lane, Readiness
 from recapito.portal.table import Cell, Row, Table
 from recapito.portal.visit import Visit
@@ -27,7 +27,9 @@ async def build(visit: Visit) -> None:
         topics = Table("Topics", ("Topic", "Published#", "Publish failed#", "Unmatched#", "Subscriptions#"))
         with empty("There is no topic yet.", "A topic is where events are published to. Create one to begin.") as none:
             link_button("Create a topic", "/new-topic", "primary")
-        with bar():
+        with empty("No topic has a subscription yet.", "A subscription says which events go where.") as unheard:
+            first = link_button("Create a subscription", "/topics", "primary")
+        with bar("end"):
             link("All topics", "/topics")
 
     chips = {}
@@ -53,6 +55,9 @@ async def build(visit: Visit) -> None:
         listed = listed[:_TOPICS]
         none.set_visibility(not listed)
         counts = await asyncio.gather(*(server.count(one["name"], "topics") for one in listed))
+        unheard.set_visibility(bool(listed) and not any(count.subscriptions for count in counts))
+        if listed:
+            attribute(first, href=f"/new-subscription{listed[0]['id']}")
         topics.show([_topic_row(one["id"], count) for one, count in zip(listed, counts, strict=True)])
 
     await refresh()
