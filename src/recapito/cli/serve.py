@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from recapito import access, app, roles
+from recapito import access, roles, storage
 from recapito import settings as settings_module
 from recapito.child import Child
 from recapito.cli.welcome import print_welcome
@@ -86,8 +86,8 @@ def serve(
 
 async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
-    found = await app.prepare_store(settings, journal)
-    async with app.inspecting(settings, found, journal):
+    found = await storage.prepare_store(settings, journal)
+    async with storage.inspecting(settings, found, journal):
         await _listen(settings, found.newest, journal, insists, quiet)
 
 

@@ -2,6 +2,7 @@
 
 from nicegui import ui
 
+from recapito.domain.attempt import Ending
 from recapito.domain.outcome import Result
 from recapito.portal import words
 from recapito.portal.address import explain_path
@@ -12,7 +13,11 @@ from recapito.portal.shape import Attempt, AttemptEvent, Attempts
 from recapito.portal.table import Cell, Row, Table
 from recapito.portal.visit import Visit
 
-ENDINGS = {"NotSent": "Ended unsent", "DeadLettered": "Dead-lettered", "DeadLetterDropped": "Dead letter dropped"}
+ENDINGS: dict[str, str] = {
+    Ending.NOT_SENT.value: "Ended unsent",
+    Ending.DEAD_LETTERED.value: "Dead-lettered",
+    Ending.DEAD_LETTER_DROPPED.value: "Dead letter dropped",
+}
 OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}, **ENDINGS}
 THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
