@@ -65,14 +65,24 @@ def _row(attempt: Attempt, with_subscription: bool) -> Row:
     cells = (
         Cell(words.clock_time(attempt.at)),
         Cell(f"{event.id}{more}", explain_path(event.id, attempt.topic)),
-        Cell(str(event.attempt)),
-        Cell(outcome_text(attempt), tone="good" if attempt.outcome == "Success" else "bad"),
-        Cell(words.milliseconds(attempt.took_ms)),
+        Cell(number_text(attempt, event)),
+        Cell(outcome_text(attempt), tone=tone_of(attempt)),
+        Cell("–" if attempt.outcome in ENDINGS else words.milliseconds(attempt.took_ms)),
         Cell(then_text(event)),
         Cell(attempt.detail[:200]),
     )
     name = Cell(f"{attempt.topic} / {attempt.subscription}")
     return Row(attempt.mark, (cells[0], name, *cells[1:]) if with_subscription else cells)
+
+
+def tone_of(attempt: Attempt) -> str:
+    """How good that is."""
+    return "good" if attempt.outcome == "Success" else "bad"
+
+
+def number_text(attempt: Attempt, event: AttemptEvent) -> str:
+    """Which attempt it was; what ended without a request was none."""
+    return "–" if attempt.outcome in ENDINGS else str(event.attempt)
 
 
 def outcome_text(attempt: Attempt) -> str:

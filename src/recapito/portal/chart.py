@@ -92,6 +92,9 @@ def _label(content: str, x: float, y: float, anchor: str) -> TextElement:
 
 
 def _points(line: list[float | None], most: float) -> str:
+    """Where a line goes; one along the ground is not drawn."""
+    if not any(line):
+        return ""
     step = (_WIDTH - _LEFT) / (SAMPLES - 1)
     first = SAMPLES - len(line)
     room = _HEIGHT - _BOTTOM - _TOP
@@ -109,7 +112,7 @@ class LaneChart:
         self._sampler = Sampler()
         with ui.element("div").classes("pair"):
             with ui.element("div"):
-                text("h3", f"Every {interval_s:.0f} seconds")
+                text("h3", f"What happened, every {interval_s:.0f} seconds")
                 self._counts = _Lines("Events and failed attempts", tuple(SERIES), interval_s)
             with ui.element("div"):
                 text("h3", "Mean time of an answer")

@@ -23,7 +23,7 @@ ANSWERS = {
     "400": "400, it refuses the event",
     "413": "413, it is too large",
 }
-_WIDTH, _HEIGHT, _Y, _MARGIN = 640, 84, 34, 14
+_WIDTH, _HEIGHT, _Y, _MARGIN = 640, 96, 42, 14
 _TICKS = ((0, "0"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (21600, "6 h"), (86400, "24 h"))
 
 
@@ -66,11 +66,13 @@ def draw(box: Element, times: Timetable) -> None:
         with ui.element("rect").classes("end") as mark:
             attribute(mark, x=f"{end - 2:.1f}", y=str(_Y - 12), width="4", height="24", rx="2")
             text("title", f"{times.reason} after {words.duration(times.end / SECOND)}")
+        last = text("text", words.duration(times.end / SECOND) if times.end else "at once")
+        attribute(last, x=f"{max(end, 40):.1f}", y="12", text_anchor="end")
 
 
 def _tick(x: float, name: str) -> None:
     line = ui.element("line").classes("grid")
-    attribute(line, x1=f"{x:.1f}", x2=f"{x:.1f}", y1="12", y2=str(_HEIGHT - 24))
+    attribute(line, x1=f"{x:.1f}", x2=f"{x:.1f}", y1="22", y2=str(_HEIGHT - 26))
     label = text("text", name)
     attribute(label, x=f"{x:.1f}", y=str(_HEIGHT - 8), text_anchor="middle")
 

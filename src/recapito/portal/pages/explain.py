@@ -7,7 +7,7 @@ from nicegui import ui
 
 from recapito.portal import words
 from recapito.portal.address import explain_path
-from recapito.portal.attempts import outcome_text, then_text
+from recapito.portal.attempts import ENDINGS, number_text, outcome_text, then_text, tone_of
 from recapito.portal.client import Refused
 from recapito.portal.form import Form, check_required
 from recapito.portal.piece import Fact, bar, button, chip, facts, note, panel, say_empty, text
@@ -150,10 +150,10 @@ def _attempt_row(attempt: Attempt) -> Row:
     return Row(
         attempt.mark or attempt.at,
         (
-            Cell(str(event.attempt)),
+            Cell(number_text(attempt, event)),
             Cell(words.instant(attempt.at)),
-            Cell(outcome_text(attempt), tone="good" if attempt.outcome == "Success" else "bad"),
-            Cell(words.milliseconds(attempt.took_ms)),
+            Cell(outcome_text(attempt), tone=tone_of(attempt)),
+            Cell("–" if attempt.outcome in ENDINGS else words.milliseconds(attempt.took_ms)),
             Cell(then_text(event)),
             Cell(attempt.detail),
         ),
