@@ -20,6 +20,8 @@ from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
+from recapito.keys.given import Given
+from recapito.settings_source import from_text, merge, read_file
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -132,9 +134,10 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How connections to Azure resources are kept."""
+    """How connections to Azure resources are kept, and those that are given here."""
 
     key_file: str
+    resources: tuple[Given, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,6 +147,16 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_mb: int
     ballast_mb: int
     allow_network_filesystem: bool
+
+
+class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is told about the work that is done."""
+
+    otlp_endpoint: str
+    sample_ratio: float
+    traces_per_second: int
+    diagnostics: str
+    diagnostics_mb: int
 
 
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -169,6 +182,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disk: Disk
     quota: Quota
     azure: Azure
+    telemetry: Telemetry
 
     @property
     def data(self) -> Path:
@@ -233,12 +247,12 @@ def load(
     """Read and check all settings. `flags` maps dotted keys, e.g. `server.port`, to values; None means not given."""
     tree = tomllib.loads(defaults_text())
     if file is not None:
-        _merge(tree, _read(file), str(file))
+        merge(tree, read_file(file), str(file))
     for section, keys in tree.items():
         for key, default in keys.items():
             name = f"{ENVIRONMENT_PREFIX}{section}_{key}".upper()
             if name in environment:
-                keys[key] = _from_text(environment[name], default, name)
+                keys[key] = from_text(environment[name], default, name)
     for dotted, value in (flags or {}).items():
         section, _, key = dotted.partition(".")
         if value is not None:
@@ -286,6 +300,13 @@ def _check(settings: Settings) -> None:
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")
+    telemetry = settings.telemetry
+    if telemetry.otlp_endpoint and not re.match("https?://[^/]", telemetry.otlp_endpoint):
+        raise SettingsError("telemetry.otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces")
+    if not 0 <= telemetry.sample_ratio <= 1 or telemetry.traces_per_second < 1:
+        raise SettingsError("telemetry: sample_ratio is 0 to 1, and traces_per_second at least 1")
+    if telemetry.diagnostics_mb < 1:
+        raise SettingsError("telemetry.diagnostics_mb: it must be at least 1")
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
@@ -320,39 +341,3 @@ def _check_identity(identity: IdentitySettings) -> None:
 def _check_role(name: str, where: str) -> None:
     if not roles_named(name):
         raise SettingsError(f"{where}: '{name}' is not a role; known: {', '.join(Role)}")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"settings file {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings file {file}: {error}") from None
-
-
-def _merge(tree: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
-    for section, keys in more.items():
-        if section not in tree or not isinstance(keys, dict):
-            raise SettingsError(f"{where}: unknown section [{section}]; known: {', '.join(tree)}")
-        for key, value in keys.items():
-            if key not in tree[section]:
-                raise SettingsError(f"{where}: unknown key {section}.{key}; known: {', '.join(tree[section])}")
-            tree[section][key] = value
-
-
-def _from_text(text: str, default: object, name: str) -> object:
-    try:
-        if isinstance(default, bool):
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, dict) or (isinstance(default, list) and text.lstrip().startswith("[")):
-            return msgspec.json.decode(text)
-        if isinstance(default, list):
-            return [part.strip() for part in text.split(",") if part.strip()]
-        return float(text) if isinstance(default, float) else text
-    except msgspec.MsgspecError as error:
-        raise SettingsError(f"{name}: this is not JSON: {error}") from None
-    except (KeyError, ValueError):
-        raise SettingsError(f"{name}: '{text}' is not a {type(default).__name__}") from None

@@ -26,12 +26,13 @@ def doctor(
         "recapito-data"
     ),
     endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
+    connections: Annotated[bool, typer.Option(help="Have the server try its connections to Azure resources.")] = True,
 ) -> list[dict[str, Any]]:
-    """Look for what is wrong: the server, its data directory, time, TLS, and the endpoints that it sends to."""
-    return [finding._asdict() for finding in _examine(session, data, endpoints)]
+    """Look for what is wrong: the server, its data directory, time, TLS, endpoints, and connections to Azure."""
+    return [finding._asdict() for finding in _examine(session, data, endpoints, connections)]
 
 
-def _examine(session: Session, data: Path, endpoints: bool) -> Iterator[Finding]:
+def _examine(session: Session, data: Path, endpoints: bool, connections: bool) -> Iterator[Finding]:
     yield from checkup.directory(data)
     server = checkup.server(session.client)
     yield server
@@ -46,3 +47,5 @@ def _examine(session: Session, data: Path, endpoints: bool) -> Iterator[Finding]
     yield checkup.time(session.client)
     if endpoints:
         yield from checkup.subscriptions(session)
+    if connections:
+        yield from checkup.connections(session.client)
