@@ -1,11 +1,13 @@
 """Forms say what is wrong beside the field that is wrong, before anything is sent; and keep what they do not show."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.portal.browser import window
+from tests.portal.browser import server_with_portal, window
 from tests.portal.conftest import Place
-from tests.system.machine import GROUP, VERSION
+from tests.system.machine import GROUP, VERSION, receiver
 
 FORM = f"/new-subscription{GROUP}/topics/demo"
 WRONG = {
@@ -91,6 +93,26 @@ def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place,
         page.get_by_label("Resource id", exact=True).fill(f"{GROUP}/topics/demo")
         page.get_by_role("button", name="Create").click()
         expect(beside(page, "Resource id")).to_contain_text(kind.lower())
+
+
+def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: Path) -> None:
+    """An endpoint that refuses is explained on the form; one that is silent, on the page of its subscription."""
+    with (
+        server_with_portal(tmp_path, "--memory", "--handshake", "on") as (_, url),
+        receiver() as silent,
+        window(browser, url) as seen,
+    ):
+        page = seen.open(FORM)
+        page.get_by_label("Name", exact=True).fill("asked")
+        page.get_by_label("Endpoint URL", exact=True).fill(place.hook.url)
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", name="The endpoint did not consent")).to_be_visible()
+        expect(page.locator(".note", has_text="What to change:")).to_contain_text("SubscriptionValidation")
+        page.get_by_label("Endpoint URL", exact=True).fill(silent.url)
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", name="The endpoint has not consented yet")).to_be_visible()
+        expect(page.locator(".note", has_text="What to change:")).to_contain_text("validationUrl")
+        expect(page.get_by_text("Awaits consent")).to_be_visible()
 
 
 def beside(page: Page, label: str) -> Locator:

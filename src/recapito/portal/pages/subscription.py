@@ -1,5 +1,6 @@
 """A subscription's page: how it is, live; when it retries; what it delivered; its dead letters; its settings."""
 
+import asyncio
 from typing import Any
 
 from nicegui import ui
@@ -25,8 +26,7 @@ _NOW = {"pending": "Pending", "parked": "Wait for a retry", "unread": "Unread, a
 
 async def build(visit: Visit, address: Address) -> None:
     """Build the page."""
-    shown = await visit.server.arm("GET", address.id)
-    topic = await visit.server.arm("GET", address.topic_id)
+    shown, topic = await asyncio.gather(visit.server.arm("GET", address.id), visit.server.arm("GET", address.topic_id))
     crumbs = [LISTS[address.kind], Crumb(topic["name"], resource_path(address.topic_id))]
     if address.domain_topic is not None:
         crumbs.append(Crumb(address.domain_topic, resource_path(address.parent_id)))

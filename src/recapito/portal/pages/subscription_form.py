@@ -109,9 +109,7 @@ class _Editor:
         try:
             await self._visit.server.arm("PUT", id, {"properties": await self._read()})
         except Refused as error:
-            self._form.blame(error)
-            if "validate the provided endpoint" in error.message:
-                self._show_help(error.message)
+            self._refused(error)
             return
         ui.navigate.to(resource_path(id))
 
@@ -158,6 +156,14 @@ class _Editor:
                 return False
             raise
         return True
+
+    def _refused(self, error: Refused) -> None:
+        if "validate the provided endpoint" not in error.message:
+            self._form.blame(error)
+            return
+        short = "The endpoint did not consent; what to change is said above."
+        self._form.blame(Refused(error.status, error.code, short, "properties.destination.properties.endpointUrl"))
+        self._show_help(error.message)
 
     def _show_help(self, message: str) -> None:
         with self._help, panel("The endpoint did not consent"):
