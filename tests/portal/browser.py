@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
-from playwright.sync_api import Browser, Page, Request, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from recapito import settings as settings_module
 from tests.system.machine import GROUP, PATIENCE_S, Server
@@ -46,6 +46,7 @@ def require_chromium() -> str:
 def launched() -> Iterator[Browser]:
     """A browser."""
     path = require_chromium()
+    expect.set_options(timeout=MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
         try:

@@ -25,6 +25,7 @@ def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
         hook.answer = lambda events: 200
         redrive(seen.page)
         explain(seen)
+        clean_up(seen)
         assert not seen.errors and not seen.strangers
 
 
@@ -118,6 +119,27 @@ def explain(seen: Window) -> None:
     seen.page.wait_for_function("window.did_handshake === true")
     seen.page.get_by_role("button", name="Try it").click()
     expect(seen.page.get_by_text("the filter takes every event")).to_be_visible()
+
+
+def clean_up(seen: Window) -> None:
+    """What can not be undone is asked first, and then it is gone."""
+    page = seen.resource("topics/orders/eventSubscriptions/billing")
+    page.get_by_role("button", name="Purge…").click()
+    expect(page.get_by_role("alertdialog")).to_contain_text("Purge 10 dead letters?")
+    page.get_by_role("alertdialog").get_by_role("button", name="Purge").click()
+    expect(page.get_by_text("There are no dead letters.")).to_be_visible()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("alertdialog")).to_be_hidden()
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="orders")).to_be_visible()
+    expect(page.get_by_text("There is no such subscription.")).to_be_visible()
+    page.wait_for_function("window.did_handshake === true")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name="Topics")).to_be_visible()
+    expect(page.get_by_role("link", name="orders")).to_have_count(0)
 
 
 def tile(page: Page, name: str) -> Locator:
