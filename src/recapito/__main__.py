@@ -1,10 +1,14 @@
-"""`recapito` and `python -m recapito`: the command line, or one role of a server, which its parent starts."""
+"""`recapito` and `python -m recapito`: the command line, or one process of a server, which its parent starts."""
 
 import sys
 
 
 def main() -> None:
     """Run the command line. A role starts without it, since a restart must be quick."""
+    if sys.argv[1:] == ["role", "portal"]:
+        from recapito.portal.process import run_portal
+
+        sys.exit(run_portal())
     if sys.argv[1:2] == ["role"]:
         from recapito.roles import run_role
 

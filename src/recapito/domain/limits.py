@@ -214,6 +214,10 @@ REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # how long a paced request may take
 LETTER_PROBLEMS = 10  # told by one request
 
+# The portal.
+PORTAL_SESSIONS = 1000
+PORTAL_LOGIN_BYTES = 64 * KB
+
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS
 assert PUBLISH_BYTES <= SKIPPED_BYTES <= READING_BYTES
