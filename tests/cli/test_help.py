@@ -55,7 +55,7 @@ def test_the_help_itself() -> None:
         "  topic-type          List the types of system topics and their events.",
         "  publish             Publish events.",
         "  listen              Receive events and print them, well or badly.",
-        "  clock               See and move the clock of a server.",
+        "  explain             Say what became of an event, and why.",
     ]
 
 
@@ -101,7 +101,7 @@ def test_completion(shell: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("recapito to", ["topic", "topic-type"]), ("recapito topic k", ["key"]), ("recapito topic list --q", ["--query"])],
+    [("recapito topi", ["topic", "topic-type"]), ("recapito topic k", ["key"]), ("recapito topic list --q", ["--query"])],
 )
 def test_what_is_completed(typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nouns, verbs and flags are completed, also those that are not loaded yet."""

@@ -21,3 +21,10 @@ def show_duration(seconds: int) -> str:
     """A duration as people say it: `1 h 46 min 40 s`."""
     parts = ((seconds // 3600, "h"), (seconds // 60 % 60, "min"), (seconds % 60, "s"))
     return " ".join(f"{count} {unit}" for count, unit in parts if count) or "0 s"
+
+
+def show_briefly(seconds: float) -> str:
+    """A duration where room is short, in its two largest units: `1h46m`."""
+    whole = round(max(0.0, seconds))
+    units = ((whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join([f"{count}{unit}" for count, unit in units if count][:2]) or "0s"

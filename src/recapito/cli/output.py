@@ -6,6 +6,7 @@ Shown is what az shows: `properties` are part of what they belong to, and the re
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
@@ -90,16 +91,28 @@ class Printer:
         self._select = select
         self._tell = tell if output is Output.TABLE and select is None else None
 
+    @property
+    def live(self) -> bool:
+        """Whether a person looks at it, on a terminal, as it comes."""
+        return self._tell is not None and sys.stdout.isatty()
+
     def print(self, answer: Any) -> Any:
         """Print an answer, and give it back."""
         if isinstance(answer, Iterator):
-            for bit in answer:
-                self._print_bit(bit)
-        elif self._tell is not None:
+            self._print_bits(answer)
+        elif self._tell is not None and answer is not None:
             self._print_lines(answer)
         else:
             print_answer(answer, self._output, self._select)
         return answer
+
+    def _print_bits(self, bits: Iterator[Any]) -> None:
+        """Until there are no more; such an answer may have no end but Ctrl-C."""
+        try:
+            for bit in bits:
+                self._print_bit(bit)
+        except KeyboardInterrupt:
+            return
 
     def _print_lines(self, value: Any) -> None:
         assert self._tell is not None

@@ -3,17 +3,15 @@
 All events are read and checked before the first is sent, so that a bad one stops everything, unless `--partial`.
 """
 
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from recapito.cli import option
 from recapito.cli.defaults import choose
-from recapito.cli.draft import Draft, Verifier, make_event, read_events, repeated
+from recapito.cli.draft import Draft, Verifier, make_event, read_content, read_events, repeated
 from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 from recapito.domain import limits
@@ -54,7 +52,7 @@ def publish(
     elif any(given is not None for given in (type, subject, data, source)):
         raise typer.BadParameter("an event is made from flags, or read from a file", param_hint="--type")
     else:
-        made = read_events(_read(file), "stdin" if file in (None, "-") else str(file))
+        made = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
     good, bad = verifier.check(made)
     if bad and not partial:
         for one in bad[:10]:
@@ -67,17 +65,6 @@ def publish(
     if bad:
         raise CallerError("BadEvents", f"Published {sent} events; {len(bad)} were left out.")
     return {"topic": shown["name"], "published": sent}
-
-
-def _read(file: str | None) -> bytes:
-    if file is None or file == "-":
-        if sys.stdin.isatty():
-            typer.echo("recapito: reading events from the terminal; Ctrl-D ends them", err=True)
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 
 
 def _ask_key(session: Session, path: str) -> str:

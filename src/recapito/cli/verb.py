@@ -71,10 +71,13 @@ class Noun:
 def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: Tell | None = None) -> Command:
     """The function as Typer sees it: with the flags that all verbs have, printing what it returns.
 
-    A flag of its own goes before the common one of the same name.
+    A flag of its own goes before the common one of the same name. A parameter `live` is no flag: it says whether a
+    person looks at the answer as it comes.
     """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1 if session else 0 :]
+    asks_live = "live" in signature.parameters
+    own = [parameter for parameter in own if parameter.name != "live"]
     flat = spread(own)
     names = {parameter.name for parameter in flat}
     by_position = "name" in names
@@ -86,7 +89,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
         connection = {key: given.pop(key) for key in asking}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
-        wanted = gather(own, given)
+        wanted = gather(own, given) | ({"live": printer.live} if asks_live else {})
         if session:
             with connect(**connection) as opened:
                 answer = printer.print(show(function(opened, **wanted)))
