@@ -278,6 +278,7 @@ def make_intake(
         keyring=stores.keyring,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
+    janitor.subscribed = publisher.tallies.look
     return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller, reach)
 
 

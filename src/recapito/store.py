@@ -122,6 +122,9 @@ class Registry(Protocol):
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         """Subscriptions in the order of their ids, from the first id after `after` on, deleted ones included."""
 
+    async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
+        """How many living subscriptions each of these topics has, those of domain topics included; none is left out."""
+
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int
     ) -> list[Subscription]:
@@ -175,6 +178,17 @@ class Counts(msgspec.Struct, frozen=True):
         return self.matched - self.delivered - self.dead_lettered - sum(self.dropped.values())
 
 
+class Attempts(msgspec.Struct, frozen=True):
+    """What a lane asked of its endpoint: requests that were answered or given up, and how long they took together.
+
+    `failed` counts the attempts that failed, one for each event of a request, by the name of their result.
+    """
+
+    answers: int = 0
+    took_ns: int = 0
+    failed: dict[str, int] = {}
+
+
 class Lane(msgspec.Struct, frozen=True):
     """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked."""
 
@@ -187,6 +201,7 @@ class Lane(msgspec.Struct, frozen=True):
     counts: Counts
     ended: bool = False
     next_due_at: int | None = None
+    attempts: Attempts = Attempts()
 
 
 class Burial(NamedTuple):
@@ -208,10 +223,10 @@ class Drop(NamedTuple):
 class Settlement(NamedTuple):
     """What one lane did since its last settlement; applied whole, if `version` is still the lane's.
 
-    In this order: the cursor is replaced and `matched`, `unmatched` and `delivered` (first attempts that
-    succeeded) are added; `finish` removes what is parked, or buried and not yet named, under each identity and
-    counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop` remove
-    what is parked under the identity, then insert or count. The version grows by one.
+    In this order: the cursor is replaced and `matched`, `unmatched`, `delivered` (first attempts that succeeded)
+    and `attempts` are added; `finish` removes what is parked, or buried and not yet named, under each identity
+    and counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop`
+    remove what is parked under the identity, then insert or count. The version grows by one.
     """
 
     lane: int
@@ -226,6 +241,7 @@ class Settlement(NamedTuple):
     bury: Sequence[Burial] = ()
     drop: Sequence[Drop] = ()
     ended: bool = False
+    attempts: Attempts = Attempts()
 
 
 class Due(NamedTuple):
@@ -263,6 +279,9 @@ class Ledger(Protocol):
 
     async def lane(self, id: int) -> Lane | None:
         """One lane."""
+
+    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+        """The lanes of these ids, as far as they are there, in the order of their ids."""
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         """Make the lane of a new subscription, its cursor at (position, 0); or the one that is there already."""

@@ -129,16 +129,17 @@ class _Refusing(MemoryLog):
 
 
 def test_a_failed_commit_is_a_503() -> None:
-    """A publish whose commit failed is told to come again."""
+    """A publish whose commit failed is told to come again, and counted as failed."""
 
-    async def conversation(line: Line, key: str) -> None:
+    async def conversation(line: Line, key: str, world: World) -> None:
         reader, writer = line
         writer.write(publish(key, 1) + GET)
         status, body = await answer(reader)
         assert status == 503 and b"StoreFailed" in body
         assert (await answer(reader))[0] == 200
+        assert world.publisher.tallies.of(1).failed == {"ServiceUnavailable": 1}
 
-    assert talk(conversation, _Refusing()) == 0
+    assert talk_in(conversation, _Refusing()) == 0
 
 
 def test_the_host_names_a_topic_on_the_express_lane_too() -> None:

@@ -11,7 +11,7 @@ from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Counts, Drop, Due, Group, Lane, Passed
+from recapito.store import Attempts, Counts, Drop, Due, Group, Lane, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
@@ -69,6 +69,32 @@ def test_lanes_come_in_the_order_of_their_ids(ledger: Any, run: Any) -> None:
     for id in (30, 2, 100):
         run(ledger.open_lane(id, 1, LOG, 1))
     assert [lane.id for lane in run(ledger.lanes())] == [2, 30, 100]
+
+
+def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
+    """Those that are asked for and are there, in the order of their ids, each once."""
+    for id in (30, 2, 100):
+        run(ledger.open_lane(id, 1, LOG, 1))
+    assert [lane.id for lane in run(ledger.some_lanes([100, 3, 2, 100]))] == [2, 100]
+    assert run(ledger.some_lanes([])) == []
+
+
+def test_attempts_are_added_up(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """A settlement adds its requests, how long they took, and what failed by result; without any nothing changes."""
+    assert lane.attempts == Attempts()
+    settle(7, attempts=Attempts(3, 1_500, {"Busy": 2}))
+    after = settle(7, attempts=Attempts(2, 500, {"Busy": 1, "TimedOut": 4}))
+    assert after.attempts == Attempts(5, 2_000, {"Busy": 3, "TimedOut": 4})
+    assert settle(7).attempts == after.attempts
+    other = run(ledger.open_lane(8, 3, LOG, 5))
+    assert other.attempts == Attempts()
+
+
+def test_attempts_go_with_their_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """A lane that is closed and opened again starts with none."""
+    settle(7, attempts=Attempts(1, 10, {"Busy": 1}), ended=True)
+    run(ledger.close_lane(7))
+    assert run(ledger.open_lane(7, 3, LOG, 5)).attempts == Attempts()
 
 
 def test_a_settlement_moves_the_lane(lane: Lane, settle: Any) -> None:

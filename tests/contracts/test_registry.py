@@ -271,6 +271,16 @@ def test_subscriptions_are_listed_by_id(log: Any, run: Any) -> None:
     assert page(999, 0, 10) == []
 
 
+def test_living_subscriptions_are_counted_by_topic(log: Any, run: Any) -> None:
+    """Deleted ones are not counted, and a topic without any is left out."""
+    a, b, c = (run(log.put_topic(new_topic(name))).id for name in ("aaa", "bbb", "ccc"))
+    ids = [run(log.put_subscription(new_subscription(topic, name))).id for name in ("one", "two") for topic in (a, b)]
+    run(log.delete_subscription(ids[0]))
+    assert run(log.subscription_counts([a, c, 999])) == {a: 1}
+    assert run(log.subscription_counts([a, b])) == {a: 1, b: 2}
+    assert run(log.subscription_counts([])) == {}
+
+
 def test_a_deleted_topic_takes_its_subscriptions_with_it(log: Any, run: Any) -> None:
     """They are deleted at the position of the topic's mark, and its log can be read until they are forgotten."""
     topic = run(log.put_topic(new_topic())).id

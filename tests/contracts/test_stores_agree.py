@@ -18,7 +18,7 @@ from recapito.domain.filter import Filter
 from recapito.domain.hold import Hold
 from recapito.domain.subscription import FilterSince
 from recapito.errors import Conflict, StoreStale
-from recapito.store import Drop, Lane, Passed, Settlement
+from recapito.store import Attempts, Drop, Lane, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment
@@ -39,6 +39,12 @@ PASSED = st.builds(
 )
 PATHS = st.sampled_from(["p1", "p2", "p3"])
 REASONS = st.sampled_from(["Canceled", "TimeToLiveExceeded"])
+ATTEMPTS = st.builds(
+    Attempts,
+    st.integers(0, 3),
+    st.integers(0, 1 << 40),
+    st.dictionaries(st.sampled_from(["Busy", "TimedOut"]), st.integers(1, 5)),
+)
 
 
 class Side:
@@ -122,6 +128,8 @@ class StoresAgree(RuleBasedStateMachine):
     def list_resources(self, topic: int | None, after: int, name: str, limit: int) -> None:
         self.both(lambda side: side.log.topics(name, limit))
         self.both(lambda side: side.log.subscriptions(topic, after, limit))
+        self.both(lambda side: side.log.subscription_counts([topic, 1, 2]))
+        self.both(lambda side: side.ledger.some_lanes([after, limit, 1]))
         self.both(lambda side: side.log.topic(name))
         self.both(lambda side: side.log.subscription(topic or 1, name))
 
@@ -192,6 +200,7 @@ class StoresAgree(RuleBasedStateMachine):
                 "container": CONTAINERS,
                 "reason": REASONS,
                 "ended": st.booleans(),
+                "attempts": ATTEMPTS,
                 "hold": st.builds(Hold, st.integers(0, 3), INSTANTS),
                 "stale": st.integers(0, 9).map(lambda n: n == 0),
             }
@@ -213,6 +222,7 @@ class StoresAgree(RuleBasedStateMachine):
             park=st.lists(st.builds(_parked, IDENTITIES, INSTANTS, BODIES), max_size=2),
             bury=st.lists(st.builds(_burial, IDENTITIES, INSTANTS, CONTAINERS), max_size=2),
             drop=st.lists(st.builds(Drop, IDENTITIES, REASONS), max_size=2),
+            attempts=ATTEMPTS,
         )
 
     @rule(lane=LANES, now=INSTANTS, limit=st.integers(0, 5))
@@ -297,6 +307,7 @@ def _lawful(id: int, lane: Lane | None, stored: Any, waiting: set[Identity], dra
         unmatched=drawn["unmatched"],
         delivered=drawn["delivered"],
         ended=drawn["ended"],
+        attempts=drawn["attempts"],
         **parts,
     )
 

@@ -4,7 +4,8 @@ from recapito.dispatch.stage import Stage
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import CLEAR
-from recapito.store import Burial, Counts, Drop, Lane, Settlement
+from recapito.domain.outcome import Result
+from recapito.store import Attempts, Burial, Counts, Drop, Lane, Settlement
 
 FIRST = Identity(2, 0)
 ROW = Lane(1, 1, "log", 7, Cursor((2, 0)), CLEAR, Counts())
@@ -26,6 +27,17 @@ def test_an_empty_stage_has_nothing_to_commit() -> None:
     assert stage.empty
     stage.passed(((2, 0), (3, 0)), 0, 5)
     assert not stage.empty and not stage.pressing
+
+
+def test_requests_are_counted_with_what_failed() -> None:
+    """Each request that landed counts once with its time, each event of a failed one under its result."""
+    stage = Stage()
+    stage.landed(100, 7)
+    stage.landed(50, 5)
+    stage.failed(Result.BUSY, 3)
+    stage.failed(Result.BUSY, 1)
+    assert settled(stage).attempts == Attempts(2, 12, {"Busy": 4})
+    assert (stage.flights, stage.size) == (2, 150)
 
 
 def test_a_late_success_takes_back_a_first_park() -> None:

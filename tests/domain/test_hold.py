@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain.delivery import Delivery, Identity, Parked, delay_ns, skip
-from recapito.domain.hold import CLEAR, Hold, after_failure
+from recapito.domain.hold import CLEAR, Hold, after_failure, explain
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.outcome import Result
 from recapito.domain.profile import DelayedDelivery, load, names
@@ -183,3 +183,25 @@ def test_skip_invariants(profile: str, attempts: int, before: int, late: int) ->
     passed = sum(delay_ns(schedule, attempts + n + 1) for n in range(before, delivery.skipped))
     assert passed <= max(late, 0)
     assert passed + delay_ns(schedule, attempts + delivery.skipped + 1) > late
+
+
+def test_a_hold_is_explained() -> None:
+    """It says how many failures there were, what the last one was, until when nothing goes, and what comes then."""
+    held = Hold(10, 90 * SECOND, 10 * SECOND, Result.BUSY, 503)
+    assert explain(held, 0) == (
+        "10 failures in a row, the last: Busy (503); held until 1970-01-01T00:01:30.0000000Z, then one probe"
+    )
+    assert explain(held, 90 * SECOND) == "10 failures in a row, the last: Busy (503); one probe goes now"
+    unanswered = Hold(1, 90 * SECOND, 10 * SECOND, Result.TIMED_OUT)
+    assert explain(unanswered, 0).startswith("1 failure, the last: TimedOut; held until")
+
+
+def test_a_hold_remembers_the_status_that_caused_it() -> None:
+    """The status of the request that began it, or of the last probe that failed, and of no other."""
+    hold = CLEAR
+    for _ in range(10):
+        hold = after_failure(hold, rules("2021-03"), Result.BUSY, 0, probe=False, status=503)
+    hold = after_failure(hold, rules("2021-03"), Result.NOT_FOUND, 0, probe=False, status=404)
+    assert (hold.on, hold.cause, hold.status) == (True, Result.BUSY, 503)
+    hold = after_failure(hold, rules("2021-03"), Result.BUSY, hold.until, probe=True, status=429)
+    assert (hold.cause, hold.status) == (Result.BUSY, 429)

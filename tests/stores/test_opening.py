@@ -9,8 +9,11 @@ import apsw
 import pytest
 
 from recapito.domain import limits
+from recapito.domain.cursor import Cursor
+from recapito.domain.hold import Hold
 from recapito.errors import SettingsError
-from recapito.stores.sqlite import volume
+from recapito.store import Counts, Lane
+from recapito.stores.sqlite import ledger_file, volume
 from recapito.stores.sqlite.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
 from recapito.stores.sqlite.migration import migrate, migrations, version
 
@@ -169,6 +172,21 @@ def test_the_schema_is_all_migrations(tmp_path: Path, kind: FileKind) -> None:
         assert schema(path) == schema(tmp_path / "new.db")
         with plain(path) as connection:
             assert version(connection) == len(steps)
+
+
+def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
+    """A lane that was stored before attempts were counted has its books and no attempts."""
+    path = tmp_path / DISPATCH.file
+    with plain(path) as connection:
+        migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:2])
+        connection.execute(
+            "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dropped)"
+            " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 2, 2);"
+            "INSERT INTO dropped VALUES (7, 'Canceled', 2)"
+        )
+    with closing(open_writer(path, DISPATCH)) as connection:
+        lane = ledger_file.lane(connection, 7)
+    assert lane == Lane(7, 3, "log", 5, Cursor((9, 0)), Hold(3), Counts(matched=2, dropped={"Canceled": 2}))
 
 
 def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:

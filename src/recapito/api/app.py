@@ -11,9 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.connections import ConnectionManagement
+from recapito.api.counts import Counts
 from recapito.api.deadletter import DeadLetters
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
+from recapito.api.lanes import Lanes
 from recapito.api.local import Admission
 from recapito.api.manage import Management
 from recapito.api.openapi import Description
@@ -59,15 +61,15 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
-    letters = DeadLetters(services, bodies).routes()
+    described = [*DeadLetters(services, bodies).routes(), *Lanes(services).routes(), *Counts(services).routes()]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
             *Validation(services).routes(),
             *management,
             *operation,
-            *letters,
-            *Description(management, operation, letters).routes(),
+            *described,
+            *Description(management, operation, described).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
         ],

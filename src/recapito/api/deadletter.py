@@ -3,17 +3,16 @@
 Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
 
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
+from recapito.api.described import DescribedRoute, names_in
 from recapito.api.local import admit
 from recapito.api.services import Services
 from recapito.api.wire import Body, Shown, check_range, convert, decode, invalid
@@ -51,21 +50,6 @@ class PurgeBody(_Wanted):
     dry_run: bool = False
 
 
-class LetterRoute(Route):
-    """A path of dead letters, with what describes it: the types of its bodies and the names in its query."""
-
-    def __init__(
-        self,
-        path: str,
-        endpoint: Callable[[Request], Awaitable[Response]],
-        body: type[msgspec.Struct] | None = None,
-        queries: Sequence[str] = (),
-    ) -> None:
-        self.bodies = {} if body is None else {"POST": body}
-        self.queries = queries
-        super().__init__(path, endpoint, methods=["GET" if body is None else "POST"])
-
-
 class DeadLetters:
     """The handlers of dead letters, and their routes."""
 
@@ -73,13 +57,13 @@ class DeadLetters:
         self._redriver = services.redriver
         self._bodies = bodies
 
-    def routes(self) -> list[LetterRoute]:
+    def routes(self) -> list[DescribedRoute]:
         """Every path, with its method."""
         return [
-            LetterRoute(PATH, self._list, queries=[field.encode_name for field in msgspec.structs.fields(_Wanted)]),
-            LetterRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
-            LetterRoute(f"{PATH}/purge", self._purge, PurgeBody),
-            LetterRoute(PATH + "/{name:path}", self._show),
+            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DescribedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            DescribedRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            DescribedRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:

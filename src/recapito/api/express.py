@@ -146,7 +146,7 @@ class ExpressProtocol(HttpToolsProtocol):
             self.transport.write(_ACCEPTED if request.keep_alive else _ACCEPTED_LAST)
         else:
             assert isinstance(error, Exception)
-            self.transport.write(self._route.refused(error).to_bytes(request.keep_alive))
+            self.transport.write(self._route.refused(error, request.head.topic).to_bytes(request.keep_alive))
         if not request.keep_alive:
             self.transport.close()
         self._used_at = self.loop.time()

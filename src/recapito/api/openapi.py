@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from recapito import __version__
 from recapito.api.arm import ArmRoute, answer
-from recapito.api.deadletter import LetterRoute
+from recapito.api.described import DescribedRoute
 from recapito.api.wire import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -60,9 +60,9 @@ class Description:
     """The description, made once, and its route."""
 
     def __init__(
-        self, management: Sequence[ArmRoute], operation: Sequence[Route], letters: Sequence[LetterRoute]
+        self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]
     ) -> None:
-        self._shown = describe(management, operation, letters)
+        self._shown = describe(management, operation, described)
 
     def routes(self) -> list[Route]:
         """Its path."""
@@ -72,9 +72,9 @@ class Description:
         return answer(self._shown)
 
 
-def describe(management: Sequence[ArmRoute], operation: Sequence[Route], letters: Sequence[LetterRoute]) -> Shown:
+def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]) -> Shown:
     """The whole description."""
-    bodies = [route.bodies for route in management] + [route.bodies for route in letters]
+    bodies = [route.bodies for route in management] + [route.bodies for route in described]
     types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
     _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     paths: dict[str, Shown] = {}
@@ -82,8 +82,8 @@ def describe(management: Sequence[ArmRoute], operation: Sequence[Route], letters
         paths.setdefault(_plain(route.path), {}).update(_describe_arm(route))
     for plain in operation:
         paths.setdefault(_plain(plain.path), {}).update(_describe_plain(plain))
-    for letter in letters:
-        paths.setdefault(_plain(letter.path), {}).update(_describe_letter(letter))
+    for own in described:
+        paths.setdefault(_plain(own.path), {}).update(_describe_own(own))
     for kind in ("topics", "domains"):
         paths[f"/{kind}/{{topic}}/api/events"] = _describe_publish()
     return {
@@ -111,7 +111,7 @@ def _describe_arm(route: ArmRoute) -> Shown:
     return shown
 
 
-def _describe_letter(route: LetterRoute) -> Shown:
+def _describe_own(route: DescribedRoute) -> Shown:
     shown: Shown = {"parameters": _path_parameters(route.path)}
     for method in sorted(route.methods or ()):
         shown[method.lower()] = {**_operation(), "parameters": [_query(name) for name in route.queries]}

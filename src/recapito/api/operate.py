@@ -21,7 +21,7 @@ _WELCOME = {
     "version": __version__,
     "publish": "/topics/{topic}/api/events",
     "manage": "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.EventGrid/topics",
-    "operate": ["/healthz", "/readyz", "/metrics", "/clock", "/connections", "/deadletters"],
+    "operate": ["/healthz", "/readyz", "/metrics", "/clock", "/connections", "/deadletters", "/lanes", "/counts"],
     "documentation": ["README.md", "docs/compatibility.md"],
 }
 

@@ -95,22 +95,23 @@ class PublishRoute:
         self._throttle = services.throttle
 
     async def __call__(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
+        topic: Topic | None = None
         try:
-            await self._publish(target, scope, receive)
+            if scope["method"] != "POST":
+                raise MethodNotAllowed("POST")
+            topic = await self._find_topic(target)
+            await self._publish(topic, scope, receive)
         except ClientGone:
             return
         except Exception as error:
-            refused = self.refused(error)
+            refused = self.refused(error, topic)
             await send({"type": "http.response.start", "status": refused.status, "headers": refused.headers})
             await send({"type": "http.response.body", "body": refused.body})
         else:
             await send(_ACCEPTED)
             await send(_EMPTY)
 
-    async def _publish(self, target: Target, scope: Scope, receive: Receive) -> None:
-        if scope["method"] != "POST":
-            raise MethodNotAllowed("POST")
-        topic = await self._find_topic(target)
+    async def _publish(self, topic: Topic, scope: Scope, receive: Receive) -> None:
         headers = dict(scope["headers"])
         await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
         check_content_type(headers, topic)
@@ -144,11 +145,16 @@ class PublishRoute:
             self._throttle.admit(topic.id, len(events), size)
         return self.publisher.submit(topic, events, size, now)
 
-    def refused(self, error: Exception) -> Answer:
-        """What the publisher is told about an error; our own faults are journalled."""
+    def refused(self, error: Exception, topic: Topic | None) -> Answer:
+        """What the publisher is told about an error, which is counted if the topic is known; our faults are journalled.
+
+        A name that nobody knows is not counted: whoever makes names up would fill the memory.
+        """
         report = new_report(self._clock.now())
         journal_fault(self._journal, error, report)
         refused = refusal(error)
+        if topic is not None:
+            self.publisher.tallies.failed(topic.id, refused.name)
         body = publish_body(refused, report)
         headers = [
             (b"content-type", b"application/json; charset=utf-8"),

@@ -7,13 +7,12 @@ from typing import NamedTuple, Protocol
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
-from recapito.intake.janitor import LaneReader
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.keyring import Keyring
-from recapito.store import Log, Registry
+from recapito.store import Ledger, Log, Registry
 from recapito.telemetry import Journal, silent
 
 
@@ -47,13 +46,14 @@ class Services:
     """`readiness` names what must work, each with the reason why it does not, or None.
 
     `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
+    Of dispatch is known why a lane `stopped`, and how many events of a topic it found `unmatched`.
     """
 
     publisher: Publisher
     provisioner: Provisioner
     log: Log
     registry: Registry
-    ledger: LaneReader
+    ledger: Ledger
     redriver: Redriver
     clock: Clock
     public_url: str
@@ -63,4 +63,6 @@ class Services:
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None
+    stopped: Callable[[int], str | None] = lambda lane: None
+    unmatched: Callable[[int], int] = lambda topic: 0
     keyring: Keyring | None = None

@@ -34,6 +34,7 @@ class Disposal:
     def failed(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
         self._journal_failure(flight, outcome, now, before, after)
+        self._stage.failed(outcome.failure, flight.load.events)
         for delivery in flight.load.deliveries():
             if delivery.identity not in flight.settled:
                 self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)

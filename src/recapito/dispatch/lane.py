@@ -275,8 +275,7 @@ class Lane:
 
     def _conclude(self, flight: Flight, outcome: Outcome, now: int) -> None:
         self.flights.land(flight)
-        self.account.stage.flights += 1
-        self.account.stage.size += flight.size
+        self.account.stage.landed(flight.size, now - flight.sent_at)
         if flight.load.fresh:
             self._pass(flight.load)
         if succeeded(self.profile, outcome):
@@ -301,7 +300,7 @@ class Lane:
         self._window.failed()
         before = self.account.hold
         rules = self.profile.delayed_delivery
-        self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe))
+        self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe, outcome.status))
         self._disposal().failed(flight, outcome, now, before, self.account.hold)
 
     def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:

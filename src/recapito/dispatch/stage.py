@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from recapito.domain.cursor import Range
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import Hold
-from recapito.store import Burial, Drop, Lane, Settlement
+from recapito.domain.outcome import Result
+from recapito.store import Attempts, Burial, Drop, Lane, Settlement
 
 
 class Stage:
@@ -25,6 +26,8 @@ class Stage:
         self._park: dict[Identity, Parked] = {}
         self._bury: dict[Identity, Burial] = {}
         self._drop: dict[Identity, str] = {}
+        self._failed: dict[str, int] = {}
+        self._took_ns = 0
         self.flights = 0
         self.size = 0
         self.hold_changed = False
@@ -49,6 +52,16 @@ class Stage:
     def identities(self) -> Iterable[Identity]:
         """The deliveries whose row is about to change."""
         return (*self._finish, *self._park, *self._bury, *self._drop)
+
+    def landed(self, size: int, took_ns: int) -> None:
+        """A request of so many bytes was answered, or given up, after this time."""
+        self.flights += 1
+        self.size += size
+        self._took_ns += took_ns
+
+    def failed(self, result: Result, events: int) -> None:
+        """A request that landed failed for so many events."""
+        self._failed[result] = self._failed.get(result, 0) + events
 
     def passed(self, span: Range, matched: int, unmatched: int) -> None:
         """The cursor passes a range of the log."""
@@ -106,4 +119,5 @@ class Stage:
             bury=tuple(self._bury.values()),
             drop=tuple(Drop(identity, reason) for identity, reason in self._drop.items()),
             ended=self.ended,
+            attempts=Attempts(self.flights, self._took_ns, self._failed),
         )

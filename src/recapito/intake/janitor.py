@@ -5,7 +5,7 @@ which it was created; the ends of topics are read before the subscriptions, so t
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
@@ -41,8 +41,15 @@ def allowed() -> AbstractContextManager[bool]:
     return nullcontext(True)
 
 
+def unheard(topics: Set[int]) -> None:
+    """Nobody wants to know which topics have subscriptions."""
+
+
 class Janitor:
-    """Keeps the log short. `trimming` is entered around each slice and says whether it may be cut now."""
+    """Keeps the log short. `trimming` is entered around each slice and says whether it may be cut now.
+
+    `subscribed` is told, each round, which topics have subscriptions.
+    """
 
     def __init__(
         self,
@@ -54,6 +61,7 @@ class Janitor:
         disk: DiskWatch | None = None,
         journal: Journal = silent,
     ) -> None:
+        self.subscribed: Callable[[Set[int]], None] = unheard
         self._log = log
         self._registry = registry
         self._ledger = ledger
@@ -83,6 +91,7 @@ class Janitor:
         self._ends.update(news.ends)
         lanes = {lane.id: lane for lane in await self._ledger.lanes()}
         floors, ended = await self._survey(lanes)
+        self.subscribed(floors.keys())
         for id in ended:
             await self._registry.forget(id)
         return Swept(await self._trim_all(floors), ended)

@@ -16,6 +16,7 @@ from recapito.domain import limits
 from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, NotFound, StoreFailed
+from recapito.intake.tally import Tallies
 from recapito.store import Log, NewSegment
 
 CLOSED_RETRY_S = 30
@@ -51,6 +52,7 @@ class Publisher:
         intake_open: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.stats = Stats()
+        self.tallies = Tallies()
         self._log = log
         self._clock = clock
         self._on_append = on_append
@@ -169,6 +171,9 @@ class Publisher:
         self.stats.publishes += len(group)
         self.stats.events += sum(len(waiter.publish.events) for waiter in group)
         self.stats.bytes += sum(waiter.size for waiter in group)
+        now = self._clock.now()
+        for topic, publish, size, _ in group:
+            self.tallies.stored(topic, len(publish.events), size, now - publish.published_at)
 
 
 def _segments(group: Iterable[_Waiter]) -> Iterable[NewSegment]:

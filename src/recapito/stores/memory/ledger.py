@@ -34,6 +34,9 @@ class MemoryLedger:
     async def lane(self, id: int) -> Lane | None:
         return _shown(self._lanes[id]) if id in self._lanes else None
 
+    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+        return [_shown(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         if id not in self._lanes:
             self._lanes[id] = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))

@@ -1,5 +1,7 @@
 """The Registry in memory: the half of MemoryLog that keeps topics and subscriptions."""
 
+from collections import Counter
+from collections.abc import Sequence
 from heapq import nsmallest
 from itertools import islice
 
@@ -66,6 +68,10 @@ class MemoryRegistry:
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         in_order = (s for s in self._disk.subscriptions.values() if s.id > after and topic in (None, s.topic))
         return list(islice(in_order, limit))  # ids only grow, so a dict has them in order
+
+    async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
+        wanted = set(topics)
+        return dict(Counter(topic for topic, _ in self._disk.subscription_keys if topic in wanted))
 
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int

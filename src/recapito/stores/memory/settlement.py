@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from recapito.domain.delivery import Identity, Parked
 from recapito.errors import StoreStale
-from recapito.store import Burial, Counts, Lane, Settlement
+from recapito.store import Attempts, Burial, Counts, Lane, Settlement
 from recapito.stores.memory.disk import StoredLane
 
 
@@ -84,4 +84,10 @@ def _moved(lane: Lane, settlement: Settlement, counts: Counts) -> Lane:
         hold=settlement.hold,
         counts=counts,
         ended=lane.ended or settlement.ended,
+        attempts=_attempted(lane.attempts, settlement.attempts),
     )
+
+
+def _attempted(before: Attempts, more: Attempts) -> Attempts:
+    failed = dict(Counter(before.failed) + Counter(more.failed))
+    return Attempts(before.answers + more.answers, before.took_ns + more.took_ns, failed)

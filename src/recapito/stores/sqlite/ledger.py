@@ -29,6 +29,9 @@ class SqliteLedger(Face):
     async def lane(self, id: int) -> Lane | None:
         return await self._read(ledger_file.lane, id)
 
+    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+        return await self._read(ledger_file.some_lanes, ids)
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         return await self._write(ledger_file.open_lane, id, topic, log_id, position)
 

@@ -37,6 +37,11 @@ def lane(connection: apsw.Connection, id: int) -> Lane | None:
     return None if state is None else row.lane(state)
 
 
+def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[Lane]:
+    """The lanes of these ids."""
+    return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
+
+
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
     """The lane of a subscription, made if it is not there."""
     connection.execute(SQL["open_lane"], (id, topic, log_id, row.text(Cursor((position, 0))), row.text(CLEAR)))
@@ -50,6 +55,7 @@ def close_lane(connection: apsw.Connection, id: int) -> None:
     connection.execute(SQL["close_lane"], (id,))
     if connection.changes():
         connection.execute(SQL["close_dropped"], (id,))
+        connection.execute(SQL["close_failed"], (id,))
 
 
 class Tally(msgspec.Struct):
@@ -66,6 +72,7 @@ def settle(connection: apsw.Connection, settlements: Sequence[Settlement]) -> No
     _finish(connection, settlements, tallies)
     _park(connection, settlements, tallies)
     _give_up(connection, settlements, tallies)
+    _fail(connection, settlements)
     lines = [_line(settlement, tallies[settlement.lane]) for settlement in settlements]
     try:
         connection.execute(SQL["settle"], (row.text(lines),))
@@ -148,6 +155,12 @@ def _give_up(connection: apsw.Connection, settlements: Sequence[Settlement], tal
         connection.execute(SQL["drop"], (row.text([(*key, events) for key, events in reasons.items()]),))
 
 
+def _fail(connection: apsw.Connection, settlements: Sequence[Settlement]) -> None:
+    failed = [(s.lane, result, events) for s in settlements for result, events in s.attempts.failed.items()]
+    if failed:
+        connection.execute(SQL["fail"], (row.text(failed),))
+
+
 def _removed(connection: apsw.Connection, statement: str, keys: Iterable[Key]) -> Iterator[int]:
     """Remove the rows under these keys; the lane of each that was there."""
     wanted = list(keys)
@@ -169,4 +182,6 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         len(settlement.drop),
         tally.parked,
         tally.buried,
+        settlement.attempts.answers,
+        settlement.attempts.took_ns,
     )

@@ -76,6 +76,9 @@ class SqliteLog(Face):
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
         return await self._read(registry_file.subscriptions, topic, after, limit)
 
+    async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
+        return await self._read(registry_file.subscription_counts, topics)
+
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int
     ) -> list[Subscription]:

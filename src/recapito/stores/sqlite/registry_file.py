@@ -89,6 +89,11 @@ def subscriptions(connection: apsw.Connection, topic: int | None, after: int, li
     return [_subscription(doc) for (doc,) in rows]
 
 
+def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> dict[int, int]:
+    """How many living subscriptions topics have."""
+    return dict(connection.execute(SQL["subscription_counts"], (_text(list(topics)),)))
+
+
 def domain_topic_subscriptions(
     connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
 ) -> list[Subscription]:
@@ -182,7 +187,7 @@ def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
         connection.execute(SQL["gone"], (id,))
 
 
-def _text(doc: Topic | Subscription) -> str:
+def _text(doc: Topic | Subscription | list[int]) -> str:
     return _encode(doc).decode()
 
 

@@ -13,7 +13,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import Hold
 from recapito.domain.outcome import Result
-from recapito.store import Burial, Counts, Lane
+from recapito.store import Attempts, Burial, Counts, Lane
 from recapito.stores.sqlite.checksum import checksum, is_sound
 
 
@@ -34,7 +34,7 @@ _unpack = msgspec.msgpack.Decoder(Record).decode
 _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
-_dropped = msgspec.json.Decoder(dict[str, int]).decode
+_events = msgspec.json.Decoder(dict[str, int]).decode
 
 
 def text(value: object) -> str:
@@ -44,11 +44,12 @@ def text(value: object) -> str:
 
 def lane(row: tuple[Any, ...]) -> Lane:
     """A lane, from a row of lane_state."""
-    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at = row
+    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at, answers, took_ns, failed = row
     matched, unmatched, delivered, dead_lettered, parked, buried = counts
-    reasons = _dropped(dropped) if dropped else {}
+    reasons = _events(dropped) if dropped else {}
     books = Counts(matched, unmatched, delivered, dead_lettered, reasons, parked, buried)
-    return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at)
+    attempts = Attempts(answers, took_ns, _events(failed) if failed else {})
+    return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at, attempts)
 
 
 def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:

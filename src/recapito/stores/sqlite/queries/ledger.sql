@@ -6,6 +6,9 @@ SELECT * FROM lane_state ORDER BY id
 -- name: lane
 SELECT * FROM lane_state WHERE id = ?
 
+-- name: some_lanes
+SELECT * FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
+
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended) VALUES (?, ?, ?, 1, ?, ?, 0)
 ON CONFLICT (id) DO NOTHING
@@ -15,6 +18,9 @@ DELETE FROM lane WHERE id = ? AND ended AND parked + buried = 0
 
 -- name: close_dropped
 DELETE FROM dropped WHERE lane = ?
+
+-- name: close_failed
+DELETE FROM failed WHERE lane = ?
 
 -- name: settle
 UPDATE lane SET
@@ -27,7 +33,9 @@ UPDATE lane SET
     delivered = delivered + (done.value ->> 7),
     dropped = dropped + (done.value ->> 8),
     parked = parked + (done.value ->> 9),
-    buried = buried + (done.value ->> 10)
+    buried = buried + (done.value ->> 10),
+    answers = answers + (done.value ->> 11),
+    took_ns = took_ns + (done.value ->> 12)
 FROM jsonb_each(?) AS done
 WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 
@@ -35,6 +43,11 @@ WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 INSERT INTO dropped (lane, reason, events)
 SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?) WHERE true
 ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
+
+-- name: fail
+INSERT INTO failed (lane, result, events)
+SELECT value ->> 0, value ->> 1, value ->> 2 FROM jsonb_each(?) WHERE true
+ON CONFLICT (lane, result) DO UPDATE SET events = events + excluded.events
 
 -- name: unpark
 DELETE FROM parked WHERE rowid IN (

@@ -59,6 +59,10 @@ ON CONFLICT (id) DO UPDATE SET key = excluded.key, doc = excluded.doc
 -- name: remove_subscription
 DELETE FROM subscription WHERE id = ?
 
+-- name: subscription_counts
+SELECT topic, count(*) FROM subscription
+WHERE key IS NOT NULL AND topic IN (SELECT value FROM json_each(?)) GROUP BY topic
+
 -- name: subscriptions_between
 SELECT doc FROM subscription WHERE topic = ? AND key > ? AND key < ? ORDER BY key LIMIT ?
 

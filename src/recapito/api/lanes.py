@@ -1,0 +1,162 @@
+"""The state of subscriptions now, a page at a time: their books, what waits, and why a lane is held back.
+
+Everything is read from the lanes' own rows; what a page costs does not grow with the number of subscriptions, unless
+a search has to pass many of them to find few.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm import answer
+from recapito.api.described import DescribedRoute, names_in
+from recapito.api.local import admit
+from recapito.api.place import Form, Place
+from recapito.api.services import Services
+from recapito.api.wire import Body, Shown, check_length, check_range, convert, invalid
+from recapito.domain import limits
+from recapito.domain.consent import provisioning_state, shown
+from recapito.domain.hold import Hold, explain
+from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.domain.subscription import Destination, Subscription, WebHook
+from recapito.domain.topic import Topic, TopicKind
+from recapito.store import Attempts, Counts, Lane
+
+PATH = "/lanes"
+KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
+WALKED = 1000  # subscriptions read at once
+
+
+class _Wanted(Body):
+    topic: str | None = None
+    subscription: str | None = None
+    search: str | None = None
+    failing: bool = False
+    after: str = ""
+    limit: int = limits.LANE_PAGE_DEFAULT
+
+    def takes(self, name: str) -> bool:
+        """Whether a subscription of this name is wanted."""
+        if self.subscription is not None and name.lower() != self.subscription.lower():
+            return False
+        return self.search is None or self.search.lower() in name.lower()
+
+
+class Lanes:
+    """The handler of lanes, and its route."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def routes(self) -> list[DescribedRoute]:
+        """Its path."""
+        return [DescribedRoute(PATH, self._list, queries=names_in(_Wanted))]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        wanted, after = _read(request)
+        now = self._services.clock.now()
+        ends: dict[int, int] = {}
+        value: list[Shown] = []
+        more = False
+        async for topic, subscription, lane in self._walk(wanted, after):
+            if len(value) == wanted.limit:
+                more = True
+                break
+            if topic.id not in ends:
+                ends[topic.id] = await self._services.log.end(topic.id)
+            stopped = self._services.stopped(subscription.id)
+            value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
+        return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
+
+    async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, Lane | None]]:
+        topics = {topic.id: topic async for topic in self._topics(wanted.topic)}
+        only = next(iter(topics)) if wanted.topic is not None and len(topics) == 1 else None
+        while topics and (page := await self._services.registry.subscriptions(only, after, WALKED)):
+            after = page[-1].id
+            chosen = [one for one in page if one.deleted_position is None and wanted.takes(one.name)]
+            chosen = [one for one in chosen if one.topic in topics]
+            lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
+            for one in chosen:
+                lane = lanes.get(one.id)
+                if not wanted.failing or (lane is not None and (lane.hold.on or lane.counts.parked)):
+                    yield topics[one.topic], one, lane
+
+    async def _topics(self, name: str | None) -> AsyncIterator[Topic]:
+        if name is not None:
+            for kind in TopicKind:
+                found = await self._services.registry.topic(name, kind)
+                if found is not None:
+                    yield found
+            return
+        after = ""
+        while page := await self._services.registry.topics(after, WALKED):
+            for topic in page:
+                yield topic
+            after = page[-1].key
+
+
+def _read(request: Request) -> tuple[_Wanted, int]:
+    given: dict[str, Any] = dict(request.query_params)
+    if given.get("limit", "").isascii() and given.get("limit", "").isdigit():
+        given["limit"] = int(given["limit"])
+    if "failing" in given:
+        given["failing"] = {"true": True, "false": False}.get(given["failing"].lower(), given["failing"])
+    wanted = convert(given, _Wanted)
+    check_range(wanted.limit, limits.LANE_PAGE, "limit")
+    check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
+    after = wanted.after or "0"
+    if not (after.isascii() and after.isdigit() and len(after) < 19):
+        raise invalid("'after' is not one that a page has given.", "after")
+    return wanted, int(after)
+
+
+def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int, now: int) -> Shown:
+    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
+    start = subscription.created_position if lane is None else lane.cursor.low[0]
+    destination = shown(subscription).destination
+    place = Place(topic, subscription.domain_topic, Form.NESTED)
+    return {
+        "id": subscription.id,
+        "topic": topic.name,
+        "topicKind": KINDS[topic.kind],
+        "domainTopic": subscription.domain_topic,
+        "subscription": subscription.name,
+        "resourceId": f"{place.id}{place.form.value}{subscription.name}",
+        "endpointType": type(destination).__name__,
+        "endpoint": endpoint_of(destination),
+        "provisioningState": provisioning_state(subscription, now),
+        "matched": counts.matched,
+        "unmatched": counts.unmatched,
+        "delivered": counts.delivered,
+        "deadLettered": counts.dead_lettered,
+        "dropped": counts.dropped,
+        "pending": counts.pending,
+        "parked": counts.parked,
+        "buried": counts.buried,
+        "unread": max(end - start + 1, 0),
+        "failedAttempts": attempts.failed,
+        "answers": attempts.answers,
+        "tookMs": attempts.took_ns / MILLISECOND,
+        "nextDueAt": None if lane is None or lane.next_due_at is None else stamp(lane.next_due_at),
+        "hold": None if lane is None else _show_hold(lane.hold, now),
+    }
+
+
+def endpoint_of(destination: Destination) -> str:
+    """Where events go, as everybody may see it: never the query of a URL, which may be a secret."""
+    return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
+
+
+def _show_hold(hold: Hold, now: int) -> Shown | None:
+    if not hold.on:
+        return None
+    return {
+        "failures": hold.failures,
+        "until": stamp(hold.until),
+        "periodSeconds": hold.period // SECOND,
+        "on": True,
+        "reason": explain(hold, now),
+    }
