@@ -101,7 +101,11 @@ def test_completion(shell: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "offered"),
-    [("recapito topi", ["topic", "topic-type"]), ("recapito topic k", ["key"]), ("recapito topic list --q", ["--query"])],
+    [
+        ("recapito topi", ["topic", "topic-type"]),
+        ("recapito topic k", ["key"]),
+        ("recapito topic list --q", ["--query"]),
+    ],
 )
 def test_what_is_completed(typed: str, offered: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Nouns, verbs and flags are completed, also those that are not loaded yet."""
