@@ -1,4 +1,4 @@
-"""A real terminal: bash in tmux, of a known size. Its screen is read as a person reads it; keys are pressed as one does."""
+"""A real terminal: bash in tmux. Its screen is read as a person reads it, and keys are pressed as one does."""
 
 import os
 import shutil
