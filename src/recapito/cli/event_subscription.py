@@ -7,6 +7,7 @@ import typer
 from recapito.cli import option
 from recapito.cli import subscription_option as flag
 from recapito.cli.greedy import truth
+from recapito.cli.notice import say_once
 from recapito.cli.session import PROVIDER, part
 from recapito.cli.subscription_wish import Scope, Wish
 from recapito.cli.topic_body import given
@@ -15,7 +16,10 @@ from recapito.cli.verb import Noun, Session
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage event subscriptions.")
 noun = Noun(app)
 
-_DROPS = "without --deadletter-endpoint, events that are never retried, expire or run out of attempts will be dropped."
+_DROPS = (
+    "without --deadletter-endpoint, events that are never retried, expire or run out of attempts will be dropped."
+    " (This is said once.)"
+)
 
 
 @noun.verb("create")
@@ -40,7 +44,7 @@ def create(
     }
     made = session.put(scope.path(session, name), {"properties": given(properties)}, not no_wait)
     if wish.dead_letters is None:
-        session.note(_DROPS)
+        say_once(session, "drops", _DROPS)
     return _noted(session, made)
 
 
