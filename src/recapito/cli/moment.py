@@ -1,8 +1,11 @@
 """Instants as the API writes them, for people: UTC, to the millisecond, and how far two are apart."""
 
+import re
 from datetime import UTC, datetime
 
 from recapito.cli.duration import show_duration
+
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z")
 
 
 def show_moment(stamp: str) -> str:
@@ -10,9 +13,9 @@ def show_moment(stamp: str) -> str:
     return f"{_read(stamp):%Y-%m-%d %H:%M:%S.%f}"[:-3]
 
 
-def show_time(stamp: str) -> str:
-    """The time of day alone."""
-    return show_moment(stamp).partition(" ")[2]
+def show_moments(text: str) -> str:
+    """A sentence with the instants in it as people read them."""
+    return _STAMP.sub(lambda found: f"{show_moment(found[0])} UTC", text)
 
 
 def seconds_between(earlier: str, later: str) -> float:

@@ -9,6 +9,9 @@ _COLOURS = {
     "delivered": "green",
     "deadLettered": "red",
     "dropped": "red",
+    "DeadLettered": "red",
+    "DeadLetterDropped": "red",
+    "NotSent": "red",
     "notMatched": "bright_black",
     "unknown": "bright_black",
 }

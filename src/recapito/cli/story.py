@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from recapito.cli.duration import show_duration
-from recapito.cli.moment import seconds_between, show_distance, show_moment
+from recapito.cli.moment import seconds_between, show_distance, show_moment, show_moments
 from recapito.cli.paint import bold, paint
 from recapito.cli.plain import visible
 
@@ -28,6 +28,11 @@ _STATES = {
     "deadLetterWaiting": "waits to be written as a dead letter",
     "deadLettered": "dead-lettered",
     "notMatched": "not matched",
+}
+_NO_REQUEST = {
+    "NotSent": "given up without an attempt",
+    "DeadLettered": "its dead letter was written",
+    "DeadLetterDropped": "its dead letter could not be written, and was dropped",
 }
 _DECIDED = {True: "matched", False: "not matched", None: "not known"}
 _LABEL = 10
@@ -68,14 +73,15 @@ def _subscription(one: Wire, now: str, published: str | None) -> Iterator[str]:
     yield from _row("filter", f"{_DECIDED[one['matched']]}{because}")
     for attempt in one["attempts"]:
         yield from _attempt(attempt, published)
-    yield from _row("now", one.get("stateText"))
+    end = one.get("end") or {}
+    if not end.get("reason") and one["matched"] is not False:  # those have said it
+        yield from _row("now", one.get("stateText") and show_moments(one["stateText"]))
     following = one.get("next")
     if following:
         when = f"{show_moment(following['at'])} UTC ({show_distance(now, following['at'])})"
         yield from _row("next", f"{when}: {following.get('text') or RULES.get(following['rule'], following['rule'])}")
     yield from _row("left", _left(one))
-    end = one.get("end")
-    if end:
+    if end.get("reason"):
         when = f"{show_moment(end['at'])} UTC: " if end.get("at") else ""
         where = f", {end['where']}" if end.get("where") else ""
         yield from _row("ended", f"{when}{end['reason']}{where}")
@@ -94,16 +100,29 @@ def _left(one: Wire) -> str | None:
 
 def _attempt(attempt: Wire, published: str | None) -> Iterator[str]:
     mine = attempt["events"][0] if attempt["events"] else {}
-    number = f"attempt {mine['attempt']}" if "attempt" in mine else "attempt"
     after = f" (+{show_duration(max(0, round(seconds_between(published, attempt['at']))))})" if published else ""
+    when = f"{show_moment(attempt['at'])} UTC{after}  "
+    if not was_request(attempt):
+        yield from _row("then", f"{when}{show_ending(attempt, mine)}")
+        return
     outcome = paint(visible(show_outcome(attempt)), attempt["outcome"])
     batch = f", with {attempt['eventCount'] - 1} more in one request" if attempt["eventCount"] > 1 else ""
-    yield from _row(
-        number, f"{show_moment(attempt['at'])} UTC{after}  ", f"{outcome} in {attempt['tookMs']:.0f} ms{batch}"
-    )
+    yield from _row(f"attempt {mine.get('attempt', '')}", when, f"{outcome} in {attempt['tookMs']:.0f} ms{batch}")
     if attempt.get("detail"):
         yield from _row("", f'"{attempt["detail"]}"')
-    yield from _row("", show_consequence(mine))
+    yield from _row("", _consequence(mine))
+
+
+def was_request(attempt: Wire) -> bool:
+    """Whether it was a request; history also keeps what ended without one."""
+    return attempt["outcome"] not in _NO_REQUEST
+
+
+def show_ending(attempt: Wire, event: Wire) -> str:
+    """What ended without a request: why, and where it lies."""
+    why = f" ({event['reason']})" if event.get("reason") else ""
+    where = f": {event['where']}" if event.get("where") else ""
+    return f"{_NO_REQUEST[attempt['outcome']]}{why}{where}"
 
 
 def show_outcome(attempt: Wire) -> str:
@@ -113,7 +132,7 @@ def show_outcome(attempt: Wire) -> str:
     return f"{attempt['outcome']}{status}" + (f" ({', '.join(special)})" if special else "")
 
 
-def show_consequence(event: Wire) -> str | None:
+def _consequence(event: Wire) -> str | None:
     """What an attempt led to; nothing if that is plain from its outcome."""
     match event.get("then"):
         case "retry":

@@ -15,7 +15,7 @@ from recapito.cli.output import Output
 from recapito.cli.paint import paint
 from recapito.cli.plain import visible
 from recapito.cli.reconnect import patiently
-from recapito.cli.story import show_outcome
+from recapito.cli.story import show_ending, show_outcome, was_request
 from recapito.cli.verb import Noun, Session
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -28,7 +28,7 @@ def tell_delivery(delivery: Any) -> Iterator[str]:
     """One attempt on one line: when, of what, how it went, and what follows for its events."""
     place = visible(f"{delivery['topic']}/{delivery['subscription']}")
     outcome = visible(show_outcome(delivery))
-    rest = visible(f"{delivery['tookMs']:.0f} ms  {_events(delivery)}{_detail(delivery)}")
+    rest = visible(_request(delivery) if was_request(delivery) else _ending(delivery))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     start = f"{show_moment(delivery['at'])}  {place:<24}  "
     room = None if width is None else max(0, width - len(start) - 18)
@@ -68,24 +68,29 @@ def _ask(session: Session, query: dict[str, Any]) -> Any:
     return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
 
 
-def _events(delivery: Any) -> str:
-    """Which events, and which attempt it was of the first."""
+def _request(delivery: Any) -> str:
     first = delivery["events"][0]
+    detail = f'  "{delivery["detail"]}"' if delivery.get("detail") else ""
+    return f"{delivery['tookMs']:.0f} ms  attempt {first['attempt']}  {_events(delivery)}{_then(delivery)}{detail}"
+
+
+def _ending(delivery: Any) -> str:
+    return f"{_events(delivery)}, {show_ending(delivery, delivery['events'][0])}"
+
+
+def _events(delivery: Any) -> str:
     more = delivery["eventCount"] - 1
-    batch = f" and {more} more" if more else ""
-    return f"attempt {first['attempt']}  {first['id']}{batch}{_then(delivery, first)}"
+    return f"{delivery['events'][0]['id']}" + (f" and {more} more" if more else "")
 
 
-def _then(delivery: Any, event: Any) -> str:
+def _then(delivery: Any) -> str:
+    """What follows for the first of its events."""
+    event = delivery["events"][0]
     match event["then"]:
         case "retry":
             return f", again {show_distance(delivery['at'], event['dueAt'])}" if event.get("dueAt") else ", again"
         case "deadLetter":
-            return f", dead-lettered: {event.get('reason')}"
+            return f", to be dead-lettered: {event.get('reason')}"
         case "drop":
             return f", dropped: {event.get('reason')}"
     return ""
-
-
-def _detail(delivery: Any) -> str:
-    return f'  "{delivery["detail"]}"' if delivery.get("detail") else ""
