@@ -27,13 +27,12 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import SettingsError, StoreFailed
-from recapito.intake.accounts import account_of
 from recapito.intake.disk import DiskWatch, Space
-from recapito.intake.draft import TopicDraft
 from recapito.intake.expiry import Expiry
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.letters import Letters
+from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
@@ -57,7 +56,6 @@ from recapito.stores.sqlite.volume import check_directory
 from recapito.telemetry import Journal
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
-FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
 
 
 def make_clock(settings: Settings, origin: Origin) -> Clock:
@@ -79,7 +77,7 @@ class Stores:
 
 @dataclass(frozen=True)
 class Intake:
-    """The intake role: the HTTP surface, group commit, the janitor, expiry, handshakes unless they are off.
+    """The intake role: the HTTP surface, group commit, the janitor, expiry, notices, handshakes unless they are off.
 
     `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
     """
@@ -89,6 +87,7 @@ class Intake:
     provisioner: Provisioner
     janitor: Janitor
     expiry: Expiry
+    notifier: Notifier
     handshakes: Handshakes | None
     caller: Caller
     reach: Reach
@@ -220,10 +219,13 @@ def make_intake(
     if stores.space is not None:
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
         disk.look()
-    publisher = Publisher(stores.log, clock, on_append, disk.reason if disk else lambda: None)
+    closed = disk.reason if disk else lambda: None
+    publisher = Publisher(stores.log, clock, on_append, closed)
     expiry = Expiry(stores.registry, clock, journal)
+    notifier = Notifier(stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal)
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
+        clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
     handshakes = _handshakes(settings, caller, clock, journal, signer)
@@ -244,7 +246,7 @@ def make_intake(
     async def readiness() -> Mapping[str, str | None]:
         return {
             "store": await _store_problem(stores.log),
-            "disk": disk.reason() if disk else None,
+            "disk": closed(),
             "dispatch": dispatch_problem(),
         }
 
@@ -279,7 +281,7 @@ def make_intake(
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     janitor.subscribed = publisher.tallies.look
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, handshakes, caller, reach)
+    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach)
 
 
 def _handshakes(
@@ -300,9 +302,14 @@ async def _store_problem(log: Log) -> str | None:
 
 
 def make_dispatch(
-    settings: Settings, stores: Stores, clock: Clock, journal: Journal, identity: Identity | None = None
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    journal: Journal,
+    identity: Identity | None = None,
+    on_notice: Callable[[], None] = lambda: None,
 ) -> Dispatch:
-    """Put the dispatch role together."""
+    """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
     token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
@@ -325,12 +332,14 @@ def make_dispatch(
     )
     writer = DeadLetterWriter(
         stores.ledger,
+        stores.registry,
         make_vault(settings, reach),
         clock,
         dispatcher.place_of,
         lambda: str(uuid.uuid4()),
         journal,
         settings.dead_letter.keep_for_ever,
+        on_notice,
     )
     return Dispatch(dispatcher, writer, sender, reach, brokers)
 
@@ -341,13 +350,3 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
         return None
     patience = int(settings.clock.patience_s * SECOND)
     return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
-
-
-async def make_first_resources(settings: Settings, intake: Intake, stores: Stores) -> None:
-    """The storage accounts of the settings are known from the start, and an empty store gets one topic."""
-    for id in settings.azure.storage_accounts:
-        account = account_of(id)
-        if account is not None and await intake.provisioner.accounts.find(account.name) is None:
-            await intake.provisioner.put_account(account)
-    if not await stores.registry.topics("", 1):
-        await intake.provisioner.put_topic(FIRST_TOPIC)

@@ -22,6 +22,7 @@ from recapito import access, app
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
+from recapito.beginning import make_first_resources
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.errors import SettingsError
 from recapito.keys.identity import Identity
@@ -136,7 +137,9 @@ async def run_alone(
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
     async with app.open_both(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, identity)
+        dispatch = app.make_dispatch(
+            settings, stores, clock, journal, identity, on_notice=lambda: intake.notifier.ring()
+        )
         intake = app.make_intake(
             settings,
             stores,
@@ -184,7 +187,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             dispatch_problem=wake.missing,
             identity=access.prepare_identity(settings),
         )
-        wake.listen()
+        wake.listen(intake.notifier.ring)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
 
@@ -193,7 +196,9 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     async with app.open_dispatch(settings, journal) as stores:
-        dispatch = app.make_dispatch(settings, stores, clock, journal, access.prepare_identity(settings))
+        dispatch = app.make_dispatch(
+            settings, stores, clock, journal, access.prepare_identity(settings), on_notice=wake.ring
+        )
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
         beating = asyncio.create_task(_beat(wake.ring))
@@ -220,16 +225,17 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await app.make_first_resources(settings, intake, stores)
+    await make_first_resources(settings, intake.provisioner, stores.registry)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
     expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
+    notifying = asyncio.create_task(intake.notifier.run())
     beating = asyncio.create_task(_beat(ring))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
-    await asyncio.wait({stop, publishing, sweeping, expiring, serving}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({stop, publishing, sweeping, expiring, notifying, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     await intake.caller.close()
     await intake.reach.close()
@@ -237,7 +243,7 @@ async def _serve(
         await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, expiring, beating):
+    for task in (stop, sweeping, expiring, notifying, beating):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 

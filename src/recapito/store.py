@@ -261,6 +261,13 @@ class Group(NamedTuple):
     burials: list[Burial]
 
 
+class Notice(NamedTuple):
+    """That a file is in its vault, for whoever wants to hear of it; kept until intake has taken it over."""
+
+    number: int
+    content: bytes
+
+
 class Passed(NamedTuple):
     """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
 
@@ -313,8 +320,15 @@ class Ledger(Protocol):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
 
-    async def written(self, lane: int, path: str) -> None:
-        """The group under this path is in the vault: its dead letters are removed and counted, once."""
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        """The group under this path is in the vault: its dead letters are removed and counted, once.
+
+        With it, once, a notice is kept under a number greater than `taken` and than any before; and the notices up to
+        `taken`, the number that intake has written down, are removed.
+        """
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        """Notices in the order of their numbers, from the first after a number on."""
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         """The group under this path is given up: removed and counted as dropped for this reason, once."""

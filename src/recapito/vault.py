@@ -1,6 +1,6 @@
 """The contract of a vault: where dead letters are written, looked for and read again."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class VaultUnavailable(Exception):
@@ -11,14 +11,23 @@ class VaultUnavailable(Exception):
         self.missing = missing
 
 
+class Receipt(NamedTuple):
+    """What a storage service said of a blob that it has. The URL opens nothing: it has no signature."""
+
+    url: str
+    etag: str
+    request_id: str
+    client_request_id: str
+
+
 class Vault(Protocol):
     """Keeps whole files. A repeated write of one path replaces it, so a crash in between duplicates nothing.
 
     Every verb raises VaultUnavailable where the container can not be reached, or not now.
     """
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
-        """Write one file durably: when this returns, it is on disk."""
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
+        """Write one file durably: when this returns, it is on disk. A receipt, where it is a blob."""
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """At most `limit` paths under a prefix that ends with a slash, in their order, from the first after one on."""

@@ -11,7 +11,7 @@ from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Attempts, Counts, Drop, Due, Group, Lane, Passed
+from recapito.store import Attempts, Counts, Drop, Due, Group, Lane, Notice, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
@@ -407,6 +407,32 @@ def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: Lane, set
     counts = run(ledger.lane(7)).counts
     assert counts == Counts(matched=3, dead_lettered=2, dropped={"DeadLetterUnavailable": 1})
     assert run(ledger.next_burial_at()) is None
+
+
+def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:
+    """It comes with its group, once; its number is new, and what was taken goes when the next one comes."""
+    ledger = stores.ledger
+    lane = run(ledger.open_lane(7, 3, LOG, 5))
+    run(ledger.settle([settlement(lane, matched=4, bury=[burial(5, n) for n in range(4)])]))
+    for n in range(4):
+        run(ledger.name_group(Group(7, "dead", None, None, [burial(5, n)]), f"path{n}", 1))
+    for n in (0, 0, 1):
+        run(ledger.written(7, f"path{n}", b"%d" % n, 0))
+    run(ledger.written(7, "nowhere", b"none", 2))
+    assert run(ledger.notices(0, 9)) == [Notice(1, b"0"), Notice(2, b"1")]
+    assert run(ledger.notices(1, 9)) == [Notice(2, b"1")] and run(ledger.notices(0, 1)) == [Notice(1, b"0")]
+    run(ledger.written(7, "path2"))
+    run(ledger.written(7, "path3", b"3", 1))
+    run(stores.reopen())
+    assert run(stores.ledger.notices(0, 9)) == [Notice(2, b"1"), Notice(3, b"3")]
+
+
+def test_a_notice_has_a_number_that_was_never_taken(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """Beside a log that has taken more than this ledger knows of, as after a restore, it is not passed over."""
+    settle(7, matched=1, bury=[burial(5)])
+    run(ledger.name_group(Group(7, "dead", None, None, [burial(5)]), "path", 1))
+    run(ledger.written(7, "path", b"new", 40))
+    assert run(ledger.notices(0, 9)) == [Notice(41, b"new")]
 
 
 def test_writing_dead_letters_does_not_stale_the_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:

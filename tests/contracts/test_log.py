@@ -77,6 +77,12 @@ def test_segments_and_a_mark_are_one_commit(log: Any, run: Any) -> None:
     assert [entry.body for entry in run(log.read(topic, 2, LARGE))] == [b"a", b"b", b"c"]
 
 
+def test_a_mark_alone(log: Any, run: Any) -> None:
+    """Where there was nothing to append, the mark says so all the same."""
+    assert run(log.append_marked([], "kind", [Document("key", b"1")])) == []
+    assert run(log.document("kind", "key")) == b"1"
+
+
 def test_reading_stops_where_the_limit_is(log: Any, run: Any) -> None:
     """Entries come while they fit, at least one however large, and the next read goes on behind them."""
     topic = run(log.put_topic(new_topic())).id

@@ -240,9 +240,10 @@ class StoresAgree(RuleBasedStateMachine):
         if group is not None and group.path is None and path not in self.disk.lanes[group.lane].first_tried_at:
             self.both(lambda side: side.ledger.name_group(group, path, now))
 
-    @rule(lane=LANES, path=PATHS)
-    def written(self, lane: int, path: str) -> None:
-        self.both(lambda side: side.ledger.written(lane, path))
+    @rule(lane=LANES, path=PATHS, notice=st.none() | BODIES, taken=st.integers(0, 3))
+    def written(self, lane: int, path: str, notice: bytes | None, taken: int) -> None:
+        self.both(lambda side: side.ledger.written(lane, path, notice, taken))
+        self.both(lambda side: side.ledger.notices(0, 99))
 
     @rule(lane=LANES, path=PATHS, reason=REASONS)
     def abandon(self, lane: int, path: str, reason: str) -> None:

@@ -73,6 +73,16 @@ def test_a_repeated_write_replaces(world: World, run: Any) -> None:
     assert world.read(world.orders, PATH) == b"second"
 
 
+def test_a_receipt_is_of_a_blob(world: World, run: Any) -> None:
+    """Where a service has taken a blob it says which and under which tag; the URL has no signature."""
+    receipt = run(world.vault.write(world.orders, PATH, b"[]"))
+    if not isinstance(world.vault, BlobVault):
+        assert receipt is None
+        return
+    assert receipt.url.endswith(f"/{world.orders.rpartition('/')[2]}/{PATH}") and "?" not in receipt.url
+    assert re.fullmatch("0x[0-9A-F]+", receipt.etag) and receipt.request_id and receipt.client_request_id
+
+
 def test_containers_and_paths_are_apart(world: World, run: Any) -> None:
     """One path in two containers is two files, and so are two paths in one."""
     files = {(world.orders, "a.json"): b"1", (world.returns, "a.json"): b"2", (world.orders, "A/a.json"): b"3"}

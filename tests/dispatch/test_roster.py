@@ -75,7 +75,7 @@ class Rig:
         self.dispatcher = CountingDispatcher(self.log, self.log, self.ledger, equipment, self.clock, "2021-03")
         self.dispatcher.steps = Counter()
         self.writer = DeadLetterWriter(
-            self.ledger, MemoryVault(), self.clock, self.dispatcher.place_of, lambda: "id", silent, False
+            self.ledger, self.log, MemoryVault(), self.clock, self.dispatcher.place_of, lambda: "id", silent, False
         )
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:

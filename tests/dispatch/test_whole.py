@@ -68,7 +68,14 @@ class Bench:
         )
         self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.clock, DEFAULT)
         self.writer = DeadLetterWriter(
-            self.ledger, self.vault, self.clock, self.dispatcher.place_of, lambda: f"guid-{next(guids)}", silent, False
+            self.ledger,
+            self.log,
+            self.vault,
+            self.clock,
+            self.dispatcher.place_of,
+            lambda: f"guid-{next(guids)}",
+            silent,
+            False,
         )
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:

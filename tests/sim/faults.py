@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
-from recapito.vault import Vault, VaultUnavailable
+from recapito.vault import Receipt, Vault, VaultUnavailable
 
 LOG_COMMITS = frozenset(
     {"append", "put_topic", "delete_topic", "put_subscription", "delete_subscription", "forget", "trim"}
@@ -207,7 +207,7 @@ class FaultyVault:
         """The vault as one life of the dispatch role sees it."""
         return VaultOfLife(self, life)
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         await self._faults.pause()
         if container in self.missing:
             raise VaultUnavailable("simulated: no such container", missing=True)
@@ -218,8 +218,9 @@ class FaultyVault:
             if self._faults.coin():  # it was written, and the answer was lost
                 await self._vault.write(container, path, content)
             raise VaultUnavailable("simulated outage")
-        await self._vault.write(container, path, content)
+        receipt = await self._vault.write(container, path, content)
         await self._faults.pause()
+        return receipt
 
 
 class VaultOfLife:
@@ -229,7 +230,7 @@ class VaultOfLife:
         self._vault = vault
         self._life = life
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         if not self._life.alive:
             await self._life.never()
-        await self._vault.write(container, path, content)
+        return await self._vault.write(container, path, content)

@@ -22,6 +22,7 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
 from recapito.intake.janitor import Janitor
+from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.sender import Sender
@@ -74,6 +75,7 @@ class Machine:
         self.publisher: Publisher | None = None
         self.provisioner: Provisioner | None = None
         self.janitor: Janitor | None = None
+        self.notifier: Notifier | None = None
         self.crashes = 0
         self.janitor_every_s = 1200.0
         self._parts = parts
@@ -150,6 +152,11 @@ class Machine:
         if self.dispatcher is not None and self.alive(Role.DISPATCH):
             self.dispatcher.notify()
 
+    def _ring_notifier(self) -> None:
+        """Wake intake: the message is lost if nobody is there."""
+        if self.notifier is not None and self.alive(Role.INTAKE):
+            self.notifier.ring()
+
     async def _keep(self, role: Role, body: Callable[[Life], Awaitable[None]]) -> None:
         while True:
             self._lives += 1
@@ -180,12 +187,14 @@ class Machine:
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
         self.janitor = Janitor(log, log, ledger, self._clock)
+        self.notifier = Notifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.publisher = publisher
         life.at_death = self._intake_died
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(publisher.run())
                 tasks.create_task(self._sweep(self.janitor))
+                tasks.create_task(self.notifier.run())
                 self._oracle.disturb()
                 self.ring()  # what was appended just before the last life ended may not have been heard
         finally:
@@ -222,15 +231,18 @@ class Machine:
         dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
         writer = DeadLetterWriter(
             ledger,
+            log,
             self.vault.seen_by(life),
             clock,
             dispatcher.place_of,
             self._new_guid,
             self._journal,
             parts.keep_for_ever,
+            self._ring_notifier,
         )
         self.dispatcher = dispatcher
         self._oracle.dispatch_started(life.number)
+        self._ring_notifier()  # what was written just before the last life ended may not have been heard
         life.at_death = partial(self._dispatch_died, sender)
         try:
             await dispatcher.run(writer)

@@ -159,7 +159,7 @@ class Witness:
         lane = self._oracle.lanes[group.lane]
         settlements.check_named(self._oracle, lane, lane.books.name(group, path, tried_at))
 
-    async def _written(self, ledger: Any, result: None, id: int, path: str) -> None:
+    async def _written(self, ledger: Any, result: None, id: int, path: str, *notice: object) -> None:
         lane = self._oracle.lanes[id]
         members = lane.books.close_group(path, State.DEAD_LETTERED)
         self._oracle.note("written", id, path, len(members))

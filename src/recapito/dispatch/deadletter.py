@@ -2,17 +2,19 @@
 
 A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is
 down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to. A
-container that hangs or is out of reach holds up no other, not even of the same lane.
+container that hangs or is out of reach holds up no other, not even of the same lane. Who wants to hear of a blob is
+told by a notice in the commit that counts it.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
+from recapito.dispatch.tidings import tiding_of
 from recapito.domain import deadletter, limits
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profile import DeadLetterRules
-from recapito.store import Group, Ledger, Passed
+from recapito.store import Group, Ledger, Passed, Registry
 from recapito.telemetry import Journal
 from recapito.vault import Vault, VaultUnavailable
 
@@ -39,25 +41,32 @@ class Pause(NamedTuple):
 
 
 class DeadLetterWriter:
-    """Writes groups side by side, one per container: `next_group` says which, `write` does it."""
+    """Writes groups side by side, one per container: `next_group` says which, `write` does it.
+
+    `on_notice` wakes who takes notices over.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
+        registry: Registry,
         vault: Vault,
         clock: Clock,
         place_of: Callable[[int], Place],
         new_guid: Callable[[], str],
         journal: Journal,
         keep_for_ever: bool = False,
+        on_notice: Callable[[], None] = lambda: None,
     ) -> None:
         self._ledger = ledger
+        self._registry = registry
         self._vault = vault
         self._clock = clock
         self._place_of = place_of
         self._new_guid = new_guid
         self._journal = journal
         self._keep_for_ever = keep_for_ever
+        self._on_notice = on_notice
         self._paused: dict[tuple[int, str], Pause] = {}
         self._writing: set[str] = set()
 
@@ -112,12 +121,19 @@ class DeadLetterWriter:
         assert group.path is not None
         content = deadletter.array([burial.record for burial in group.burials])
         try:
-            await self._vault.write(group.container, group.path, content)
+            receipt = await self._vault.write(group.container, group.path, content)
         except VaultUnavailable as error:
             await self._failed(group, place, error, now)
             return
         self._paused.pop((group.lane, group.container), None)
-        await self._ledger.written(group.lane, group.path)
+        tiding = None
+        if receipt is not None:
+            tiding = await tiding_of(self._registry, group, receipt, len(content), self._clock.now())
+        if tiding is None:
+            await self._ledger.written(group.lane, group.path)
+        else:
+            await self._ledger.written(group.lane, group.path, *tiding)
+            self._on_notice()
         self._journal("deadletter.written", subscription=place.subscription, events=len(group.burials), path=group.path)
 
     async def _failed(self, group: Group, place: Place, error: VaultUnavailable, now: int) -> None:

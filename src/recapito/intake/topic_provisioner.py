@@ -29,6 +29,7 @@ from recapito.intake.quota import Quota, check_room
 from recapito.intake.subscribing import check_profile
 from recapito.intake.topic_cache import TopicCache
 from recapito.store import Registry
+from recapito.system_topic import system_topic_of
 
 KEY_BYTES = 32
 NAME_BYTES = 8
@@ -108,11 +109,8 @@ class TopicProvisioner:
             key = page[-1].key
 
     async def system_topic_of(self, source: str) -> Topic | None:
-        """The system topic of an Azure resource; there are few of them, so all are looked at."""
-        async for topic in self.walk_topics(TopicKind.SYSTEM):
-            if topic.source is not None and topic.source.resource_id.lower() == source.lower():
-                return topic
-        return None
+        """The system topic of an Azure resource."""
+        return await system_topic_of(self._registry, source)
 
     async def system_topic_for(self, account: Account, make: bool) -> Topic | None:
         """The system topic of a storage account; if it has none, one is made on demand."""

@@ -16,7 +16,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Result
 from recapito.domain.resource_id import ResourceId, parse_resource_id
 from recapito.errors import InvalidInput
-from recapito.vault import VaultUnavailable
+from recapito.vault import Receipt, VaultUnavailable
 
 if TYPE_CHECKING:
     from azure.core.pipeline import PipelineRequest
@@ -33,13 +33,17 @@ class BlobVault:
     def __repr__(self) -> str:
         return f"<BlobVault by {self._reach}>"
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt:
         """Write one blob: when this returns, the service has it. Raises VaultUnavailable."""
+        receipts: list[Receipt] = []
 
         async def put(client: "ContainerClient") -> None:
-            await client.upload_blob(path, content, overwrite=True, raw_request_hook=_stream)
+            blob = client.get_blob_client(path)
+            answer = await blob.upload_blob(content, overwrite=True, raw_request_hook=_stream)
+            receipts.append(_receipt(blob.url, answer))
 
         await self._use(container, put)
+        return receipts[0]
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order. Raises VaultUnavailable."""
@@ -103,6 +107,12 @@ def _absent_is_fine() -> Iterator[None]:
 def _stream(request: "PipelineRequest[Any]") -> None:
     """Have the body sent in pieces: megabytes at once would hold up the event loop."""
     request.http_request.data = BytesIO(request.http_request.data)
+
+
+def _receipt(url: str, answer: dict[str, Any]) -> Receipt:
+    """What the service said; the signature that a URL may end with is no part of it."""
+    said = [str(answer.get(name) or "") for name in ("etag", "request_id", "client_request_id")]
+    return Receipt(url.partition("?")[0], said[0].strip('"'), said[1], said[2])
 
 
 def _parse(container: str) -> ResourceId:

@@ -1,6 +1,6 @@
 """A vault in memory: the reference model. It can be told to be down, or to lack a container."""
 
-from recapito.vault import VaultUnavailable
+from recapito.vault import Receipt, VaultUnavailable
 
 
 class MemoryVault:
@@ -11,10 +11,13 @@ class MemoryVault:
         self.down = False
         self.missing: set[str] = set()
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         """Write one file. Raises VaultUnavailable."""
         self._reach(container)
         self.files[container, path] = content
+        if not container.startswith("/"):
+            return None
+        return Receipt(f"memory:{container}/{path}", f"{len(content):x}", "request", "client")
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order. Raises VaultUnavailable."""

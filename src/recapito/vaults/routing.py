@@ -7,7 +7,7 @@ that was told of no Azure at all, as on a laptop, loses none of them.
 from collections.abc import Awaitable, Callable
 
 from recapito.domain.resource_id import ResourceId, parse_resource_id
-from recapito.vault import Vault
+from recapito.vault import Receipt, Vault
 
 
 class RoutingVault:
@@ -21,16 +21,14 @@ class RoutingVault:
     def __repr__(self) -> str:
         return f"<RoutingVault to {self._directories} and {self._blobs}>"
 
-    async def write(self, container: str, path: str, content: bytes) -> None:
+    async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         """Write one file durably. Raises VaultUnavailable."""
         if not container.startswith("/"):
-            await self._directories.write(container, path, content)
-            return
+            return await self._directories.write(container, path, content)
         place = parse_resource_id(container)
         if await self._connected(place):
-            await self._blobs.write(container, path, content)
-        else:
-            await self._directories.write(_directory(place), path, content)
+            return await self._blobs.write(container, path, content)
+        return await self._directories.write(_directory(place), path, content)
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order, from before the container was connected too. Raises VaultUnavailable."""

@@ -59,3 +59,4 @@ class MemoryDisk:
     documents: dict[tuple[str, str], bytes] = field(default_factory=dict)  # by kind and key
     changes: list[tuple[int, int, int]] = field(default_factory=list)  # mark, topic, subscription
     lanes: dict[int, StoredLane] = field(default_factory=dict)
+    notices: dict[int, bytes] = field(default_factory=dict)  # by number

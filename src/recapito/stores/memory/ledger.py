@@ -12,7 +12,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import CLEAR
 from recapito.errors import StoreStale
-from recapito.store import Burial, Counts, Due, Group, Lane, Passed, Settlement
+from recapito.store import Burial, Counts, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 
@@ -23,7 +23,8 @@ class MemoryLedger:
     """The Ledger on a MemoryDisk; another one on the same disk sees exactly what was committed."""
 
     def __init__(self, disk: MemoryDisk | None = None) -> None:
-        self._lanes = (disk or MemoryDisk()).lanes
+        self._disk = disk or MemoryDisk()
+        self._lanes = self._disk.lanes
 
     def __repr__(self) -> str:
         return f"<MemoryLedger of {len(self._lanes)} lanes>"
@@ -96,10 +97,21 @@ class MemoryLedger:
                 stored.path_of[burial.identity] = path
                 stored.first_tried_at.setdefault(path, tried_at)
 
-    async def written(self, lane: int, path: str) -> None:
-        if count := self._remove_group(lane, path):
-            counts = self._lanes[lane].lane.counts
-            self._count(lane, replace(counts, dead_lettered=counts.dead_lettered + count, buried=counts.buried - count))
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        if not (count := self._remove_group(lane, path)):
+            return
+        counts = self._lanes[lane].lane.counts
+        self._count(lane, replace(counts, dead_lettered=counts.dead_lettered + count, buried=counts.buried - count))
+        if notice is not None:
+            notices = self._disk.notices
+            number = max((*notices, taken)) + 1
+            for old in [old for old in notices if old <= taken]:
+                del notices[old]
+            notices[number] = notice
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        numbers = sorted(number for number in self._disk.notices if number > after)
+        return [Notice(number, self._disk.notices[number]) for number in numbers[:limit]]
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         if count := self._remove_group(lane, path):

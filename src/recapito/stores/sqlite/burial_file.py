@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from recapito.domain.delivery import Identity
-from recapito.store import Burial, Group, Passed
+from recapito.store import Burial, Group, Notice, Passed
 from recapito.stores.sqlite import row
 from recapito.stores.sqlite.damage import SQL as DAMAGE
 from recapito.stores.sqlite.damage import Damaged
@@ -45,11 +45,19 @@ def name_group(connection: apsw.Connection, group: Group, path: str, tried_at: i
         connection.execute(SQL["insert_group"], (group.lane, path, group.container, tried_at))
 
 
-def written(connection: apsw.Connection, lane: int, path: str) -> None:
-    """Remove a group, and count it as dead-lettered."""
+def written(connection: apsw.Connection, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+    """Remove a group, count it as dead-lettered, and keep its notice."""
     count = _remove_group(connection, lane, path)
     if count:
         connection.execute(SQL["count_written"], (lane, count))
+    if count and notice is not None:
+        connection.execute(SQL["keep_notice"], (taken, notice))
+        connection.execute(SQL["forget_notices"], (taken,))
+
+
+def notices(connection: apsw.Connection, after: int, limit: int) -> list[Notice]:
+    """Notices after a number."""
+    return [Notice(*stored) for stored in connection.execute(SQL["notices"], (after, limit))]
 
 
 def abandon(connection: apsw.Connection, lane: int, path: str, reason: str) -> None:

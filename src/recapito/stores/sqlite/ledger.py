@@ -8,7 +8,7 @@ import apsw
 
 from recapito.domain.delivery import Parked
 from recapito.errors import StoreFailed
-from recapito.store import Due, Group, Lane, Passed, Settlement
+from recapito.store import Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.sqlite import burial_file, ledger_file
 from recapito.stores.sqlite.connection import DISPATCH
 from recapito.stores.sqlite.damage import Damaged, set_aside
@@ -56,8 +56,11 @@ class SqliteLedger(Face):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         await self._drain(burial_file.name_group, group, path, tried_at)
 
-    async def written(self, lane: int, path: str) -> None:
-        await self._drain(burial_file.written, lane, path)
+    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+        await self._drain(burial_file.written, lane, path, notice, taken)
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        return await self._read(burial_file.notices, after, limit)
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         await self._drain(burial_file.abandon, lane, path, reason)

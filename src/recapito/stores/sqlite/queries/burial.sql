@@ -78,3 +78,12 @@ UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2 WHERE i
 
 -- name: count_abandoned
 UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2 WHERE id = ?1
+
+-- name: keep_notice
+INSERT INTO notice (number, content) VALUES (max(?1, coalesce((SELECT max(number) FROM notice), 0)) + 1, ?2)
+
+-- name: forget_notices
+DELETE FROM notice WHERE number <= ?
+
+-- name: notices
+SELECT number, content FROM notice WHERE number > ? ORDER BY number LIMIT ?
