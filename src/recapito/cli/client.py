@@ -64,6 +64,10 @@ class Client:
         """Whether it has a principal to show."""
         return self._credential is not None or bool(os.environ.get("RECAPITO_TOKEN"))
 
+    def elsewhere(self, url: str) -> "Client":
+        """A client of another address, which trusts whom this one trusts and signs in nowhere."""
+        return Client(url, self._ca_file)
+
     def close(self) -> None:
         """End the connection."""
         if self._connection is not None:

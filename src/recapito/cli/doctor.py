@@ -25,13 +25,16 @@ def doctor(
     data: Annotated[Path, typer.Option(help="The data directory of the server, if it is on this machine.")] = Path(
         "recapito-data"
     ),
+    portal: Annotated[
+        str | None, typer.Option(help="The URL of the portal.", show_default="port 8586 of the server's host")
+    ] = None,
     endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
 ) -> list[dict[str, Any]]:
-    """Look for what is wrong: the server, its data directory, time, TLS, and the endpoints that it sends to."""
-    return [finding._asdict() for finding in _examine(session, data, endpoints)]
+    """Look for what is wrong: the server, its data, time, TLS, history, portal, and the endpoints that it sends to."""
+    return [finding._asdict() for finding in _examine(session, data, portal, endpoints)]
 
 
-def _examine(session: Session, data: Path, endpoints: bool) -> Iterator[Finding]:
+def _examine(session: Session, data: Path, portal: str | None, endpoints: bool) -> Iterator[Finding]:
     yield from checkup.directory(data)
     server = checkup.server(session.client)
     yield server
@@ -44,5 +47,7 @@ def _examine(session: Session, data: Path, endpoints: bool) -> Iterator[Finding]
     if access.state == WRONG:
         return
     yield checkup.time(session.client)
+    yield checkup.history(session.client)
+    yield checkup.portal(session.client, portal)
     if endpoints:
         yield from checkup.subscriptions(session)
