@@ -7,14 +7,11 @@ from urllib.parse import quote, urlencode
 
 import typer
 
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="See, send again and remove events that could not be delivered.",
-)
+app = commands("See, send again and remove events that could not be delivered.")
 noun = Noun(app)
 
 _PATH = "/deadletters"

@@ -8,11 +8,12 @@ import typer
 
 from recapito.cli import checkup
 from recapito.cli.checkup import WRONG, Finding
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 def _is_well(findings: list[dict[str, Any]]) -> bool:

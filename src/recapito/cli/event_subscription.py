@@ -7,13 +7,14 @@ import typer
 from recapito.cli import option
 from recapito.cli import subscription_option as flag
 from recapito.cli.greedy import truth
+from recapito.cli.lazy import commands
 from recapito.cli.notice import say_once
 from recapito.cli.session import PROVIDER, part
 from recapito.cli.subscription_wish import Scope, Wish
 from recapito.cli.topic_body import given
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage event subscriptions.")
+app = commands("Manage event subscriptions.")
 noun = Noun(app)
 
 _DROPS = (

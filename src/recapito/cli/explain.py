@@ -7,11 +7,12 @@ from urllib.parse import urlencode
 import typer
 
 from recapito.cli.draft import Draft, read_content, read_events
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.story import tell_story
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _PATH = "/deliveries/explain"
 
 

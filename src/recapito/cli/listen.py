@@ -13,13 +13,14 @@ import typer
 
 from recapito.cli import option
 from recapito.cli.behaviour import from_flags, from_script
+from recapito.cli.lazy import commands
 from recapito.cli.plain import plain
 from recapito.cli.receiver import Arrival, Receiver
 from recapito.cli.session import PROVIDER, Session
 from recapito.cli.verb import Noun
 from recapito.errors import CallerError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @Noun(app).verb("listen")

@@ -12,13 +12,14 @@ import typer
 from recapito.cli import option
 from recapito.cli.defaults import choose
 from recapito.cli.draft import Draft, Verifier, make_event, read_content, read_events, repeated
+from recapito.cli.lazy import commands
 from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 from recapito.domain import limits
 from recapito.domain.schema import InputSchema
 from recapito.errors import CallerError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 
 

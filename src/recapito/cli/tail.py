@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 import typer
 
+from recapito.cli.lazy import commands
 from recapito.cli.moment import show_distance, show_moment
 from recapito.cli.output import Output
 from recapito.cli.paint import paint
@@ -18,7 +19,7 @@ from recapito.cli.reconnect import patiently
 from recapito.cli.story import show_ending, show_outcome, was_request
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _PATH = "/deliveries"
 _PAGE = 1000
 _PAUSE_S = 0.5

@@ -9,10 +9,11 @@ import typer
 
 from recapito.cli.client import NoAnswer
 from recapito.cli.lanes import Look, Sort, look, measure
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _KEYS = {"p": Sort.PENDING, "r": Sort.RATE, "f": Sort.FAILING, "o": Sort.PROBATION, "d": Sort.DUE, "n": Sort.NAME}
 _HINT = "sorted by {}; p pending, r rate, f failing, o probation, d due, n name, q ends"
 _LEAST_SHARE = 5  # of the time, a server with very many lanes is asked a fifth at most
