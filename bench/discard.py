@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from recapito import app, settings
+from recapito import app, settings, storage
 from recapito.clock import SystemClock
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
@@ -32,7 +32,7 @@ class DiscardingLog(MemoryLog):
 async def serve(listener: socket.socket, express: bool) -> None:
     """Serve until standard input closes."""
     log = DiscardingLog()
-    stores = app.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
+    stores = storage.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
     chosen = settings.load(environment={}, flags={"server.store": "memory"})
     intake = app.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())

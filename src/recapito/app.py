@@ -1,14 +1,10 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
-import asyncio
 import random
 import secrets
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple, TypeVar
 
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
@@ -26,9 +22,10 @@ from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.rate import Rate
-from recapito.errors import SettingsError, StoreFailed
-from recapito.intake.disk import DiskWatch, Space
+from recapito.errors import StoreFailed
+from recapito.intake.disk import DiskWatch
 from recapito.intake.expiry import Expiry
+from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
 from recapito.intake.janitor import Janitor
 from recapito.intake.letters import Letters
@@ -38,41 +35,20 @@ from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
 from recapito.keys.signer import Signer
 from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.web_caller import WebCaller
 from recapito.settings import Settings
-from recapito.store import Ledger, Log, Registry
-from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
-from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
-from recapito.stores.sqlite.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.volume import check_directory
+from recapito.storage import Stores
+from recapito.store import Log
 from recapito.telemetry import Journal
-
-S = TypeVar("S", SqliteLog, SqliteLedger)
 
 
 def make_clock(settings: Settings, origin: Origin) -> Clock:
     """The clock that the settings name; processes of one server share its origin."""
     return ManualClock(origin.wall) if settings.clock.manual else SystemClock(origin, settings.clock.rate)
-
-
-@dataclass(frozen=True)
-class Stores:
-    """The stores as one role sees them; what it may not write it can only read."""
-
-    log: Log
-    registry: Registry
-    ledger: Ledger
-    keyring: Keyring
-    space: Callable[[], Space] | None = None
-    trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
 
 
 @dataclass(frozen=True)
@@ -102,106 +78,6 @@ class Dispatch:
     sender: RoutingSender
     reach: Reach
     brokers: Brokers
-
-
-@asynccontextmanager
-async def open_both(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores of a server in one process."""
-    if settings.server.store == "memory":
-        disk = MemoryDisk()
-        log = MemoryLog(disk)
-        yield Stores(log, log, MemoryLedger(disk), Keyring(log, Seal.in_memory(), settings.azure.azurite))
-        return
-    data = settings.data
-    with lock_role(data, "intake"), lock_role(data, "dispatch"):
-        async with (
-            _writing(SqliteLog, settings, journal) as writer,
-            _writing(SqliteLedger, settings, journal) as ledger,
-        ):
-            keyring = _keyring(settings, writer)
-            yield Stores(writer, writer, ledger, keyring, _space_of(writer), partial(trimming_allowed, data))
-
-
-@asynccontextmanager
-async def open_intake(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores as the intake process sees them: it writes the log, and reads the ledger."""
-    data = settings.data
-    with lock_role(data, "intake"):
-        async with (
-            _writing(SqliteLog, settings, journal) as log,
-            _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
-        ):
-            keyring = _keyring(settings, log)
-            yield Stores(log, log, ledger, keyring, _space_of(log), partial(trimming_allowed, data))
-
-
-@asynccontextmanager
-async def open_dispatch(settings: Settings, journal: Journal) -> AsyncIterator[Stores]:
-    """The stores as the dispatch process sees them: it writes the ledger, and reads the log."""
-    with lock_role(settings.data, "dispatch"):
-        async with (
-            _writing(SqliteLedger, settings, journal) as ledger,
-            _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
-        ):
-            yield Stores(log, log, ledger, _keyring(settings, log))
-
-
-class Found(NamedTuple):
-    """What was in the data directory: when something was stored last, and whether it may be damaged."""
-
-    newest: int
-    doubtful: bool
-
-
-async def prepare_store(settings: Settings, journal: Journal) -> Found:
-    """Make or migrate the files, or refuse them."""
-    if settings.server.store == "memory":
-        return Found(0, doubtful=False)
-    data = settings.data
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
-    check_directory(data, settings.disk.allow_network_filesystem)
-    newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
-    doubtful = stopped_uncleanly(data)
-    async with open_both(settings, journal):
-        return Found(newest, doubtful)
-
-
-@asynccontextmanager
-async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
-    """While this lasts, files that a crash may have damaged are looked through."""
-    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
-    try:
-        yield
-    finally:
-        if looking is not None:
-            looking.cancel()
-            await asyncio.wait([looking])
-
-
-def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
-    """A store of this server that is open to be written."""
-    ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
-    network = settings.disk.allow_network_filesystem
-    return _closing(kind.open(settings.data, ballast=ballast, allow_network=network, journal=journal))
-
-
-@asynccontextmanager
-async def _closing(store: S) -> AsyncIterator[S]:
-    try:
-        yield store
-    finally:
-        await store.close()
-
-
-def _keyring(settings: Settings, registry: Registry) -> Keyring:
-    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
-
-
-def _space_of(log: SqliteLog) -> Callable[[], Space]:
-    return lambda: Space(log.free_bytes(), log.total_bytes())
 
 
 def make_intake(
@@ -269,6 +145,10 @@ def make_intake(
         registry=stores.registry,
         ledger=stores.ledger,
         redriver=redriver,
+        history=stores.history,
+        explainer=Explainer(
+            stores.log, stores.registry, stores.ledger, stores.history, clock, settings.delivery.profile
+        ),
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
@@ -326,6 +206,7 @@ def make_dispatch(
         random=random.random,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
+        history=stores.recording,
     )
     dispatcher = Dispatcher(
         stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile

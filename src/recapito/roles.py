@@ -18,7 +18,7 @@ import msgspec
 import uvicorn
 import uvloop
 
-from recapito import access, app
+from recapito import access, app, storage
 from recapito import settings as settings_module
 from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
@@ -136,7 +136,7 @@ async def run_alone(
     _tune_process()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
-    async with app.open_both(settings, journal) as stores:
+    async with storage.open_both(settings, clock, journal) as stores:
         dispatch = app.make_dispatch(
             settings, stores, clock, journal, identity, on_notice=lambda: intake.notifier.ring()
         )
@@ -177,7 +177,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     listener = socket.socket(fileno=order.listener)
-    async with app.open_intake(settings, journal) as stores:
+    async with storage.open_intake(settings, clock, journal) as stores:
         intake = app.make_intake(
             settings,
             stores,
@@ -195,7 +195,7 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
-    async with app.open_dispatch(settings, journal) as stores:
+    async with storage.open_dispatch(settings, clock, journal) as stores:
         dispatch = app.make_dispatch(
             settings, stores, clock, journal, access.prepare_identity(settings), on_notice=wake.ring
         )
@@ -215,7 +215,7 @@ async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) 
 async def _serve(
     settings: Settings,
     intake: app.Intake,
-    stores: app.Stores,
+    stores: storage.Stores,
     listener: socket.socket,
     ring: Callable[[], None],
     stopping: Awaitable[object],

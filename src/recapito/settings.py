@@ -114,6 +114,15 @@ class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     extra_fields: bool
 
 
+class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much is kept of what was attempted, and of the events themselves."""
+
+    enabled: bool
+    keep_hours: int
+    keep_mb: int
+    keep_events_mb: int
+
+
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How connections to Azure resources are kept."""
 
@@ -146,6 +155,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delivery: Delivery
     clock: ClockSettings
     dead_letter: DeadLetter
+    history: HistorySettings
     connection: ConnectionSettings
     disk: Disk
     quota: Quota
@@ -269,6 +279,9 @@ def _check(settings: Settings) -> None:
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
+    for key, least in (("keep_hours", 1), ("keep_mb", 1), ("keep_events_mb", 0)):
+        if getattr(settings.history, key) < least:
+            raise SettingsError(f"history.{key}: {getattr(settings.history, key)} is less than {least}")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
 

@@ -60,6 +60,13 @@ class Document(NamedTuple):
     content: bytes
 
 
+class Sought(NamedTuple):
+    """Where something was found, newest first, and below which position to go on; None: there is no more."""
+
+    positions: list[int]
+    below: int | None
+
+
 class Log(Protocol):
     """The topics' logs: segments and change marks, in one order per topic."""
 
@@ -84,6 +91,12 @@ class Log(Protocol):
 
     async def end(self, topic: int) -> int:
         """The last position of a topic, 0 if it has none."""
+
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        """The positions of segments whose columns hold these bytes, among the last `count` entries under `below`."""
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        """How many bytes the entries from `first` up to, not including, `below` have."""
 
     async def trim(self, topic: int, below: int) -> int:
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE; how many went. Positions stay."""
@@ -268,6 +281,13 @@ class Notice(NamedTuple):
     content: bytes
 
 
+class Buried(NamedTuple):
+    """A dead letter that waits, and the path of its group, once that is named."""
+
+    burial: Burial
+    path: str | None
+
+
 class Passed(NamedTuple):
     """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
 
@@ -310,6 +330,9 @@ class Ledger(Protocol):
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         """At most `limit` parked deliveries, earliest due first, whether due or not."""
+
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        """What waits of one delivery, parked or buried."""
 
     async def next_burial_at(self) -> int | None:
         """The earliest `write_at` of all dead letters that wait."""

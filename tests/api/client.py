@@ -10,10 +10,14 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
+from recapito.domain.instant import HOUR
+from recapito.domain.profile import DEFAULT
 from recapito.domain.rate import Rate
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
+from recapito.history import Keep
 from recapito.intake.connected import Find, nowhere
+from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
 from recapito.intake.letters import Letters
 from recapito.intake.provisioner import Provisioner
@@ -21,7 +25,7 @@ from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.senders.memory_caller import CallScript, MemoryCaller
-from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.doubles import StillClock
 
@@ -66,6 +70,7 @@ class World:
         self.log = log or MemoryLog()
         self.ledger = MemoryLedger(MemoryDisk())
         self.clock = StillClock()
+        self.history = MemoryHistory(Keep(24 * HOUR, 0), self.clock.now)
         self.told: list[tuple[str, dict[str, object]]] = []
         keys = iter(range(1, 10_000))
         self.caller = None if webhooks is None else MemoryCaller(webhooks)
@@ -87,6 +92,8 @@ class World:
                 registry=self.log,
                 ledger=self.ledger,
                 redriver=self._redriver(),
+                history=self.history,
+                explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT),
                 clock=self.clock,
                 public_url="http://127.0.0.1:8585",
                 readiness=self._ready,

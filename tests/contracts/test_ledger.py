@@ -11,7 +11,7 @@ from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
 from recapito.domain.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Attempts, Counts, Drop, Due, Group, Lane, Notice, Passed
+from recapito.store import Attempts, Buried, Counts, Drop, Due, Group, Lane, Notice, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
@@ -229,6 +229,19 @@ def test_burying_and_dropping_take_what_is_parked(ledger: Any, run: Any, lane: L
 
 def _drop(position: int, offset: int, reason: str) -> Drop:
     return Drop(Identity(position, offset), reason)
+
+
+def test_one_delivery_is_found(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+    """What waits of a delivery is found under its identity: parked, buried, or buried in a group that has its name."""
+    settle(7, matched=4, park=[parked(5, 0, **TRIED), parked(5, 1)], bury=[burial(6, 0), burial(6, 1, write_at=99)])
+    assert run(ledger.find(7, Identity(5, 0))) == parked(5, 0, **TRIED)
+    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), None)
+    group = run(ledger.burials_due(50, 10, LARGE, NOBODY))
+    run(ledger.name_group(group, "path", 50))
+    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), "path")
+    assert run(ledger.find(7, Identity(6, 1))) == Buried(burial(6, 1, write_at=99), None)
+    settle(7, finish=[Identity(5, 0)])
+    assert [run(ledger.find(id, Identity(5, 0))) for id in (7, 8)] == [None, None]
 
 
 def test_drops_add_up_by_reason(lane: Lane, settle: Any) -> None:

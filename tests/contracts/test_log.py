@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.store import Document, Entry, EntryKind
+from recapito.store import Document, Entry, EntryKind, Sought
 from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20
@@ -38,6 +38,29 @@ def test_what_was_appended_is_read_back(log: Any, run: Any) -> None:
         Entry(2, EntryKind.SEGMENT, b"\x00\xff", body),
         Entry(3, EntryKind.SEGMENT, b"", b""),
     ]
+
+
+def test_searching_goes_back_in_slices(log: Any, run: Any) -> None:
+    """Segments whose columns hold some bytes are found, newest first, among so many entries; then where to go on."""
+    topic = run(log.put_topic(new_topic())).id
+    run(log.append([segment(topic, columns=b"-%d-\0" % (n % 3)) for n in range(9)]))  # at positions 2 to 10
+    assert run(log.search(topic, b"-1-\0", LARGE, 100)) == Sought([9, 6, 3], None)
+    assert run(log.search(topic, b"-1-", LARGE, 5)) == Sought([9, 6], 6)
+    assert run(log.search(topic, b"-1-", 6, 5)) == Sought([3], 1)
+    assert run(log.search(topic, b"-1-", 1, 5)) == Sought([], None)
+    assert run(log.search(topic, b"body", LARGE, 100)) == Sought([], None)
+    assert run(log.search(999, b"-1-", LARGE, 5)) == Sought([], None)
+
+
+def test_the_size_of_entries(log: Any, run: Any) -> None:
+    """The bytes of entries are counted between two positions, and trimmed ones count for nothing."""
+    topic = run(log.put_topic(new_topic())).id
+    run(log.append([segment(topic, b"x" * 10 * n, b"yy") for n in (1, 2, 3)]))
+    assert run(log.size(topic, 1, 5)) == 66
+    assert run(log.size(topic, 3, 4)) == 22
+    run(log.trim(topic, 4))
+    assert run(log.size(topic, 0, LARGE)) == 32
+    assert run(log.size(999, 0, LARGE)) == 0
 
 
 def test_many_topics_in_one_commit(log: Any, run: Any) -> None:

@@ -15,6 +15,7 @@ from recapito.domain.delivery import (
     Done,
     Identity,
     RetryAt,
+    Rule,
     attempted,
     decide,
     delay_ns,
@@ -98,7 +99,11 @@ def test_after_the_first_failure(
     """A status is retried no sooner than its row says, or never, with the reason that names it."""
     outcome = SILENCE if status is None else answered(status)
     disposition = decided(profile, outcome, kind, dead_letters=dead_letters, now=5 * SECOND)
-    assert disposition == (Dead(expected) if isinstance(expected, str) else RetryAt((5 + expected) * SECOND))
+    if isinstance(expected, str):
+        assert disposition == Dead(expected)
+    else:
+        rule = Rule.SCHEDULE if expected == 10 else Rule.MINIMUM
+        assert disposition == RetryAt((5 + expected) * SECOND, rule)
 
 
 @pytest.mark.parametrize("profile", names())
@@ -136,7 +141,7 @@ def test_a_never_retried_code_without_a_name() -> None:
 @pytest.mark.parametrize("profile", names())
 def test_timed_out_locally_is_not_a_408(profile: str) -> None:
     """Least delays go by status code: no answer within 30 s has the outcome of a 408 but not its two minutes."""
-    assert decided(profile, Outcome(Result.TIMED_OUT)) == RetryAt(10 * SECOND)
+    assert decided(profile, Outcome(Result.TIMED_OUT)) == RetryAt(10 * SECOND, Rule.SCHEDULE)
 
 
 @pytest.mark.parametrize(
@@ -144,16 +149,25 @@ def test_timed_out_locally_is_not_a_408(profile: str) -> None:
 )
 def test_retry_after(asked_s: int, delay_s: int) -> None:
     """Retry-After only ever lengthens the delay, and by no more than one hour."""
-    assert decided("2021-03", answered(503, asked_s * SECOND)) == RetryAt(delay_s * SECOND)
+    rule = Rule.RETRY_AFTER if asked_s > 30 else Rule.MINIMUM
+    assert decided("2021-03", answered(503, asked_s * SECOND)) == RetryAt(delay_s * SECOND, rule)
 
 
 @pytest.mark.parametrize(
-    ("attempts", "status", "delay_s"),
-    [(1, 408, 120), (3, 408, 120), (4, 408, 300), (1, 503, 30), (2, 503, 30), (3, 503, 60), (7, 429, 3600)],
+    ("attempts", "status", "delay_s", "rule"),
+    [
+        (1, 408, 120, Rule.MINIMUM),
+        (3, 408, 120, Rule.MINIMUM),
+        (4, 408, 300, Rule.SCHEDULE),
+        (1, 503, 30, Rule.MINIMUM),
+        (2, 503, 30, Rule.SCHEDULE),
+        (3, 503, 60, Rule.SCHEDULE),
+        (7, 429, 3600, Rule.SCHEDULE),
+    ],
 )
-def test_the_later_of_schedule_and_least_delay(attempts: int, status: int, delay_s: int) -> None:
-    """The least delay counts only where the schedule is shorter."""
-    assert decided("2021-03", answered(status), attempts=attempts) == RetryAt(delay_s * SECOND)
+def test_the_later_of_schedule_and_least_delay(attempts: int, status: int, delay_s: int, rule: Rule) -> None:
+    """The least delay counts only where the schedule is shorter, and the disposition says which of them did."""
+    assert decided("2021-03", answered(status), attempts=attempts) == RetryAt(delay_s * SECOND, rule)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +186,7 @@ def test_skipped_steps_count_for_the_delay() -> None:
     policy = RetryPolicy(max_attempts=4)
     profile = load("2021-03")
     disposition = decide(profile, WEBHOOK, policy, False, delivery(attempts=3, skipped=3), SILENCE, 0, 0.0)
-    assert disposition == RetryAt(30 * MINUTE)
+    assert disposition == RetryAt(30 * MINUTE, Rule.SCHEDULE)
 
 
 def test_time_to_live_is_checked_only_when_due() -> None:
@@ -180,7 +194,7 @@ def test_time_to_live_is_checked_only_when_due() -> None:
     policy = RetryPolicy(ttl_minutes=60)
     failed_at = 46 * MINUTE + 40 * SECOND
     disposition = decided("2021-03", SILENCE, policy=policy, attempts=7, now=failed_at)
-    assert disposition == RetryAt(failed_at + HOUR)
+    assert disposition == RetryAt(failed_at + HOUR, Rule.SCHEDULE)
     assert expired(delivery(), policy, failed_at + HOUR)
 
 

@@ -9,6 +9,8 @@ import pytest
 
 from recapito.clock import ManualClock
 from recapito.dispatch.deadletter import DeadLetterWriter, Place
+from recapito.dispatch.recorder import Recorder
+from recapito.domain.attempt import Label
 from recapito.domain.instant import MINUTE
 from recapito.domain.profile import load
 from recapito.domain.resource_id import container_id
@@ -90,7 +92,7 @@ class Stage:
             Breaking(MemoryLog(self.disk), steps or Steps()),
             Breaking(self.vault, steps or Steps()),
             ManualClock(NOW + MINUTE),
-            lambda lane: Place("sub", rules),
+            lambda lane: Place("sub", rules, Recorder(None, Label(lane, 1, "orders", "sub"))),
             lambda: f"guid-{next(self._guids)}",
             lambda *_, **__: None,
             on_notice=self._ring,

@@ -8,12 +8,20 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.stores.sqlite.connection import DISPATCH, LOG, open_writer
+from recapito.stores.sqlite.connection import DISPATCH, HISTORY, LOG, open_writer
 from recapito.stores.sqlite.query import load
 
-FILES = {"log": LOG, "registry": LOG, "ledger": DISPATCH, "burial": DISPATCH, "damage": DISPATCH}
+FILES = {"log": LOG, "registry": LOG, "ledger": DISPATCH, "burial": DISPATCH, "damage": DISPATCH, "history": HISTORY}
 STATEMENTS = [(file, name) for file in FILES for name in load(file)]
-READS_ALL = {("log", "all_topics"), ("log", "all_subscriptions"), ("ledger", "lanes")}
+READS_ALL = {
+    ("log", "all_topics"),
+    ("log", "all_subscriptions"),
+    ("ledger", "lanes"),
+    ("history", "bounds"),
+    ("history", "extent"),
+    ("history", "oldest"),
+    ("history", "omit"),
+}
 SMALL = (
     "SCAN CONSTANT ROW",
     "SCAN log",
@@ -26,12 +34,12 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, apsw.Connection]]:
-    """Both files, new."""
+    """All files, new."""
     directory: Path = tmp_path_factory.mktemp("queries")
     with ExitStack() as stack:
         yield {
             kind.name: stack.enter_context(closing(open_writer(directory / kind.file, kind)))
-            for kind in (LOG, DISPATCH)
+            for kind in (LOG, DISPATCH, HISTORY)
         }
 
 
@@ -40,7 +48,7 @@ def test_no_statement_scans(connections: dict[str, apsw.Connection], file: str, 
     """Rows are found by an index, but where all of them are asked for."""
     connection = connections[FILES[file].name]
     sql = load(file)[name]
-    plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", (None,) * _variables(sql))]
+    plan = [str(row[3]) for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", _nothing(sql))]
     scans = [step for step in plan if step.startswith("SCAN") and "VIRTUAL TABLE" not in step]
     scans = [step for step in scans if not step.startswith(SMALL) and "USING COVERING INDEX" not in step]
     sorts = [step for step in plan if step.startswith("USE TEMP B-TREE")]
@@ -48,6 +56,9 @@ def test_no_statement_scans(connections: dict[str, apsw.Connection], file: str, 
     assert not sorts or name in {"named_group", "oldest_unnamed"}, plan
 
 
-def _variables(sql: str) -> int:
+def _nothing(sql: str) -> dict[str, None] | tuple[None, ...]:
+    """No value for each variable."""
+    if named := re.findall(r":(\w+)", sql):
+        return dict.fromkeys(named)
     numbered = [int(number) for number in re.findall(r"\?(\d+)", sql)]
-    return max(numbered) if numbered else sql.count("?")
+    return (None,) * (max(numbered) if numbered else sql.count("?"))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito import app, settings
+from recapito import app, settings, storage
 from recapito.clock import Origin
 from recapito.dispatch.stepping import ClockMover
 from recapito.domain.connection import AccountKey, Connection
@@ -33,7 +33,7 @@ CANARY = "Y2FuYXJ5Y2FuYXJ5"
 class Service:
     """The parts of a server in this process, on a clock that stands until it is moved."""
 
-    def __init__(self, intake: app.Intake, stores: app.Stores, clock: ClockMover) -> None:
+    def __init__(self, intake: app.Intake, stores: storage.Stores, clock: ClockMover) -> None:
         self.stores = stores
         self.advance = clock.advance
         self._intake = intake
@@ -92,8 +92,8 @@ def serve(
             },
         )
         clock = app.make_clock(chosen, Origin(NOON, 0))
-        await app.prepare_store(chosen, silent)
-        async with app.open_both(chosen, silent) as stores:
+        await storage.prepare_store(chosen, silent)
+        async with storage.open_both(chosen, clock, silent) as stores:
             for connection in connections:
                 await stores.keyring.set(connection, NOON)
             dispatch = app.make_dispatch(chosen, stores, clock, silent)

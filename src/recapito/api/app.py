@@ -13,6 +13,7 @@ from recapito.api.catalog import unknown_path
 from recapito.api.connections import ConnectionManagement
 from recapito.api.counts import Counts
 from recapito.api.deadletter import DeadLetters
+from recapito.api.delivery import Deliveries
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.identity import IdentityProvider
 from recapito.api.lanes import Lanes
@@ -61,7 +62,12 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
 
     access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
-    described = [*DeadLetters(services, bodies).routes(), *Lanes(services).routes(), *Counts(services).routes()]
+    described = [
+        *DeadLetters(services, bodies).routes(),
+        *Deliveries(services, bodies).routes(),
+        *Lanes(services).routes(),
+        *Counts(services).routes(),
+    ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[

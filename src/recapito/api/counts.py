@@ -4,11 +4,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recapito.api.arm import answer
-from recapito.api.described import DescribedRoute, names_in
+from recapito.api.described import DescribedRoute, names_in, read_query
 from recapito.api.lanes import KINDS
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.wire import Body, Shown, check_range, convert
+from recapito.api.wire import Body, Shown, check_range
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.domain.topic import Topic, TopicKind
@@ -34,9 +34,7 @@ class Counts:
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        given: dict[str, object] = dict(request.query_params)
-        limit = request.query_params.get("limit", "")
-        wanted = convert(given | ({"limit": int(limit)} if limit.isascii() and limit.isdigit() else {}), _Wanted)
+        wanted = read_query(request, _Wanted)
         check_range(wanted.limit, limits.COUNT_PAGE, "limit")
         topics = await self._topics(wanted)
         subscriptions = await self._services.registry.subscription_counts([topic.id for topic in topics])

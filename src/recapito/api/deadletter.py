@@ -3,21 +3,18 @@
 Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
 """
 
-from datetime import UTC, datetime
-from typing import Any
-
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
-from recapito.api.described import DescribedRoute, names_in
+from recapito.api.described import DescribedRoute, names_in, read_instant, read_query
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.wire import Body, Shown, check_range, convert, decode, invalid
+from recapito.api.wire import Body, Shown, check_range, decode, invalid
 from recapito.domain import limits
-from recapito.domain.instant import SECOND, stamp
+from recapito.domain.instant import stamp
 from recapito.errors import NotFound
 from recapito.intake.letters import File, Name, Selection, parse_name
 
@@ -68,7 +65,7 @@ class DeadLetters:
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        wanted = _read_query(request)
+        wanted = read_query(request, _Wanted)
         selection, after = _selection(wanted), _after(wanted)
         found: list[Shown] = []
         problems: list[str] = []
@@ -111,39 +108,18 @@ class DeadLetters:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
 
-def _read_query(request: Request) -> _Wanted:
-    given: dict[str, Any] = dict(request.query_params)
-    if "limit" in given:
-        given["limit"] = (
-            int(given["limit"]) if given["limit"].isascii() and given["limit"].isdigit() else given["limit"]
-        )
-    if "redriven" in given:
-        given["redriven"] = {"true": True, "false": False}.get(given["redriven"].lower(), given["redriven"])
-    return convert(given, _Wanted)
-
-
 def _selection(wanted: _Wanted) -> Selection:
     check_range(wanted.limit, limits.LETTER_PAGE, "limit")
     return Selection(
         topic=wanted.topic,
         subscription=wanted.subscription,
-        since=_instant(wanted.since, "since"),
-        until=_instant(wanted.until, "until"),
+        since=read_instant(wanted.since, "since"),
+        until=read_instant(wanted.until, "until"),
         reason=wanted.reason,
         event_type=wanted.event_type,
         subject=wanted.subject,
         redriven=wanted.redriven,
     )
-
-
-def _instant(text: str | None, target: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        parsed = datetime.fromisoformat(text)
-        return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * SECOND
-    except (ValueError, OverflowError):
-        raise invalid(f"'{target}' must be a date, with or without a time, in ISO 8601 form.", target) from None
 
 
 def _after(wanted: _Wanted) -> Name | None:

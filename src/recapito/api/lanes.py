@@ -5,17 +5,16 @@ a search has to pass many of them to find few.
 """
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from recapito.api.arm import answer
-from recapito.api.described import DescribedRoute, names_in
+from recapito.api.described import DescribedRoute, names_in, read_query
 from recapito.api.local import admit
 from recapito.api.place import Form, Place
 from recapito.api.services import Services
-from recapito.api.wire import Body, Shown, check_length, check_range, convert, invalid
+from recapito.api.wire import Body, Shown, check_length, check_range, invalid
 from recapito.domain import limits
 from recapito.domain.consent import provisioning_state, shown
 from recapito.domain.hold import Hold, explain
@@ -99,12 +98,7 @@ class Lanes:
 
 
 def _read(request: Request) -> tuple[_Wanted, int]:
-    given: dict[str, Any] = dict(request.query_params)
-    if given.get("limit", "").isascii() and given.get("limit", "").isdigit():
-        given["limit"] = int(given["limit"])
-    if "failing" in given:
-        given["failing"] = {"true": True, "false": False}.get(given["failing"].lower(), given["failing"])
-    wanted = convert(given, _Wanted)
+    wanted = read_query(request, _Wanted)
     check_range(wanted.limit, limits.LANE_PAGE, "limit")
     check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
     after = wanted.after or "0"

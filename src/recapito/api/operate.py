@@ -21,7 +21,17 @@ _WELCOME = {
     "version": __version__,
     "publish": "/topics/{topic}/api/events",
     "manage": "/subscriptions/{subscription}/resourceGroups/{group}/providers/Microsoft.EventGrid/topics",
-    "operate": ["/healthz", "/readyz", "/metrics", "/clock", "/connections", "/deadletters", "/lanes", "/counts"],
+    "operate": [
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/clock",
+        "/lanes",
+        "/counts",
+        "/deliveries",
+        "/deadletters",
+        "/connections",
+    ],
     "documentation": ["README.md", "docs/compatibility.md"],
 }
 

@@ -7,6 +7,8 @@ from typing import NamedTuple, Protocol
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
+from recapito.history import HistoryReader
+from recapito.intake.explainer import Explainer
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
@@ -55,6 +57,8 @@ class Services:
     registry: Registry
     ledger: Ledger
     redriver: Redriver
+    history: HistoryReader
+    explainer: Explainer
     clock: Clock
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 from rich.console import Console
 
-from recapito import access, app, roles
+from recapito import access, roles, storage
 from recapito import settings as settings_module
 from recapito.cli.welcome import print_welcome
 from recapito.clock import origin_now
@@ -72,8 +72,8 @@ def serve(
 
 async def _serve(settings: Settings, quiet: bool) -> None:
     journal = LineJournal(role="parent")
-    found = await app.prepare_store(settings, journal)
-    async with app.inspecting(settings, found, journal):
+    found = await storage.prepare_store(settings, journal)
+    async with storage.inspecting(settings, found, journal):
         await _listen(settings, found.newest, journal, quiet)
 
 

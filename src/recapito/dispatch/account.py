@@ -6,6 +6,7 @@ The law: one settlement of a lane at a time, each built on the version before it
 from msgspec.structs import replace
 
 from recapito import store
+from recapito.dispatch.flight import Load
 from recapito.dispatch.stage import Stage
 from recapito.domain import limits
 from recapito.domain.delivery import Identity
@@ -55,6 +56,11 @@ class Account:
     def identities(self) -> set[Identity]:
         """The deliveries whose row is about to change."""
         return {*self.stage.identities(), *(self.committing.identities() if self.committing else ())}
+
+    def pass_over(self, load: Load) -> None:
+        """The cursor passes what a load was cut from."""
+        assert load.span is not None
+        self.stage.passed(load.span, load.events, load.unmatched)
 
     def set_hold(self, hold: Hold) -> None:
         """Hold the lane back, or count a failure."""

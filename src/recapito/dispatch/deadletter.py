@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
+from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.tidings import tiding_of
 from recapito.domain import deadletter, limits
+from recapito.domain.attempt import Ending, Fate, Then
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profile import DeadLetterRules
 from recapito.store import Group, Ledger, Passed, Registry
@@ -26,10 +28,11 @@ END_OF_TIME = 1 << 62
 
 
 class Place(NamedTuple):
-    """Of the subscription whose dead letters are written: its name, and the rules of its topic's profile."""
+    """Of the subscription whose dead letters are written: its name, the rules of its topic's profile, its recorder."""
 
     subscription: str
     rules: DeadLetterRules
+    recorder: Recorder
 
 
 class Pause(NamedTuple):
@@ -134,6 +137,8 @@ class DeadLetterWriter:
         else:
             await self._ledger.written(group.lane, group.path, *tiding)
             self._on_notice()
+        lies = Fate(Then.DEAD_LETTER, where=f"{group.container}/{group.path}")
+        place.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)
         self._journal("deadletter.written", subscription=place.subscription, events=len(group.burials), path=group.path)
 
     async def _failed(self, group: Group, place: Place, error: VaultUnavailable, now: int) -> None:
@@ -143,6 +148,8 @@ class DeadLetterWriter:
         if not self._keep_for_ever and (missing or now >= gives_up_at):
             reason = CONTAINER_MISSING if missing else UNAVAILABLE
             await self._ledger.abandon(group.lane, group.path, reason)
+            dropped = Fate(Then.DROP, reason=reason)
+            place.recorder.buried(group.burials, now, Ending.DEAD_LETTER_DROPPED, dropped)
             self._journal(
                 "deadletter.dropped", subscription=place.subscription, events=len(group.burials), reason=reason
             )

@@ -173,7 +173,8 @@ class Dispatcher:
         topic = await self._registry.topic_by_id(subscription.topic)
         published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
         profile = load((topic and topic.profile) or self._default_profile)
-        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready)
+        name = topic.name if topic else ""
+        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready, name)
         self._lanes[lane.id] = lane
         self._rosters.setdefault(lane.topic, Roster(lane.topic, self._equipment.segments)).put(lane)
         end = await self._log.end(subscription.topic)
@@ -227,11 +228,11 @@ class Dispatcher:
         if lane.wants_due(now):
             lane.retries.begin_fetch()
             self._ask(partial(self._fetch_due, lane))
-        if lane.wants_parked:
-            lane.wants_parked = False
+        if lane.winding_up.wants_parked:
+            lane.winding_up.wants_parked = False
             self._ask(partial(self._fetch_parked, lane))
-        if lane.wants_review:
-            lane.wants_review = False
+        if lane.winding_up.wants_review:
+            lane.winding_up.wants_review = False
             self._ask(partial(self._review, lane))
         if lane.reader.wants is not None and lane.stopped is None and lane not in self._loading:
             self._loading.add(lane)
@@ -355,4 +356,4 @@ class Dispatcher:
     def place_of(self, lane_id: int) -> Place:
         """Whose dead letters a lane's are, and under which rules they are written."""
         lane = self._lanes[lane_id]
-        return Place(lane.subscription.name, lane.profile.dead_letter)
+        return Place(lane.subscription.name, lane.profile.dead_letter, lane.recorder)

@@ -2,8 +2,10 @@
 
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight
+from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.stage import Stage
 from recapito.domain import deadletter
+from recapito.domain.attempt import DELIVERED, Fate, Then
 from recapito.domain.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
 from recapito.domain.hold import Hold
 from recapito.domain.instant import MILLISECOND, SECOND
@@ -24,26 +26,32 @@ class Disposal:
         profile: Profile,
         equipment: Equipment,
         stage: Stage,
+        recorder: Recorder,
     ) -> None:
         self._subscription = subscription
         self._published = published
         self._profile = profile
         self._equipment = equipment
         self._stage = stage
+        self._recorder = recorder
 
     def failed(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
         self._journal_failure(flight, outcome, now, before, after)
         self._stage.failed(outcome.failure, flight.load.events)
-        for delivery in flight.load.deliveries():
-            if delivery.identity not in flight.settled:
-                self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
+        fates = [
+            DELIVERED
+            if delivery.identity in flight.settled
+            else self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
+            for delivery in flight.load.deliveries()
+        ]
+        self._recorder.failed(flight, outcome, now, fates)
 
     def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
         """Its time to live has passed before the next attempt."""
-        self._give_up(delivery, TTL_EXCEEDED, now, fresh)
+        self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
-    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> None:
+    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> Fate:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -55,14 +63,15 @@ class Disposal:
             self._equipment.random(),
         )
         match disposition:
-            case RetryAt(due_at):
+            case RetryAt(due_at, rule):
                 self._stage.park(Parked(due_at, delivery), fresh)
+                return Fate(Then.RETRY, due_at, rule)
             case Dead(reason):
-                self._give_up(delivery, reason, now, fresh)
+                return self._give_up(delivery, reason, now, fresh)
             case Done():
                 raise AssertionError("a failed attempt can not be done")
 
-    def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> None:
+    def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> Fate:
         destination = self._subscription.dead_letter
         self._equipment.journal(
             "delivery.given_up",
@@ -75,13 +84,14 @@ class Disposal:
         )
         if destination is None:
             self._stage.drop(delivery.identity, reason)
-            return
+            return Fate(Then.DROP, reason=reason)
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
         record = deadletter.record(
             delivery, reason, self._published, self._subscription.delivery_schema, self._equipment.extra_fields
         )
         self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
+        return Fate(Then.DEAD_LETTER, write_at, reason=reason)
 
     def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         self._equipment.journal(

@@ -14,7 +14,7 @@ from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
 from recapito.domain.cursor import Range
 from recapito.domain.delivery import Delivery, Identity
-from recapito.domain.segment import Segment
+from recapito.domain.segment import Segment, id_of
 from recapito.sender import Exchange
 
 
@@ -32,11 +32,27 @@ class Piece(NamedTuple):
             return self.segment.body[self.segment.start(first) : self.segment.ends[last]]
         return b",".join([self.segment.event(i) for i in self.offsets])
 
+    def ids(self) -> list[str]:
+        """The ids of the events."""
+        first, last = self.offsets[0], self.offsets[-1]
+        if self.segment.ids and last - first + 1 == len(self.offsets):
+            return self.segment.ids[first : last + 1]
+        return [self.segment.id(i) for i in self.offsets]
+
     def versions(self) -> set[str]:
         """The distinct data versions of the events."""
         if len(self.segment.versions) == 1:
             return {self.segment.versions[0]}
         return {self.segment.versions[self.segment.version_of[i]] for i in self.offsets}
+
+
+class Manifest(NamedTuple):
+    """The events of a load in columns, as an Attempt has them."""
+
+    ids: list[str]
+    positions: list[tuple[int, int]]
+    offsets: Sequence[int]
+    numbers: Sequence[int] = ()
 
 
 class Load:
@@ -76,6 +92,24 @@ class Load:
             for position, segment, offsets in self._pieces
             for i in offsets
         ]
+
+    def manifest(self) -> Manifest:
+        """Which events these are, and which attempt this is of each."""
+        if self.span is None:
+            return Manifest(
+                [id_of(delivery.body) for delivery in self._parked],
+                [(1, delivery.identity.position) for delivery in self._parked],
+                [delivery.identity.offset for delivery in self._parked],
+                [delivery.attempts + 1 for delivery in self._parked],
+            )
+        if self.events == 1:
+            position, segment, offsets = self._pieces[0]
+            return Manifest([segment.id(offsets[0])], [(1, position)], offsets)
+        return Manifest(
+            [id for piece in self._pieces for id in piece.ids()],
+            [(len(piece.offsets), piece.position) for piece in self._pieces],
+            [offset for piece in self._pieces for offset in piece.offsets],
+        )
 
     def batch(self, presentation: Presentation, origin: str) -> Batch:
         """The request's content; `origin` begins the output id of every event of the topic."""

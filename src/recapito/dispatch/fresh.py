@@ -34,6 +34,9 @@ class Terms(NamedTuple):
     attributes: Attributes | None = None
 
 
+ALL_AT_ONCE = Terms(limits.PARKED_SLICE, limits.WINDOW_BYTES, expired_at=-1)
+
+
 def terms_at(now: int, subscription: Subscription, presentation: Presentation) -> Terms:
     """How the loads of a subscription are cut at this instant."""
     batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns

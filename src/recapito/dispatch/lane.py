@@ -14,21 +14,22 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import FreshReader, Terms, terms_at
+from recapito.dispatch.fresh import ALL_AT_ONCE, FreshReader, terms_at
 from recapito.dispatch.presentation import Presentation
+from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.retries import Retries
+from recapito.dispatch.winding_up import WindingUp
 from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
-from recapito.domain.delivery import Identity, Parked, expired, skip, succeeded
+from recapito.domain.attempt import Label
+from recapito.domain.delivery import Parked, expired, skip, succeeded
 from recapito.domain.hold import after_failure
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 
-CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
 SENDS_PER_STEP = 16
-ALL_AT_ONCE = Terms(limits.PARKED_SLICE, limits.WINDOW_BYTES, expired_at=-1)
 NO_ANSWER = Outcome(Result.TIMED_OUT, detail="no answer within 30 seconds")
 
 
@@ -43,6 +44,7 @@ class Lane:
         profile: Profile,
         equipment: Equipment,
         wake: Callable[["Lane"], None],
+        topic_name: str = "",
     ) -> None:
         self.id = row.id  # the subscription's
         self.topic = row.topic
@@ -54,6 +56,8 @@ class Lane:
         self._window = Window()
         self._responsive = False
         self._published = published
+        label = Label(row.id, row.topic, topic_name, subscription.name)
+        self.recorder = Recorder(equipment.history, label)
         self.change(subscription)
         self._begin(row)
 
@@ -67,7 +71,7 @@ class Lane:
         self.retries = Retries(row.next_due_at)
         self.reader = FreshReader(row.topic, row.cursor, self._equipment.segments)
         self.flights = Flights(self._equipment.slots)
-        self.wants_parked = self.wants_review = False
+        self.winding_up = WindingUp(self.account, self.flights, self.reader, self.recorder)
         self._answers: deque[tuple[Flight, Outcome]] = deque()
         self._parked_turn = False
         self._terms = ALL_AT_ONCE  # those of the step
@@ -154,17 +158,13 @@ class Lane:
         self.wake()
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
-        """Parked deliveries of a deleted subscription came from the ledger, as of a version: they are dropped."""
-        if self.account.settled and self.account.row.version == version:  # else they may be settled already
-            for row in rows:
-                self.account.stage.drop(row.delivery.identity, CANCELED)
-            self.wants_review = not rows
+        """Parked deliveries of a deleted subscription came from the ledger, as of a version."""
+        self.winding_up.fetched(rows, version, self._equipment.clock.now())
         self.wake()
 
     def reviewed(self, row: store.Lane | None) -> None:
         """The stored books of a deleted subscription: when nothing is pending any more, the lane ends."""
-        if row is not None and not row.counts.pending:
-            self.account.stage.ended = True
+        if self.winding_up.reviewed(row):
             self.wake()
 
     # One step.
@@ -178,7 +178,7 @@ class Lane:
         if self.stopped is not None or self.account.row.ended:
             return
         if self.subscription.deleted_position is not None:
-            self._wind_up()
+            self.winding_up.step(self.subscription, self.end, self.retries.fetching, now)
         elif not self.account.hold.holds(now):
             self._send(now)
         elif self.account.sparse:
@@ -227,7 +227,7 @@ class Lane:
             load = self.reader.take(self.subscription, self.end, self._terms)
             if load is None or (load.events and not load.expired):
                 return load
-            self._pass(load)
+            self.account.pass_over(load)
             for delivery in load.deliveries():
                 self._disposal().expired(delivery, now, fresh=True)
         return None
@@ -277,8 +277,9 @@ class Lane:
         self.flights.land(flight)
         self.account.stage.landed(flight.size, now - flight.sent_at)
         if flight.load.fresh:
-            self._pass(flight.load)
+            self.account.pass_over(flight.load)
         if succeeded(self.profile, outcome):
+            self.recorder.delivered(flight, outcome, now)
             self._delivered(flight)
         else:
             self._failed(flight, outcome, now)
@@ -310,6 +311,7 @@ class Lane:
             return
         if now - flight.sent_at > limits.LATE_ANSWER_WAIT_NS:
             return
+        self.recorder.delivered(flight, outcome, now)
         if self.account.hold.on:
             self._window.restart()
         self.account.clear_hold()
@@ -318,7 +320,7 @@ class Lane:
             self.retries.discard(delivery.identity)
             self.account.stage.finish(delivery.identity)
 
-    # A lane that is held, and one whose subscription is deleted.
+    # A lane that is held.
 
     def _read_ahead(self, now: int) -> None:
         """Park what matches, so that the log need not keep all the rest."""
@@ -326,32 +328,10 @@ class Lane:
             load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
             if load is None:
                 return
-            self._pass(load)
+            self.account.pass_over(load)
             for delivery in load.deliveries():
                 self.account.stage.park(Parked(now, delivery), fresh=True)
 
-    def _wind_up(self) -> None:
-        """What is under way is cancelled, and all that is left is dropped and counted."""
-        for flight in self.flights.cut_all():
-            self._drop(flight.load, flight.settled)
-        while not self.account.full:
-            load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
-            if load is None:
-                break
-            self._drop(load, set())
-        if self.reader.place[0] > (self.subscription.deleted_position or 0) and self.account.settled:
-            self.wants_parked = not self.retries.fetching and not self.wants_review
-
-    def _drop(self, load: Load, settled: set[Identity]) -> None:
-        if load.fresh:
-            self._pass(load)
-        for delivery in load.deliveries():
-            if delivery.identity not in settled:
-                self.account.stage.drop(delivery.identity, CANCELED)
-
-    def _pass(self, load: Load) -> None:
-        assert load.span is not None
-        self.account.stage.passed(load.span, load.events, load.unmatched)
-
     def _disposal(self) -> Disposal:
-        return Disposal(self.subscription, self._published, self.profile, self._equipment, self.account.stage)
+        stage, recorder = self.account.stage, self.recorder
+        return Disposal(self.subscription, self._published, self.profile, self._equipment, stage, recorder)

@@ -112,7 +112,7 @@ def _checked(text: bytes, domain: bool) -> StampedEvent:
             _check_extension(name, value)
     if too_deep(text):
         raise Fault(f"it is nested deeper than {limits.JSON_DEPTH} levels.")
-    return StampedEvent(text, event.type, event.subject or "", "", event.source if domain else "")
+    return StampedEvent(text, event.type, event.subject or "", "", event.source if domain else "", event.id)
 
 
 def _check_base64(event: _Attributes) -> None:

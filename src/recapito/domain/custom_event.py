@@ -57,7 +57,8 @@ class Mapper:
         encoded = encode(envelope)
         if too_deep(encoded):
             raise Fault(f"it is nested deeper than {limits.JSON_DEPTH - 1} levels.")
-        return StampedEvent(encoded, envelope.eventType, envelope.subject, envelope.dataVersion or "", topic or "")
+        version = envelope.dataVersion or ""
+        return StampedEvent(encoded, envelope.eventType, envelope.subject, version, topic or "", envelope.id)
 
 
 class _Source:

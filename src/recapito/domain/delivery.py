@@ -3,6 +3,7 @@
 `decide` is the whole rule: a pure function from the outcome of an attempt to Done, RetryAt or Dead.
 """
 
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
@@ -48,10 +49,19 @@ class Done(NamedTuple):
     """Delivered."""
 
 
+class Rule(StrEnum):
+    """Which of three set the time of the next attempt: the schedule, the least delay of the code, or the endpoint."""
+
+    SCHEDULE = "schedule"
+    MINIMUM = "minimum"
+    RETRY_AFTER = "retryAfter"
+
+
 class RetryAt(NamedTuple):
-    """To be tried again, not before this instant (a hold may come on top)."""
+    """To be tried again, not before this instant (a hold may come on top), and which rule set it."""
 
     due_at: int
+    rule: Rule
 
 
 class Dead(NamedTuple):
@@ -111,14 +121,13 @@ def decide(
     if profile.never_retried(outcome.status, kind, dead_letters):
         return Dead(NEVER_RETRIED.get(outcome.status or 0, f"UndeliverableDueToHttp{outcome.status}"))
     scheduled = delay_ns(profile.schedule, delivery.attempts + delivery.skipped)
-    return RetryAt(
-        now
-        + max(
-            scheduled + int(scheduled * profile.schedule.jitter * random),
-            profile.minimum_ns(outcome.status, kind),
-            min(outcome.retry_after_ns, limits.RETRY_AFTER_NS),
-        )
-    )
+    delays = {
+        Rule.SCHEDULE: scheduled + int(scheduled * profile.schedule.jitter * random),
+        Rule.MINIMUM: profile.minimum_ns(outcome.status, kind),
+        Rule.RETRY_AFTER: min(outcome.retry_after_ns, limits.RETRY_AFTER_NS),
+    }
+    rule = max(delays, key=delays.__getitem__)  # the longest; of equal ones the first
+    return RetryAt(now + delays[rule], rule)
 
 
 def delay_ns(schedule: Schedule, step: int) -> int:

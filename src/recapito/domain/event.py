@@ -67,7 +67,8 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
             spare += sizes[added] - len(encoded)
             members += added.bit_count()
             name = domain_topic_name(event.topic or "") if domain else ""
-            stamped.append(StampedEvent(encoded, event.eventType, event.subject, event.dataVersion or "", name))
+            version = event.dataVersion or ""
+            stamped.append(StampedEvent(encoded, event.eventType, event.subject, version, name, event.id))
         if spare >= _SHORTEST_MEMBER and not _only_blanks(body, stamped, members):
             check_members_once(body)
     except Fault as fault:

@@ -119,7 +119,7 @@ def restore(letter: Letter, published: InputSchema, domain_topic: str = "") -> S
     else:
         body = _without(letter.record, _EVENT_TAIL, _ADDED)
     _check(letter, body, published)
-    return StampedEvent(body, letter.type, letter.subject, letter.data_version, domain_topic)
+    return StampedEvent(body, letter.type, letter.subject, letter.data_version, domain_topic, letter.id)
 
 
 def _check(letter: Letter, body: bytes, published: InputSchema) -> None:

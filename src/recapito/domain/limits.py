@@ -155,6 +155,19 @@ COMPILED_FILTERS = 10_000
 LENSES = 1000
 LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
 
+# History.
+HISTORY_WAITING_EVENTS = 100_000  # of recorded attempts that are not stored yet
+HISTORY_CHUNK_EVENTS = 2000
+HISTORY_CHUNKS = 64  # that one page may be sought in
+HISTORY_MEMORY_EVENTS = 100_000
+HISTORY_PAGE = (1, 1000)
+HISTORY_PAGE_DEFAULT = 100
+HISTORY_EVENTS_SHOWN = 10  # of one attempt
+EXPLAINED_ATTEMPTS = 1000
+EXPLAINED_PLACES = 20  # at which one id was published
+SEARCH_ENTRIES = 100_000  # of the logs, for one event id
+SEARCH_SLICE = 256
+
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 BROKER_BATCH_EVENTS = 256

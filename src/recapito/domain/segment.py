@@ -13,13 +13,14 @@ import msgspec
 
 
 class StampedEvent(NamedTuple):
-    """One accepted event: the bytes that are stored, and what filters look at. Only in a domain it has a topic."""
+    """One accepted event: the bytes that are stored, and what is looked at. Only in a domain it has a topic."""
 
     body: bytes
     type: str
     subject: str
     data_version: str
     domain_topic: str = ""
+    id: str = ""
 
 
 class Publish(NamedTuple):
@@ -30,7 +31,7 @@ class Publish(NamedTuple):
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Where each event of a segment ends, and what filters look at, in columns.
+    """Where each event of a segment ends, what filters look at, and its id, in columns; old segments have no ids.
 
     A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`.
     """
@@ -46,10 +47,24 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     domain_topic_of: list[int] = []
     only: int = 0
     origin: str = ""
+    ids: list[str] = []
 
 
+class _Named(msgspec.Struct):
+    id: str = ""
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Columns).decode
+
+
+def id_of(event: bytes) -> str:
+    """The id of an event as it is stored: all schemas have one, under the same name. Empty for what has none."""
+    try:
+        return _decode_named(event).id
+    except msgspec.DecodeError:
+        return ""
 
 
 def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
@@ -80,6 +95,7 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         domain_topic_of=domain_topic_of,
         only=only,
         origin=origin,
+        ids=[event.id for event in events],
     )
     return _encode(columns), b",".join([event.body for event in events])
 
@@ -95,6 +111,7 @@ class Segment:
         "domain_topic_of",
         "domain_topics",
         "ends",
+        "ids",
         "only",
         "origin",
         "original",
@@ -121,6 +138,7 @@ class Segment:
         self.domain_topic_of = columns.domain_topic_of
         self.only = columns.only
         self.origin = columns.origin
+        self.ids = columns.ids
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -143,6 +161,10 @@ class Segment:
     def type(self, i: int) -> str:
         """The event type of event `i`."""
         return self.types[self.type_of[i]]
+
+    def id(self, i: int) -> str:
+        """The id of event `i`."""
+        return self.ids[i] if self.ids else id_of(self.stored(i))
 
     def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":
         """The same events in another schema; it shares the columns."""

@@ -12,7 +12,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.hold import CLEAR
 from recapito.errors import StoreStale
-from recapito.store import Burial, Counts, Due, Group, Lane, Notice, Passed, Settlement
+from recapito.store import Burial, Buried, Counts, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 
@@ -69,6 +69,14 @@ class MemoryLedger:
             return []
         stored = self._lanes[lane]
         return [stored.parked[identity] for _, identity in stored.order[:limit]]
+
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        stored = self._lanes.get(lane)
+        if stored is None:
+            return None
+        if identity in stored.burials:
+            return Buried(stored.burials[identity], stored.path_of.get(identity))
+        return stored.parked.get(identity)
 
     async def next_burial_at(self) -> int | None:
         waiting = (burial.write_at for stored in self._lanes.values() for burial in stored.burials.values())

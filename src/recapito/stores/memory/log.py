@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from recapito.domain import limits
-from recapito.store import Document, Entry, EntryKind, News, NewSegment
+from recapito.store import Document, Entry, EntryKind, News, NewSegment, Sought
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 from recapito.stores.memory.registry import MemoryRegistry
 
@@ -64,6 +64,17 @@ class MemoryLog(MemoryRegistry):
     async def end(self, topic: int) -> int:
         stored = self._disk.topics.get(topic)
         return stored.end if stored else 0
+
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        stored = self._disk.topics.get(topic)
+        entries = [] if stored is None else [entry for entry in stored.entries if entry.position < below][-count:]
+        found = [entry.position for entry in reversed(entries) if text in entry.columns]
+        return Sought(found, entries[0].position if len(entries) == count else None)
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        stored = self._disk.topics.get(topic)
+        entries = [] if stored is None else [entry for entry in stored.entries if first <= entry.position < below]
+        return sum(len(entry.columns) + len(entry.body) for entry in entries)
 
     async def trim(self, topic: int, below: int) -> int:
         stored = self._disk.topics.get(topic)

@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 
 from recapito.domain.delivery import Identity
-from recapito.store import Burial, Group, Notice, Passed
+from recapito.store import Burial, Buried, Group, Notice, Passed
 from recapito.stores.sqlite import row
 from recapito.stores.sqlite.damage import SQL as DAMAGE
 from recapito.stores.sqlite.damage import Damaged
@@ -35,6 +35,15 @@ def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: 
     lane, container, _ = oldest
     burials = _read(lane, connection.execute(SQL["unnamed"], (lane, container, now, limit)), limit_bytes)
     return Group(lane, container, None, None, burials)
+
+
+def find(connection: apsw.Connection, lane: int, identity: Identity) -> Buried | None:
+    """One dead letter that waits."""
+    stored: Any = connection.execute(SQL["find"], (lane, *identity)).fetchone()
+    if stored is None:
+        return None
+    *rest, path = stored
+    return Buried(_read(lane, [tuple(rest)])[0], path)
 
 
 def name_group(connection: apsw.Connection, group: Group, path: str, tried_at: int) -> None:

@@ -21,7 +21,7 @@ PATIENCE_MS = 5000  # while another process recovers the WAL
 
 
 class FileKind(NamedTuple):
-    """One of our two kinds of file, and the number by which it is known to be ours."""
+    """One of our kinds of file, and the number by which it is known to be ours."""
 
     name: str
     application_id: int
@@ -34,6 +34,7 @@ class FileKind(NamedTuple):
 
 LOG = FileKind("log", 0x52636C67)  # "Rclg"
 DISPATCH = FileKind("dispatch", 0x52636470)  # "Rcdp"
+HISTORY = FileKind("history", 0x52636873)  # "Rchs"
 
 
 class Medium(NamedTuple):

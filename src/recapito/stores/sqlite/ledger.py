@@ -6,9 +6,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.domain.delivery import Parked
+from recapito.domain.delivery import Identity, Parked
 from recapito.errors import StoreFailed
-from recapito.store import Due, Group, Lane, Notice, Passed, Settlement
+from recapito.store import Buried, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.sqlite import burial_file, ledger_file
 from recapito.stores.sqlite.connection import DISPATCH
 from recapito.stores.sqlite.damage import Damaged, set_aside
@@ -46,6 +46,10 @@ class SqliteLedger(Face):
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         return await self._read_around(ledger_file.parked, lane, limit)
+
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        parked = await self._read_around(ledger_file.find, lane, identity)
+        return parked or await self._read_around(burial_file.find, lane, identity)
 
     async def next_burial_at(self) -> int | None:
         return await self._read(burial_file.next_burial_at)

@@ -93,6 +93,11 @@ def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
     return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
 
 
+def find(connection: apsw.Connection, lane: int, identity: Identity) -> Parked | None:
+    """One parked delivery."""
+    return next(iter(_read(lane, connection.execute(SQL["find"], (lane, *identity)))), None)
+
+
 def _bounded(rows: Iterable[tuple[Any, ...]], at_least: int) -> Iterator[tuple[Any, ...]]:
     """The rows up to a number of bytes."""
     size = 0

@@ -8,7 +8,7 @@ from typing import ParamSpec, TypeVar
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import StoreFailed
-from recapito.store import Document, Entry, News, NewSegment
+from recapito.store import Document, Entry, News, NewSegment, Sought
 from recapito.stores.sqlite import log_file, registry_file, volume
 from recapito.stores.sqlite.connection import LOG
 from recapito.stores.sqlite.database import Database
@@ -48,6 +48,12 @@ class SqliteLog(Face):
 
     async def end(self, topic: int) -> int:
         return await self._read(log_file.end, topic)
+
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+        return await self._read(log_file.search, topic, text, below, count)
+
+    async def size(self, topic: int, first: int, below: int) -> int:
+        return await self._read(log_file.size, topic, first, below)
 
     async def trim(self, topic: int, below: int) -> int:
         return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))

@@ -8,7 +8,7 @@ import msgspec
 
 from recapito.domain import limits
 from recapito.errors import StoreFailed
-from recapito.store import Entry, EntryKind, News, NewSegment
+from recapito.store import Entry, EntryKind, News, NewSegment, Sought
 from recapito.stores.sqlite.checksum import checksum, is_sound
 from recapito.stores.sqlite.query import load
 
@@ -98,6 +98,18 @@ def end(connection: apsw.Connection, topic: int) -> int:
 def first(connection: apsw.Connection, topic: int) -> int:
     """The first position that a topic's log still has, or would have next."""
     return int(connection.execute(SQL["first"], (topic,)).get or end(connection, topic) + 1)
+
+
+def search(connection: apsw.Connection, topic: int, text: bytes, below: int, count: int) -> Sought:
+    """Look for bytes in the columns of a slice of entries."""
+    rows: list[Any] = connection.execute(SQL["search"], (text, topic, below, count)).fetchall()
+    found = [position for position, place in rows if place]
+    return Sought(found, rows[-1][0] if len(rows) == count else None)
+
+
+def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int:
+    """The bytes of some entries; none of them is read for it."""
+    return int(connection.execute(SQL["size"], (topic, first, below)).get)
 
 
 def trim(connection: apsw.Connection, topic: int, below: int) -> int:

@@ -87,3 +87,7 @@ DELETE FROM notice WHERE number <= ?
 
 -- name: notices
 SELECT number, content FROM notice WHERE number > ? ORDER BY number LIMIT ?
+
+-- name: find
+SELECT position, "offset", write_at, container, checksum, record, path FROM burial
+WHERE lane = ? AND position = ? AND "offset" = ?

@@ -27,6 +27,12 @@ SELECT position, length(columns) + length(body) FROM entry WHERE topic = ? AND p
 SELECT position, kind, checksum, columns, body FROM entry
 WHERE topic = ? AND position BETWEEN ? AND ? ORDER BY position
 
+-- name: search
+SELECT position, instr(columns, ?) FROM entry WHERE topic = ? AND position < ? ORDER BY position DESC LIMIT ?
+
+-- name: size
+SELECT coalesce(sum(length(columns) + length(body)), 0) FROM entry WHERE topic = ? AND position >= ? AND position < ?
+
 -- name: first
 SELECT min(position) FROM entry WHERE topic = ?
 

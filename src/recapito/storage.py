@@ -1,0 +1,175 @@
+"""The stores of a server, opened as each of its roles sees them; what a role may not write it can only read."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from recapito.clock import Clock, SystemClock
+from recapito.domain import limits
+from recapito.domain.instant import HOUR
+from recapito.errors import SettingsError
+from recapito.history import History, HistoryReader, Keep
+from recapito.intake.disk import Space
+from recapito.keys.keyring import Keyring
+from recapito.keys.seal import Seal
+from recapito.settings import Settings
+from recapito.store import Ledger, Log, Registry
+from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
+from recapito.stores.sqlite import SqliteHistory, SqliteHistoryReader, SqliteLedger, SqliteLog
+from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
+from recapito.stores.sqlite.lock import lock_role, trimming_allowed
+from recapito.stores.sqlite.volume import check_directory
+from recapito.telemetry import Journal
+
+S = TypeVar("S", SqliteLog, SqliteLedger)
+R = TypeVar("R", SqliteLog, SqliteLedger, SqliteHistoryReader)
+NO_HISTORY = MemoryHistory(Keep(0, 0), lambda: 0, capacity=0)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores as one role sees them. `recording` is the history of a role that writes it, if one is kept."""
+
+    log: Log
+    registry: Registry
+    ledger: Ledger
+    keyring: Keyring
+    history: HistoryReader = NO_HISTORY
+    recording: History | None = None
+    space: Callable[[], Space] | None = None
+    trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
+
+
+@asynccontextmanager
+async def open_both(settings: Settings, clock: Clock, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores of a server in one process."""
+    if settings.server.store == "memory":
+        disk = MemoryDisk()
+        log = MemoryLog(disk)
+        keyring = Keyring(log, Seal.in_memory(), settings.azure.azurite)
+        ring = _ring(settings, clock) if settings.history.enabled else None
+        yield Stores(log, log, MemoryLedger(disk), keyring, ring or NO_HISTORY, ring)
+        return
+    data = settings.data
+    with lock_role(data, "intake"), lock_role(data, "dispatch"):
+        async with (
+            _writing(SqliteLog, settings, journal) as writer,
+            _writing(SqliteLedger, settings, journal) as ledger,
+            _recording(settings, clock, journal) as history,
+        ):
+            keyring, trimming = _keyring(settings, writer), partial(trimming_allowed, data)
+            yield Stores(writer, writer, ledger, keyring, history or NO_HISTORY, history, _space_of(writer), trimming)
+
+
+@asynccontextmanager
+async def open_intake(settings: Settings, clock: Clock, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores as the intake process sees them: it writes the log, and reads the ledger."""
+    data = settings.data
+    with lock_role(data, "intake"):
+        async with (
+            _writing(SqliteLog, settings, journal) as log,
+            _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
+            _closing(SqliteHistoryReader(data, journal=journal)) as history,
+        ):
+            keyring, trimming = _keyring(settings, log), partial(trimming_allowed, data)
+            shown = history if settings.history.enabled else NO_HISTORY
+            yield Stores(log, log, ledger, keyring, shown, None, _space_of(log), trimming)
+
+
+@asynccontextmanager
+async def open_dispatch(settings: Settings, clock: Clock, journal: Journal) -> AsyncIterator[Stores]:
+    """The stores as the dispatch process sees them: it writes the ledger, and reads the log."""
+    with lock_role(settings.data, "dispatch"):
+        async with (
+            _writing(SqliteLedger, settings, journal) as ledger,
+            _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
+            _recording(settings, clock, journal) as history,
+        ):
+            yield Stores(log, log, ledger, _keyring(settings, log), history or NO_HISTORY, history)
+
+
+class Found(NamedTuple):
+    """What was in the data directory: when something was stored last, and whether it may be damaged."""
+
+    newest: int
+    doubtful: bool
+
+
+async def prepare_store(settings: Settings, journal: Journal) -> Found:
+    """Make or migrate the files, or refuse them."""
+    if settings.server.store == "memory":
+        return Found(0, doubtful=False)
+    data = settings.data
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
+    check_directory(data, settings.disk.allow_network_filesystem)
+    newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
+    doubtful = stopped_uncleanly(data)
+    async with open_both(settings, SystemClock(), journal):
+        return Found(newest, doubtful)
+
+
+@asynccontextmanager
+async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
+    """While this lasts, files that a crash may have damaged are looked through."""
+    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
+    try:
+        yield
+    finally:
+        if looking is not None:
+            looking.cancel()
+            await asyncio.wait([looking])
+
+
+def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
+    """A store of this server that is open to be written."""
+    ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
+    network = settings.disk.allow_network_filesystem
+    return _closing(kind.open(settings.data, ballast=ballast, allow_network=network, journal=journal))
+
+
+@asynccontextmanager
+async def _closing(store: R) -> AsyncIterator[R]:
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@asynccontextmanager
+async def _recording(settings: Settings, clock: Clock, journal: Journal) -> AsyncIterator[SqliteHistory | None]:
+    """The history that is written here, if one is kept; what is recorded is stored now and then."""
+    if not settings.history.enabled:
+        yield None
+        return
+    history = SqliteHistory(settings.data, _keep(settings), clock.now, SystemClock(), journal=journal)
+    await history.flush()  # makes the file
+    storing = asyncio.create_task(history.run())
+    try:
+        yield history
+    finally:
+        storing.cancel()
+        await asyncio.wait([storing])
+        await history.close()
+
+
+def _ring(settings: Settings, clock: Clock) -> MemoryHistory:
+    return MemoryHistory(_keep(settings), clock.now, first_mark=SystemClock().now() // 1000)
+
+
+def _keep(settings: Settings) -> Keep:
+    return Keep(settings.history.keep_hours * HOUR, settings.history.keep_mb * limits.MB)
+
+
+def _keyring(settings: Settings, registry: Registry) -> Keyring:
+    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
+
+
+def _space_of(log: SqliteLog) -> Callable[[], Space]:
+    return lambda: Space(log.free_bytes(), log.total_bytes())

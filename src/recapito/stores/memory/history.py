@@ -1,0 +1,73 @@
+"""History in memory: the newest attempts in a ring; the reference model."""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from recapito.domain import limits
+from recapito.domain.attempt import Attempt, Selection
+from recapito.history import Extent, Keep, Kept, Page
+
+
+class MemoryHistory:
+    """Attempts in a ring of so many events. `now` is the clock of the attempts; marks go on from `first_mark`."""
+
+    def __init__(
+        self,
+        keep: Keep,
+        now: Callable[[], int],
+        first_mark: int = 1,
+        capacity: int = limits.HISTORY_MEMORY_EVENTS,
+    ) -> None:
+        self._keep = keep
+        self._now = now
+        self._capacity = capacity
+        self._ring: deque[Kept] = deque()
+        self._events = 0
+        self._newest = first_mark - 1
+        self._not_kept = 0
+
+    def __repr__(self) -> str:
+        return f"<MemoryHistory of {len(self._ring)} attempts>"
+
+    def record(self, attempt: Attempt) -> None:
+        if _weight(attempt) > self._capacity:
+            self._not_kept += 1
+            return
+        self._newest += 1
+        self._ring.append(Kept(self._newest, attempt))
+        self._events += _weight(attempt)
+        while self._events > self._capacity:
+            self._events -= _weight(self._ring.popleft().attempt)
+
+    async def flush(self) -> None:
+        """Nothing waits."""
+
+    async def newest_first(self, selection: Selection, before: int | None, limit: int) -> Page:
+        found = [kept for kept in reversed(self._living()) if before is None or kept.mark < before]
+        return self._page(found, selection, limit)
+
+    async def oldest_first(self, selection: Selection, after: int, limit: int) -> Page:
+        page = self._page([kept for kept in self._living() if kept.mark > after], selection, limit)
+        return page if page.next is None else page._replace(newest=page.next)
+
+    async def extent(self) -> Extent:
+        living = self._living()
+        since = min((kept.attempt.at for kept in living), default=None)
+        return Extent(since, len(living), self._not_kept)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _living(self) -> list[Kept]:
+        oldest = self._now() - self._keep.age_ns
+        while self._ring and self._ring[0].attempt.at < oldest:
+            self._events -= _weight(self._ring.popleft().attempt)
+        return list(self._ring)
+
+    def _page(self, found: Iterable[Kept], selection: Selection, limit: int) -> Page:
+        meant = [kept for kept in found if selection.takes(kept.attempt)]
+        return Page(meant[:limit], meant[limit - 1].mark if len(meant) > limit else None, self._newest)
+
+
+def _weight(attempt: Attempt) -> int:
+    return len(attempt.ids) + 1
