@@ -114,4 +114,4 @@ def snapshot_lines(answer: Any, width: int) -> list[str]:
 
     out = StringIO()
     Console(file=out, width=width, highlight=False).print(picture(answer["value"], answer["now"], width, None))
-    return [line.rstrip() for line in out.getvalue().splitlines()]
+    return [line.rstrip() for line in out.getvalue().rstrip().splitlines()]

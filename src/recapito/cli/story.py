@@ -62,11 +62,11 @@ def _event(answer: Wire) -> Iterator[str]:
         yield from _row("", "no event subscription of the topic takes part")
     for subscription in answer["subscriptions"]:
         yield ""
-        yield from _subscription(subscription, answer["now"], published)
+        yield from _subscription(subscription, answer["now"], published, bool(event and event["position"] is None))
 
 
-def _subscription(one: Wire, now: str, published: str | None) -> Iterator[str]:
-    state = str(_STATES.get(one["state"], one["state"]))
+def _subscription(one: Wire, now: str, published: str | None, rehearsed: bool) -> Iterator[str]:
+    state = "would be sent" if rehearsed and one["state"] == "unread" else str(_STATES.get(one["state"], one["state"]))
     yield bold(visible(one["subscription"])) + ": " + paint(visible(state), one["state"])
     decided = one.get("decidedBy")
     because = f": {decided['text']} ({decided['clause']})" if decided else ""
