@@ -33,7 +33,7 @@ class Observed:
                 asked = (parts.path, dict(parse_qsl(parts.query)), body)
                 observed.asked.append(asked)
                 status, answer = answers(*asked)
-                content = json.dumps(answer).encode()
+                content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()

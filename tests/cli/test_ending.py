@@ -55,6 +55,16 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     assert said.code == 2 and "Traceback" not in said.err and str(tmp_path) in said.err.replace("\n", "")
 
 
+@pytest.mark.parametrize(
+    "words", [["explain", "\udcff"], ["topic", "show", "\udcff"], ["tail", "\udcff"]], ids="-".join
+)
+def test_words_that_are_not_text(words: list[str], live: Server) -> None:
+    """Bytes that are no letters of the locale are refused as a wrong use."""
+    said = recapito(*words)
+    assert (said.code, said.out) == (2, "")
+    assert said.err == "recapito: '\\udcff' is not text that can be sent; is the locale right?\n"
+
+
 def test_a_mistake_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect is one line with its place, and all of it for who asks."""
     try:

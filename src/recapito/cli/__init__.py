@@ -7,7 +7,7 @@ from typing import ClassVar
 import typer
 
 from recapito.cli.ending import describe_defect, describe_os_error, give_up_output
-from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS
+from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.lazy import LazyGroup, Target
 from recapito.errors import CallerError, NotFound, SettingsError
 
@@ -72,6 +72,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         give_up_output()
         return FAILED if error.errno == EPIPE else _end(describe_os_error(error), FAILED)
+    except UnicodeEncodeError as error:
+        return _end(f"{error.object!a} is not text that can be sent; is the locale right?", WRONG_USE)
     except Exception as error:
         return _end(describe_defect(error), FAILED)
     return 0

@@ -11,6 +11,7 @@ from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.story import tell_story
 from recapito.cli.verb import Noun, Session
+from recapito.errors import CallerError
 
 app = commands()
 _PATH = "/deliveries/explain"
@@ -31,11 +32,16 @@ def explain(
         return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
     if topic is None:
         raise typer.BadParameter("say to which topic it would go", param_hint="--topic")
-    answers = [
-        session.client.call("POST", _PATH, {"topic": topic, "event": _decode(draft)})
-        for draft in read_events(read_content(event), "stdin" if event == "-" else event)
-    ]
+    drafts = read_events(read_content(event), "stdin" if event == "-" else event)
+    answers = [_rehearse(session, topic, draft) for draft in drafts]
     return answers[0] if len(answers) == 1 else answers
+
+
+def _rehearse(session: Session, topic: str, draft: Draft) -> Any:
+    try:
+        return session.client.call("POST", _PATH, {"topic": topic, "event": _decode(draft)})
+    except CallerError as error:
+        raise type(error)(error.code, f"{draft.place}: {error.message}", error.target) from None
 
 
 def _decode(draft: Draft) -> Any:
