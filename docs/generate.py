@@ -5,6 +5,7 @@ from pathlib import Path
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from recapito.api.metric_table import TABLE
 from recapito.cli import Commands, app
 from recapito.cli.lazy import LazyCommand
 from recapito.cli.verb import COMMON
@@ -18,13 +19,38 @@ _COMMON_INTRODUCTION = (
 )
 
 
+_METRICS_INTRODUCTION = """\
+What `/metrics` shows, for Prometheus; [the guide](../guides/monitoring.md) says how to use it. A summary has `_sum` and
+`_count`, a histogram `_bucket` as well. A label that does not apply is left out: `topic` is a custom topic, or in a
+`domain` one of its topics; `system_topic` is the topic of an Azure resource; a subscription of a domain itself is a
+`domain_event_subscription_name`. `error_type` is `User` or `System` for publishing, `Answer` or `NoAnswer` for
+attempts. In Recapito's own metrics a topic of another kind is `domains/NAME` or `systemTopics/NAME`, and a subscription
+of a domain topic is `TOPIC/NAME`. The server's memory, processor time and open files are there as
+`process_…`, of its intake process.
+"""
+
+
 def pages() -> dict[str, str]:
     """Every generated page: its path and its text."""
-    return {"docs/reference/settings.md": _settings(), "docs/reference/cli.md": _commands()}
+    return {
+        "docs/reference/settings.md": _settings(),
+        "docs/reference/cli.md": _commands(),
+        "docs/reference/metrics.md": _metrics(),
+    }
 
 
 def _settings() -> str:
     return f"{NOTE}# Settings\n\n`recapito settings` prints this file.\n\n```toml\n{defaults_text()}```\n"
+
+
+def _metrics() -> str:
+    """Every metric with its type, its labels and what it says."""
+    rows = []
+    for metric in TABLE:
+        labels = " ".join(f"`{label}`" for label in metric.labels)
+        rows.append(f"| `{metric.shown_name}` | {metric.type} | {labels} | {metric.help} |")
+    table = "\n".join(["| metric | type | labels | meaning |", "|---|---|---|---|", *rows])
+    return f"{NOTE}# Metrics\n\n{_METRICS_INTRODUCTION}\n{table}\n"
 
 
 def _commands() -> str:

@@ -17,6 +17,7 @@ from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.reporter import Reporter
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
@@ -24,6 +25,7 @@ from recapito.domain import limits
 from recapito.domain.rate import Rate
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
+from recapito.intake.examiner import Examiner
 from recapito.intake.expiry import Expiry
 from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
@@ -35,12 +37,14 @@ from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
-from recapito.keys.signer import Signer
-from recapito.outlet import make_brokers, make_reach, make_sender, make_vault
+from recapito.observing import NOBODY, Observers
+from recapito.outlet import make_brokers, make_handshakes, make_probes, make_reach, make_sender, make_vault
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
+from recapito.senders.tracing import TracingSender
 from recapito.senders.web_caller import WebCaller
 from recapito.settings import Settings
+from recapito.status import Heard
 from recapito.storage import Stores
 from recapito.store import Log
 from recapito.telemetry import Journal
@@ -55,7 +59,8 @@ def make_clock(settings: Settings, origin: Origin) -> Clock:
 class Intake:
     """The intake role: the HTTP surface, group commit, the janitor, expiry, notices, handshakes unless they are off.
 
-    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters.
+    `caller` is what they and a foreign issuer of tokens are asked by; `reach` leads to dead letters, and with `brokers`
+    to what connections are tried on.
     """
 
     surface: Surface
@@ -67,13 +72,15 @@ class Intake:
     handshakes: Handshakes | None
     caller: Caller
     reach: Reach
+    brokers: Brokers
 
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, the senders, the writer of dead letters, the way to Azure."""
+    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure."""
 
     dispatcher: Dispatcher
+    reporter: Reporter
     writer: DeadLetterWriter
     sender: RoutingSender
     reach: Reach
@@ -89,8 +96,13 @@ def make_intake(
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
     identity: Identity | None = None,
+    heard: Heard | None = None,
+    observers: Observers = NOBODY,
 ) -> Intake:
-    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer."""
+    """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
+
+    `heard` is what dispatch says of itself.
+    """
     disk = None
     if stores.space is not None:
         disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
@@ -104,7 +116,7 @@ def make_intake(
         clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = _handshakes(settings, caller, clock, journal, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, signer)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -126,7 +138,9 @@ def make_intake(
             "dispatch": dispatch_problem(),
         }
 
-    reach = make_reach(settings, stores.keyring)
+    resolver = Resolver()
+    reach, brokers = make_reach(settings, stores.keyring, resolver), make_brokers(settings, stores.keyring, resolver)
+    examiner = Examiner(stores.registry, stores.keyring.find, make_probes(reach, brokers, caller), SystemClock())
     redriver = Redriver(
         stores.log,
         Letters(stores.registry, make_vault(settings, reach)),
@@ -158,19 +172,16 @@ def make_intake(
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
+        dispatch=heard or Heard(),
+        tracer=observers.tracer,
+        diagnostics=observers.diagnostics,
+        examiner=examiner,
     )
     janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
     janitor.subscribed = publisher.tallies.look
-    return Intake(make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach)
-
-
-def _handshakes(
-    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
-) -> Handshakes | None:
-    if settings.delivery.handshake == "off":
-        return None
-    token_for = None if signer is None else signer.webhook_token
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
+    return Intake(
+        make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
+    )
 
 
 async def _store_problem(log: Log) -> str | None:
@@ -187,6 +198,7 @@ def make_dispatch(
     clock: Clock,
     journal: Journal,
     identity: Identity | None = None,
+    observers: Observers = NOBODY,
     on_notice: Callable[[], None] = lambda: None,
 ) -> Dispatch:
     """Put the dispatch role together. `on_notice` wakes intake."""
@@ -196,10 +208,11 @@ def make_dispatch(
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
     sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    tracer = observers.tracer
     equipment = Equipment(
         log_id=stores.log.id,
         clock=clock,
-        sender=sender,
+        sender=sender if tracer is None else TracingSender(sender, tracer),
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
@@ -207,6 +220,7 @@ def make_dispatch(
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
         history=stores.recording,
+        diagnostics=observers.diagnostics,
     )
     dispatcher = Dispatcher(
         stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile
@@ -222,7 +236,7 @@ def make_dispatch(
         settings.dead_letter.keep_for_ever,
         on_notice,
     )
-    return Dispatch(dispatcher, writer, sender, reach, brokers)
+    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

@@ -1,8 +1,14 @@
-"""The ways out of a server, put together from its settings: senders to every kind of destination, and the vault."""
+"""The ways out of a server, put together from its settings: senders, handshakes, probes and the vault."""
+
+import secrets
+import time
 
 from recapito.azure.broker import Brokers
+from recapito.azure.probe import BrokerProbe, StorageProbe
 from recapito.azure.reach import Reach
-from recapito.clock import Clock
+from recapito.caller import Caller
+from recapito.clock import Clock, SystemClock
+from recapito.domain.connection import Service
 from recapito.domain.subscription import (
     AzureFunction,
     EventHub,
@@ -11,16 +17,21 @@ from recapito.domain.subscription import (
     ServiceBusTopic,
     StorageQueue,
 )
+from recapito.intake.examiner import Probe
+from recapito.intake.handshake import Handshakes
 from recapito.keys.keyring import Keyring
+from recapito.keys.signer import Signer
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
+from recapito.senders.probe import HttpProbe
 from recapito.senders.relay import RelayLeading
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import TokenSource, WebhookSender
 from recapito.settings import Settings
+from recapito.telemetry import Journal
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
@@ -40,6 +51,18 @@ def make_vault(settings: Settings, reach: Reach) -> RoutingVault:
 def make_brokers(settings: Settings, keyring: Keyring, resolver: Resolver) -> Brokers:
     """The way to Service Bus and Event Hubs, by the server's connections."""
     return Brokers(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
+
+
+def make_probes(reach: Reach, brokers: Brokers, caller: Caller) -> dict[Service, Probe]:
+    """How each kind of resource is tried."""
+    storage, entities, hosts = StorageProbe(reach), BrokerProbe(brokers), HttpProbe(caller, time.time_ns)
+    return {
+        Service.BLOB: storage.container,
+        Service.QUEUE: storage.queue,
+        Service.MESSAGING: entities.entity,
+        Service.FUNCTION: hosts.function,
+        Service.RELAY: hosts.relay,
+    }
 
 
 def make_sender(
@@ -65,3 +88,13 @@ def make_sender(
             EventHub: brokers,
         },
     )
+
+
+def make_handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
+) -> Handshakes | None:
+    """Who asks endpoints for their consent, unless nobody is to."""
+    if settings.delivery.handshake == "off":
+        return None
+    token_for = None if signer is None else signer.webhook_token
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)

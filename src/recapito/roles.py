@@ -24,9 +24,13 @@ from recapito.api.app import Surface
 from recapito.api.express import ExpressProtocol
 from recapito.beginning import make_first_resources
 from recapito.clock import SECOND, Origin, SystemClock
+from recapito.dispatch.reporter import Reporter
+from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.keys.identity import Identity
+from recapito.observing import make_observers
 from recapito.settings import Settings
+from recapito.status import Heard, Status, to_bytes
 from recapito.telemetry import Journal, LineJournal
 
 HEARTBEAT_NS = SECOND
@@ -49,9 +53,13 @@ class RoleOrder(msgspec.Struct, frozen=True):
 
 
 class Wake:
-    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second."""
+    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second.
 
-    def __init__(self, end: socket.socket, missed_ns: int) -> None:
+    One may say more, up to `size` bytes.
+    """
+
+    def __init__(self, end: socket.socket, missed_ns: int, size: int = 64) -> None:
+        self._size = size
         self._end = end
         self._end.setblocking(False)
         self._missed_ns = missed_ns
@@ -60,16 +68,23 @@ class Wake:
 
     def ring(self) -> None:
         """Wake the other role."""
-        with suppress(OSError):
-            self._end.send(b"!")
+        self.tell(b"!")
 
-    def listen(self, heard: Callable[[], None] = lambda: None) -> None:
-        """Call `heard` whenever the other role rings."""
+    def tell(self, content: bytes) -> bool:
+        """Wake the other role with something to say; whether it will hear of it."""
+        try:
+            self._end.send(content)
+        except OSError:
+            return False
+        return True
+
+    def listen(self, heard: Callable[[], None], told: Callable[[bytes], None] = lambda content: None) -> None:
+        """Call `heard` whenever the other role rings, and `told` with each datagram."""
 
         def read() -> None:
             with suppress(BlockingIOError):
-                while self._end.recv(64):
-                    continue
+                while content := self._end.recv(self._size):
+                    told(content)
             self._heard_at = self._wall.now()
             heard()
 
@@ -136,9 +151,10 @@ async def run_alone(
     _tune_process()
     journal = LineJournal(role="alone")
     clock = app.make_clock(settings, origin)
+    heard, observers = Heard(), make_observers(settings, "alone", clock, journal)
     async with storage.open_both(settings, clock, journal) as stores:
         dispatch = app.make_dispatch(
-            settings, stores, clock, journal, identity, on_notice=lambda: intake.notifier.ring()
+            settings, stores, clock, journal, identity, observers, on_notice=lambda: intake.notifier.ring()
         )
         intake = app.make_intake(
             settings,
@@ -147,15 +163,20 @@ async def run_alone(
             journal,
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
+            heard=heard,
+            observers=observers,
             clock_control=app.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,
         )
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        reporting = asyncio.create_task(_report(dispatch.reporter, heard.take))
         try:
             ring = dispatch.dispatcher.notify
             await _serve(settings, intake, stores, listener, ring, _any(stopping, dispatching), on_ready)
         finally:
+            reporting.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS)
+            await observers.close()
 
 
 def run_role(role: str) -> int:
@@ -175,7 +196,8 @@ def run_role(role: str) -> int:
 
 async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
-    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
+    heard, observers = Heard(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=order.listener)
     async with storage.open_intake(settings, clock, journal) as stores:
         intake = app.make_intake(
@@ -185,31 +207,36 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             journal,
             on_append=wake.ring,
             dispatch_problem=wake.missing,
+            heard=heard,
+            observers=observers,
             identity=access.prepare_identity(settings),
         )
-        wake.listen(intake.notifier.ring)
+        wake.listen(intake.notifier.ring, heard.hear_bytes)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
+    await observers.close()
 
 
 async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
     clock = app.make_clock(settings, order.origin)
     wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    observers = make_observers(settings, "dispatch", clock, journal)
     async with storage.open_dispatch(settings, clock, journal) as stores:
-        dispatch = app.make_dispatch(
-            settings, stores, clock, journal, access.prepare_identity(settings), on_notice=wake.ring
-        )
+        identity = access.prepare_identity(settings)
+        dispatch = app.make_dispatch(settings, stores, clock, journal, identity, observers, on_notice=wake.ring)
         wake.listen(dispatch.dispatcher.notify)
         dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
-        beating = asyncio.create_task(_beat(wake.ring))
+        beating = asyncio.create_task(_report(dispatch.reporter, lambda status: wake.tell(to_bytes(status))))
+        measuring = asyncio.create_task(dispatch.reporter.gauge.watch_loop(SystemClock()))
         stop = asyncio.create_task(_order_to_stop())
         _say_ready(order, b"dispatch")
         try:
             await asyncio.wait({stop, dispatching}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            beating.cancel()
-            stop.cancel()
+            for task in (beating, measuring, stop):
+                task.cancel()
             await _end_dispatch(dispatch, dispatching, DRAIN_NS if stop.done() and stop.result() else 0)
+            await observers.close()
 
 
 async def _serve(
@@ -232,6 +259,7 @@ async def _serve(
     expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
     notifying = asyncio.create_task(intake.notifier.run())
     beating = asyncio.create_task(_beat(ring))
+    measuring = asyncio.create_task(intake.publisher.gauge.watch_loop(SystemClock()))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     stop = asyncio.ensure_future(stopping)
     on_ready()
@@ -239,11 +267,12 @@ async def _serve(
     server.stop()
     await intake.caller.close()
     await intake.reach.close()
+    await intake.brokers.close()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving
     await intake.publisher.close()
-    for task in (stop, sweeping, expiring, notifying, beating):
+    for task in (stop, sweeping, expiring, notifying, beating, measuring):
         task.cancel()
     await asyncio.gather(publishing, return_exceptions=False)
 
@@ -305,6 +334,16 @@ def _tune_process() -> None:
 def _say_ready(order: RoleOrder, role: bytes) -> None:
     with suppress(OSError):
         os.write(order.ready, role + b"\n")
+
+
+async def _report(reporter: Reporter, tell: Callable[[Status], bool]) -> None:
+    """Say every second how dispatch is, and that it is."""
+    wall = SystemClock()
+    while True:
+        status = reporter.report()
+        if tell(status):
+            reporter.told(status)
+        await wall.sleep_until(wall.now() + HEARTBEAT_NS)
 
 
 async def _beat(ring: Callable[[], None]) -> None:

@@ -20,6 +20,7 @@ from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
+from recapito.keys.given import Given
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -124,9 +125,10 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How connections to Azure resources are kept."""
+    """How connections to Azure resources are kept, and those that are given here."""
 
     key_file: str
+    resources: tuple[Given, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -136,6 +138,16 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_mb: int
     ballast_mb: int
     allow_network_filesystem: bool
+
+
+class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is told about the work that is done."""
+
+    otlp_endpoint: str
+    sample_ratio: float
+    traces_per_second: int
+    diagnostics: str
+    diagnostics_mb: int
 
 
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,6 +172,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     disk: Disk
     quota: Quota
     azure: Azure
+    telemetry: Telemetry
 
     @property
     def data(self) -> Path:
@@ -276,6 +289,13 @@ def _check(settings: Settings) -> None:
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")
+    telemetry = settings.telemetry
+    if telemetry.otlp_endpoint and not re.match("https?://[^/]", telemetry.otlp_endpoint):
+        raise SettingsError("telemetry.otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces")
+    if not 0 <= telemetry.sample_ratio <= 1 or telemetry.traces_per_second < 1:
+        raise SettingsError("telemetry: sample_ratio is 0 to 1, and traces_per_second at least 1")
+    if telemetry.diagnostics_mb < 1:
+        raise SettingsError("telemetry.diagnostics_mb: it must be at least 1")
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")

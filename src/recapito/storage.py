@@ -1,6 +1,7 @@
 """The stores of a server, opened as each of its roles sees them; what a role may not write it can only read."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from recapito.domain.instant import HOUR
 from recapito.errors import SettingsError
 from recapito.history import History, HistoryReader, Keep
 from recapito.intake.disk import Space
+from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
 from recapito.settings import Settings
@@ -50,7 +52,7 @@ async def open_both(settings: Settings, clock: Clock, journal: Journal) -> Async
     if settings.server.store == "memory":
         disk = MemoryDisk()
         log = MemoryLog(disk)
-        keyring = Keyring(log, Seal.in_memory(), settings.azure.azurite)
+        keyring = _keyring(settings, log, Seal.in_memory())
         ring = _ring(settings, clock) if settings.history.enabled else None
         yield Stores(log, log, MemoryLedger(disk), keyring, ring or NO_HISTORY, ring)
         return
@@ -167,8 +169,10 @@ def _keep(settings: Settings) -> Keep:
     return Keep(settings.history.keep_hours * HOUR, settings.history.keep_mb * limits.MB)
 
 
-def _keyring(settings: Settings, registry: Registry) -> Keyring:
-    return Keyring(registry, Seal.in_file(settings.connection_key), settings.azure.azurite)
+def _keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -> Keyring:
+    """The server's connections, with those that its settings give; sealed under the key in its file."""
+    given = read_given(settings.connection.resources, os.environ)
+    return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
 def _space_of(log: SqliteLog) -> Callable[[], Space]:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.api.client import GROUP, World, run
+from tests.api.test_manage_storage_queue import everywhere
 
 AZURE = "/subscriptions/5b4b650e"
 RG = f"{AZURE}/resourceGroups/examplerg"
@@ -200,7 +201,7 @@ def test_operation(call: Call) -> None:
         if call.shape is not None:
             check(call.shape, answer.json)
 
-    run(test)
+    run(test, find_connection=everywhere)
 
 
 @pytest.mark.parametrize(
@@ -215,4 +216,4 @@ def test_the_shapes_are_those_of_every_version(version: str) -> None:
             newest = await world.arm("GET", path)
             assert (await world.call("GET", f"{path}?api-version={version}")).json == newest.json
 
-    run(test)
+    run(test, find_connection=everywhere)

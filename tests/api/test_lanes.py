@@ -10,6 +10,7 @@ from recapito.domain.hold import Hold
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Result
 from recapito.domain.subscription import Subscription
+from recapito.status import Gauge, Heard, Status
 from recapito.store import Attempts, Settlement
 from tests.api.client import GROUP, NESTED, World, event, run, webhook
 from tests.api.known import Known, bearer
@@ -230,7 +231,9 @@ def test_what_no_subscription_took_is_counted() -> None:
         (shown,) = (await world.call("GET", "/counts?topic=Orders")).json["value"]
         assert (shown["unmatched"], shown["subscriptions"]) == (3 + 40, 0)
 
-    run(test, unmatched=lambda topic: 40)
+    heard = Heard()
+    heard.hear(Status(Gauge(), unmatched={1: 40}))
+    run(test, dispatch=heard)
 
 
 def test_counts_come_in_pages_and_by_name() -> None:

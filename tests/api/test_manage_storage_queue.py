@@ -6,7 +6,7 @@ import pytest
 
 from recapito.domain.call import Request
 from recapito.domain.connection import Connection, Service
-from recapito.domain.connection_form import azurite
+from recapito.domain.connection_form import azurite, from_connection_string
 from recapito.domain.subscription import Batching, StorageQueue, WebHook
 from recapito.senders.memory_caller import ScriptedAnswer
 from tests.api.client import NESTED, World, run
@@ -101,6 +101,23 @@ def test_a_queue_without_a_connection(options: dict[str, Any]) -> None:
         assert f"recapito connection set {ACCOUNT}" in message
 
     run(test, **options)
+
+
+def test_a_queue_with_a_signature_that_may_not_write() -> None:
+    """What the signature of a connection says itself is known when the subscription is made."""
+
+    async def reading(resource_id: str) -> Connection | None:
+        token = "sv=2024-01-01&ss=q&sp=rp&se=2100-01-01T00:00:00Z&sig=c2VjcmV0"
+        text = f"QueueEndpoint=https://orders1.queue.core.windows.net;SharedAccessSignature={token}"
+        return from_connection_string(ACCOUNT, text)
+
+    async def test(world: World) -> None:
+        await world.topic()
+        answer = await world.arm("PUT", f"{NESTED}/mine", body(destination=queue()))
+        said = refused(answer, 400, "InvalidRequest", f"{WITHIN}.resourceId")
+        assert "may not write to its queue service (sp needs one of 'a')" in said and "c2VjcmV0" not in said
+
+    run(test, find_connection=reading)
 
 
 def test_a_subscription_may_change_its_kind_of_destination() -> None:

@@ -10,6 +10,7 @@ from recapito.domain.instant import HOUR
 from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputSchema
 from recapito.domain.subscription import DeadLetterBlobs, DynamicAttribute, StaticAttribute
 from tests.api.client import NESTED, SCOPE, World, run, webhook
+from tests.api.test_manage_storage_queue import everywhere
 from tests.api.test_manage_subscriptions import body, refused
 
 WITHIN = "properties.destination.properties"
@@ -347,7 +348,7 @@ def test_dead_letters_in_blobs() -> None:
             answer = await world.arm("PUT", f"{NESTED}/mine", body(deadLetterDestination=blobs(container=bad)))
             refused(answer, 400, "InvalidRequest", f"{within}.blobContainerName")
 
-    run(test)
+    run(test, find_connection=everywhere)
 
 
 def test_resource_identities_are_shown_as_they_were_asked() -> None:
@@ -378,7 +379,7 @@ def test_resource_identities_are_shown_as_they_were_asked() -> None:
         wrong = {"properties": {"deliveryWithResourceIdentity": {"destination": webhook()}}}
         refused(await world.arm("PUT", f"{NESTED}/mine", wrong), 400, "InvalidRequest", f"{target}.identity")
 
-    run(test)
+    run(test, find_connection=everywhere)
 
 
 @pytest.mark.parametrize("form", [NESTED, SCOPE])

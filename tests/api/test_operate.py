@@ -127,7 +127,9 @@ def test_metrics_are_the_books_of_the_lane() -> None:
             "parked": 1,
             "buried": 1,
             "held_until_seconds": 5.5,
+            "hold_failures": 10,
             "cursor_position": 9,
+            "unread_entries": 0,
         }
         assert metrics["recapito_dropped_total", *labels, "TimeToLiveExceeded"] == 3
 

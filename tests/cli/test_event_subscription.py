@@ -87,6 +87,8 @@ def test_an_endpoint_that_refuses(topic: str) -> None:
 
 def test_every_flag(topic: str, hook: Hook) -> None:
     """All flags of az's `create` arrive where they belong."""
+    account = CONTAINER.partition("/blobServices")[0]
+    ok("connection", "set", account, "--azurite")
     made = create(
         hook,
         *("--included-event-types", "Created", "Deleted", "--subject-begins-with", "/a", "--subject-ends-with", "z"),
@@ -101,6 +103,7 @@ def test_every_flag(topic: str, hook: Hook) -> None:
         *("--delivery-attribute-mapping", "X-Kind", "dynamic", "data.kind"),
         *("--event-delivery-schema", "cloudeventschemav1_0"),
     )
+    ok("connection", "remove", account)
     wanted = made["filter"]
     assert wanted["includedEventTypes"] == ["Created", "Deleted"]
     assert (wanted["subjectBeginsWith"], wanted["subjectEndsWith"]) == ("/a", "z")

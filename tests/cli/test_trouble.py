@@ -2,6 +2,7 @@
 
 import json
 import re
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -190,6 +191,24 @@ def test_the_doctor_dials_endpoints(tmp_path: Path) -> None:
     assert wrong["check"] == "endpoint of deaf"
     assert wrong["found"] == "127.0.0.1:8099 can not be reached: Connection refused"
     assert "--endpoint" in wrong["remedy"]
+
+
+def test_the_doctor_has_connections_tried(tmp_path: Path) -> None:
+    """A connection that leads nowhere is named with the reason and the remedy; so does `connection check`."""
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    text = f"AccountName=pictures;AccountKey=c2VjcmV0;QueueEndpoint=http://127.0.0.1:{port}/pictures"
+    with server(tmp_path / "data", "--memory") as it:
+        ok("connection", "set", account, "--connection-string", text, "--server", it.url)
+        said = recapito("doctor", "--server", it.url, "-o", "json")
+        [wrong] = [one for one in said.json if one["state"] == "wrong"]
+        assert (said.code, wrong["check"], wrong["found"]) == (1, f"connection {account}", "SocketError")
+        assert f"127.0.0.1:{port}" in wrong["remedy"] and "c2VjcmV0" not in said.out
+        checked = recapito("connection", "check", account, "--server", it.url)
+        assert (checked.code, checked.json[0]["found"]) == (1, "SocketError")
+        assert recapito("doctor", "--server", it.url, "--no-connections").code == 0
+        assert recapito("connection", "check", f"{account}2", "--server", it.url).code == 3
 
 
 def test_the_doctor_without_a_server(tmp_path: Path) -> None:

@@ -22,7 +22,10 @@ def hook() -> Iterator[Webhook]:
 @pytest.fixture(scope="session")
 def recapito(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """The service, trusted by Microsoft's clients of this process as `recapito tls` says."""
-    with service(tmp_path_factory.mktemp("clients") / "data") as it, pytest.MonkeyPatch.context() as environment:
+    with (
+        service(tmp_path_factory.mktemp("clients") / "data", "--azurite") as it,
+        pytest.MonkeyPatch.context() as environment,
+    ):
         for name, value in it.trust.items():
             environment.setenv(name, value)
         yield it

@@ -213,7 +213,7 @@ def test_a_batch_has_one_set_of_headers(parked: bool) -> None:
 
 
 def test_one_by_one_each_event_has_its_own_headers() -> None:
-    """Without batching too, and an event without the value goes without the header, which is told once."""
+    """Without batching too, and an event without the value goes without the header, which is counted and told."""
     told: list[tuple[str, dict[str, object]]] = []
     wanted = subscription(DeliverySchema.EVENT_GRID, Batching(), HEADERS)
     shown = Presentation(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
@@ -224,7 +224,7 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     while (taken := reader.take(wanted, 1, terms)) is not None:
         names.append([header.name for header in taken.batch(shown, "origin").headers])
     assert names == [["X-Env", "X-Tenant"], ["X-Env"], ["X-Env"]]
-    assert told == [("delivery.header_left_out", {"subscription": "sub", "header": "X-Tenant"})]
+    assert told == [("delivery.header_left_out", {"subscription": "sub", "header": "X-Tenant", "count": 1})]
 
 
 def test_a_segment_is_converted_once_and_counted() -> None:

@@ -14,6 +14,7 @@ from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.reporter import Reporter
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
@@ -24,6 +25,7 @@ from recapito.domain.segment import Publish, StampedEvent, pack
 from recapito.domain.subscription import Destination, FilterSince, Subscription, WebHook
 from recapito.domain.topic import Topic
 from recapito.senders.memory import MemorySender, Scripted
+from recapito.status import to_bytes
 from recapito.store import NewSegment
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.telemetry import silent
@@ -62,7 +64,7 @@ class Rig:
         self.delivered: Counter[str] = Counter()
         self.ids: dict[str, int] = {}
         self.segments = Segments(self.log, cache)
-        equipment = Equipment(
+        self.equipment = equipment = Equipment(
             log_id=self.log.id,
             clock=self.clock,
             sender=MemorySender(self._answer),
@@ -332,3 +334,60 @@ def test_lanes_share_what_they_look_at() -> None:
 def on(key: str) -> Filter:
     """What has something under a key."""
     return Filter(conditions=(Condition(Operator.IS_NOT_NULL, key),))
+
+
+def test_what_no_lane_takes_is_counted_once() -> None:
+    """Events that no filter of the topic takes are counted when the log grows, until a lane takes everything."""
+
+    async def script(rig: Rig) -> None:
+        for name, filter in (("a", A), ("again", A), ("small", SMALL)):
+            await rig.subscribe(name, filter)
+        await rig.publish(("A", "", 50), ("B", "", 50), ("C", "", 5))
+        await rig.publish(("A", "", 5))
+        await rig.publish(("B", "", 50), ("B", "", 50))
+        assert rig.segments.unmatched == {rig.topic_id: 3}
+        await rig.subscribe("b", B)
+        await rig.publish(("B", "", 50), ("C", "", 50))
+        assert rig.segments.unmatched == {rig.topic_id: 4}
+        await rig.subscribe("all", TAKE_ALL)
+        await rig.publish(("C", "", 50))
+        assert rig.segments.unmatched == {rig.topic_id: 4}
+
+    rigged(script)
+
+
+def test_a_report_tells_unmatched_events_once() -> None:
+    """What was told is not told again, what came meanwhile is, and a report that did not get through is repeated."""
+
+    async def script(rig: Rig) -> None:
+        reporter = Reporter(rig.dispatcher, rig.equipment)
+        await rig.subscribe("a", A)
+        await rig.publish(("B", "", 1))
+        assert reporter.report().unmatched == {rig.topic_id: 1}
+        report = reporter.report()
+        await rig.publish(("B", "", 1), ("B", "", 1))
+        reporter.told(report)
+        assert reporter.report().unmatched == {rig.topic_id: 2}
+        reporter.told(reporter.report())
+        assert reporter.report().unmatched == {}
+
+    rigged(script)
+
+
+def test_a_report_says_how_dispatch_is() -> None:
+    """Lanes, requests, commits, and the lanes that have stopped with their reasons, cut to a length."""
+
+    async def script(rig: Rig) -> None:
+        reporter = Reporter(rig.dispatcher, rig.equipment)
+        await rig.subscribe("a", A)
+        await rig.subscribe("b", B)
+        await rig.publish(("A", "", 1))
+        rig.dispatcher.lanes[1].stop("x" * 10_000)
+        status = reporter.report()
+        assert (status.lanes, status.requests, status.open, status.busy) == (2, 1, 0, [])
+        assert status.stopped == {rig.ids["b"]: "x" * limits.STATUS_REASON_CHARS}
+        assert sum(status.gauge.commit_size.counts) >= 1
+        assert len(to_bytes(status)) < limits.STATUS_BYTES
+        rig.dispatcher.lanes[1].stopped = None
+
+    rigged(script)

@@ -12,7 +12,8 @@ stamped = st.builds(
     subject=st.text(max_size=5),
     data_version=st.sampled_from(["", "1", "2.0"]),
 )
-publishes = st.lists(st.builds(Publish, st.integers(0, 2**62), st.lists(stamped, max_size=6)), max_size=6)
+traces = st.dictionaries(st.integers(0, 5), st.text(max_size=3), max_size=2)
+publishes = st.lists(st.builds(Publish, st.integers(0, 2**62), st.lists(stamped, max_size=6), traces), max_size=6)
 
 
 @given(publishes)

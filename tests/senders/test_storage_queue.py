@@ -217,6 +217,7 @@ CODES = [
     (400, "InvalidAuthenticationInfo", (Result.UNAUTHORIZED, 401)),
     (401, "NoAuthenticationInformation", (Result.UNAUTHORIZED, 401)),
     (403, "AuthenticationFailed", (Result.UNAUTHORIZED, 401)),
+    (403, "KeyBasedAuthenticationNotPermitted", (Result.UNAUTHORIZED, 401)),
     (403, "AuthorizationFailure", (Result.FORBIDDEN, 403)),
     (403, "AccountIsDisabled", (Result.DISABLED, None)),
     (404, "ResourceNotFound", (Result.NOT_FOUND, 404)),

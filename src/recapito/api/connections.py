@@ -1,9 +1,7 @@
-"""How Azure resources that subscriptions name are reached: set, listed without their secrets, removed.
+"""How Azure resources that subscriptions name are reached: set, tried, listed without their secrets, removed.
 
 `PUT /connections/{resource id}` takes one of five forms; what is secret in it is never shown again.
 """
-
-from collections.abc import Callable
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,12 +11,12 @@ from recapito.api.arm import answer
 from recapito.api.body import BodyReader
 from recapito.api.local import admit
 from recapito.api.services import Services
-from recapito.api.wire import Body, Shown, check_choice, decode, invalid
+from recapito.api.wire import Body, Shown, decode
 from recapito.clock import Clock, SystemClock
-from recapito.domain import connection_form, connection_host, limits
-from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain import limits
+from recapito.domain.connection import Connection
+from recapito.domain.connection_choice import Choice, choose
 from recapito.domain.instant import stamp
-from recapito.domain.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.keys.keyring import Keyring, Listed
 
 _PATH = "/connections/{resource_id:path}"
@@ -41,6 +39,7 @@ class ConnectionManagement:
     def __init__(self, services: Services, bodies: BodyReader, wall: Clock | None = None) -> None:
         assert services.keyring is not None
         self._keyring: Keyring = services.keyring
+        self._examiner = services.examiner
         self._bodies = bodies
         self._wall = wall or SystemClock()
 
@@ -48,13 +47,28 @@ class ConnectionManagement:
         """Every path, with its methods."""
         return [
             Route("/connections", self._list),
+            Route(f"{_PATH}/check", self._check, methods=["POST"]),
             Route(_PATH, self._put, methods=["PUT"]),
             Route(_PATH, self._delete, methods=["DELETE"]),
         ]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        return answer({"value": [_show(listed) for listed in await self._keyring.list()]})
+        listed = await self._keyring.list()
+        shown: Shown = {"value": [_show(one) for one in listed]}
+        if self._examiner is not None:
+            uses = await self._examiner.uses()
+            known = {one.resource_id.lower() for one in listed}
+            shown["azurite"] = sorted(key for key in uses.by_connection if key not in known)
+            shown["unconnected"] = uses.unconnected
+        return answer(shown)
+
+    async def _check(self, request: Request) -> Response:
+        """Try a connection, from where deliveries start."""
+        await admit(request)
+        id = _resource_id(request)
+        findings = [] if self._examiner is None else await self._examiner.examine(id)
+        return answer({"resourceId": id, "value": [finding._asdict() for finding in findings]})
 
     async def _put(self, request: Request) -> Response:
         await admit(request)
@@ -73,38 +87,17 @@ class ConnectionManagement:
 
 def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
     """The connection that a body describes, or an error that names the field."""
-    forms: dict[str, Callable[[], Connection]] = {}
-    if body.connection_string is not None:
-        text = body.connection_string
-        forms["connectionString"] = lambda: _from_string(resource_id, text)
-    if body.sas_url is not None:
-        url = body.sas_url
-        forms["sasUrl"] = lambda: connection_form.from_sas_url(resource_id, url)
-    if body.host_url is not None:
-        host = body.host_url
-        forms["hostUrl"] = lambda: connection_host.from_function_host(resource_id, host)
-    if body.default_credential:
-        forms["defaultCredential"] = lambda: connection_form.from_default_credential(resource_id, _endpoints(body))
-    if body.azurite:
-        forms["azurite"] = lambda: connection_form.azurite(resource_id)
-    if len(forms) != 1:
-        raise invalid("Give one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None)
-    if body.endpoints is not None and not body.default_credential:
-        raise invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
-    return next(iter(forms.values()))()
-
-
-def _from_string(resource_id: str, text: str) -> Connection:
-    if parse_resource_id(resource_id).top.kind == RELAY_NAMESPACE:
-        return connection_host.from_relay_string(resource_id, text)
-    return connection_form.from_connection_string(resource_id, text)
-
-
-def _endpoints(body: ConnectionBody) -> dict[Service, str] | None:
-    if body.endpoints is None:
-        return None
-    services = (*STORAGE_SERVICES, Service.MESSAGING)
-    return {Service(check_choice(name, services, "endpoints")): url for name, url in body.endpoints.items()}
+    return choose(
+        resource_id,
+        Choice(
+            body.connection_string,
+            body.sas_url,
+            body.host_url,
+            bool(body.default_credential),
+            bool(body.azurite),
+            body.endpoints,
+        ),
+    )
 
 
 def _resource_id(request: Request) -> str:
@@ -118,4 +111,5 @@ def _show(listed: Listed) -> Shown:
         "endpoints": dict(listed.endpoints),
         "expiresAt": None if listed.expires_at is None else stamp(listed.expires_at),
         "problem": listed.problem,
+        "fromSettings": listed.given,
     }

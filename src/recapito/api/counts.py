@@ -62,6 +62,6 @@ class Counts:
             "published": tally.events,
             "publishedBytes": tally.bytes,
             "publishFailed": tally.failed,
-            "unmatched": tally.unmatched + self._services.unmatched(topic.id),
+            "unmatched": tally.unmatched + self._services.dispatch.unmatched(topic.id),
             "subscriptions": subscriptions,
         }

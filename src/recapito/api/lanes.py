@@ -66,7 +66,7 @@ class Lanes:
                 break
             if topic.id not in ends:
                 ends[topic.id] = await self._services.log.end(topic.id)
-            stopped = self._services.stopped(subscription.id)
+            stopped = self._services.dispatch.stopped(subscription.id)
             value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
 

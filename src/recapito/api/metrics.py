@@ -1,128 +1,174 @@
-"""The counts of the conservation law for Prometheus: per subscription, straight from the lanes' own rows."""
+"""Metrics for Prometheus, straight from the lanes' own rows, the publisher's counts and what dispatch says of itself.
 
-from collections.abc import Iterable, Iterator
+A scrape reads page by page and lets others run in between, however many subscriptions there are.
+"""
 
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+import asyncio
+from collections.abc import Mapping
 
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+
+from recapito.api import metric_table as table
+from recapito.api.exposition import Exposition, labels
 from recapito.api.services import Services
-from recapito.domain.instant import SECOND
+from recapito.domain.instant import MILLISECOND, SECOND
+from recapito.domain.outcome import Result
 from recapito.domain.subscription import Subscription
-from recapito.intake.publisher import Stats
-from recapito.store import Counts, Lane, Registry
+from recapito.domain.topic import Topic, TopicKind
+from recapito.intake.tally import Tallies
+from recapito.status import BusyLane, Gauge, Status
+from recapito.store import Attempts, Counts, Lane, Registry
 
-PAGE = 1000
-_LABELS = ("topic", "event_subscription")
-
-
-class Snapshot(Collector):
-    """What was read at one moment, as metrics. `topics` maps ids to names, `ends` to the last position of each log."""
-
-    def __init__(
-        self,
-        topics: dict[int, str],
-        ends: dict[int, int],
-        subscriptions: list[Subscription],
-        lanes: dict[int, Lane],
-        stats: Stats,
-    ) -> None:
-        self._topics = topics
-        self._ends = ends
-        self._rows = [
-            ((topics[one.topic], one.name), lanes.get(one.id)) for one in subscriptions if one.topic in topics
-        ]
-        self._stats = stats
-
-    def collect(self) -> Iterable[Metric]:
-        yield from self._publisher()
-        yield from self._counters()
-        yield from self._gauges()
-        end = GaugeMetricFamily("recapito_log_end_position", "The last position of the topic's log.", labels=["topic"])
-        for topic, name in self._topics.items():
-            end.add_metric([name], self._ends.get(topic, 0))
-        yield end
-
-    def _publisher(self) -> Iterator[Metric]:
-        stats = self._stats
-        for name, text, value in (
-            ("commits", "Commits of published events.", stats.commits),
-            ("publishes", "Publish requests stored.", stats.publishes),
-            ("published_events", "Events stored.", stats.events),
-            ("published_bytes", "Bytes of events stored.", stats.bytes),
-            ("publishes_failed", "Publish requests whose commit failed.", stats.failed),
-            ("publishes_refused", "Publish requests refused because intake was busy or closed.", stats.refused),
-            ("publishes_throttled", "Publish requests refused because of their topic's rate.", stats.throttled),
-        ):
-            yield CounterMetricFamily(f"recapito_{name}", text, value)
-
-    def _counters(self) -> Iterator[Metric]:
-        for name, text in (
-            ("matched", "Events that the filter took."),
-            ("unmatched", "Events that the filter did not take."),
-            ("delivered", "Events delivered."),
-            ("dead_lettered", "Events written to the dead-letter destination."),
-        ):
-            family = CounterMetricFamily(f"recapito_{name}", text, labels=_LABELS)
-            for labels, lane in self._rows:
-                family.add_metric(labels, getattr(_counts(lane), name))
-            yield family
-        dropped = CounterMetricFamily("recapito_dropped", "Events given up.", labels=(*_LABELS, "reason"))
-        for labels, lane in self._rows:
-            for reason, count in _counts(lane).dropped.items():
-                dropped.add_metric((*labels, reason), count)
-        yield dropped
-
-    def _gauges(self) -> Iterator[Metric]:
-        for name, text in (
-            ("pending", "Events matched and not yet delivered, dead-lettered or dropped."),
-            ("parked", "Deliveries that wait for a retry."),
-            ("buried", "Dead letters that wait to be written."),
-        ):
-            family = GaugeMetricFamily(f"recapito_{name}", text, labels=_LABELS)
-            for labels, lane in self._rows:
-                family.add_metric(labels, getattr(_counts(lane), name))
-            yield family
-        held = GaugeMetricFamily("recapito_held_until_seconds", "End of the hold, 0 without one.", labels=_LABELS)
-        position = GaugeMetricFamily("recapito_cursor_position", "How far the lane has come.", labels=_LABELS)
-        for labels, lane in self._rows:
-            held.add_metric(labels, lane.hold.until / SECOND if lane else 0)
-            position.add_metric(labels, lane.cursor.low[0] if lane else 0)
-        yield held
-        yield position
-
-
-def _counts(lane: Lane | None) -> Counts:
-    return Counts() if lane is None else lane.counts
+PAGE = 250
+_RESOURCES = {TopicKind.CUSTOM: "topic", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system_topic"}
+_USER_ERRORS = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "RequestEntityTooLarge", "UnsupportedMediaType")
+_NO_ANSWER = frozenset({Result.TIMED_OUT, Result.ABORTED, Result.SOCKET_ERROR, Result.RESOLUTION_ERROR})
 
 
 async def render(services: Services) -> bytes:
     """The exposition of this moment."""
-    snapshot = Snapshot(
-        await _topics(services.registry),
-        (await services.log.news(0)).ends,
-        await _living_subscriptions(services.registry),
-        {lane.id: lane for lane in await services.ledger.lanes()},
-        services.publisher.stats,
-    )
+    shown = Exposition(table.TABLE)
+    topics = await _topics(services.registry)
+    ends = (await services.log.news(0)).ends
+    _add_publisher(shown, services)
+    for topic in topics.values():
+        _add_topic(shown, topic, ends.get(topic.id, 0), services)
+    for check, reason in (await services.readiness()).items():
+        shown.add(table.READY, int(reason is None), labels({"check": check}))
+    status = services.dispatch.last
+    if status is not None:
+        _add_dispatch(shown, status)
+    await _add_subscriptions(shown, services, topics, ends, status or Status(Gauge()))
+    return shown.to_text().encode() + _process_metrics()
+
+
+async def _topics(registry: Registry) -> dict[int, Topic]:
+    topics: dict[int, Topic] = {}
+    after = ""
+    while page := await registry.topics(after, PAGE):
+        topics.update((topic.id, topic) for topic in page)
+        after = page[-1].key
+    return topics
+
+
+def _process_metrics() -> bytes:
+    """Memory, processor time and open files of the process that is asked."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(snapshot)
+    ProcessCollector(registry=registry)
     return generate_latest(registry)
 
 
-async def _topics(registry: Registry) -> dict[int, str]:
-    names: dict[int, str] = {}
-    after = ""
-    while page := await registry.topics(after, PAGE):
-        names.update((topic.id, topic.name) for topic in page)
-        after = page[-1].key
-    return names
+def _add_publisher(shown: Exposition, services: Services) -> None:
+    for field, metric in table.PUBLISHER.items():
+        shown.add(metric, getattr(services.publisher.stats, field))
+    _add_gauge(shown, services.publisher.gauge, "intake")
 
 
-async def _living_subscriptions(registry: Registry) -> list[Subscription]:
-    living: list[Subscription] = []
+def _add_gauge(shown: Exposition, gauge: Gauge, role: str) -> None:
+    written = labels({"role": role})
+    shown.add_histogram(table.COMMIT_SECONDS, gauge.commit_seconds, written)
+    shown.add_histogram(table.COMMIT_SIZE, gauge.commit_size, written)
+    shown.add_histogram(table.LOOP_DELAY, gauge.loop_delay_seconds, written)
+
+
+def _add_dispatch(shown: Exposition, status: Status) -> None:
+    _add_gauge(shown, status.gauge, "dispatch")
+    shown.add(table.LANES, status.lanes)
+    shown.add(table.REQUESTS, status.requests)
+    shown.add(table.OPEN, status.open)
+    shown.add(table.OPEN_BYTES, status.open_bytes)
+    shown.add(table.LATE, status.late)
+
+
+def _add_topic(shown: Exposition, topic: Topic, end: int, services: Services) -> None:
+    tallies: Tallies = services.publisher.tallies
+    tally, resource = tallies.of(topic.id), {_RESOURCES[topic.kind]: topic.name}
+    written = labels(resource)
+    shown.add(table.PUBLISH_SUCCESS, tally.events, written)
+    shown.add_sum(table.PUBLISH_LATENCY, tally.took_ns / MILLISECOND, tally.publishes, written)
+    for error, count in tally.failed.items():
+        kind = "User" if error in _USER_ERRORS else "System"
+        shown.add(table.PUBLISH_FAIL, count, labels({**resource, "error_type": kind, "error": error}))
+    if topic.kind is not TopicKind.DOMAIN:  # as in Azure
+        shown.add(table.UNMATCHED, tally.unmatched + services.dispatch.unmatched(topic.id), written)
+    shown.add(table.LOG_END, end, labels({"topic": _own_name(topic)}))
+
+
+async def _add_subscriptions(
+    shown: Exposition, services: Services, topics: Mapping[int, Topic], ends: Mapping[int, int], status: Status
+) -> None:
+    busy = {lane.id: lane for lane in status.busy}
     after = 0
-    while page := await registry.subscriptions(None, after, PAGE):
-        living += [one for one in page if one.deleted_position is None]
+    while page := await services.registry.subscriptions(None, after, PAGE):
         after = page[-1].id
-    return living
+        living = [one for one in page if one.deleted_position is None and one.topic in topics]
+        lanes = {lane.id: lane for lane in await services.ledger.some_lanes([one.id for one in living])}
+        for one in living:
+            lane = lanes.get(one.id)
+            _add_azure(shown, topics[one.topic], one, lane)
+            _add_ours(shown, topics[one.topic], one, lane, ends.get(one.topic, 0))
+            _add_state(shown, topics[one.topic], one, busy.get(one.id), one.id in status.stopped)
+        await asyncio.sleep(0)
+
+
+def _add_azure(shown: Exposition, topic: Topic, subscription: Subscription, lane: Lane | None) -> None:
+    named = _azure_labels(topic, subscription)
+    written = labels(named)
+    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
+    shown.add(table.MATCHED, counts.matched, written)
+    shown.add(table.DELIVERY_SUCCESS, counts.delivered, written)
+    shown.add(table.DEAD_LETTERED, counts.dead_lettered, written)
+    shown.add_sum(table.DURATION, attempts.took_ns / MILLISECOND, attempts.answers, written)
+    for error, count in attempts.failed.items():
+        kind = "NoAnswer" if error in _NO_ANSWER else "Answer"
+        shown.add(table.ATTEMPT_FAIL, count, labels({**named, "error_type": kind, "error": error}))
+    for reason, count in counts.dropped.items():
+        shown.add(table.DROPPED, count, labels({**named, "drop_reason": reason}))
+
+
+def _add_ours(shown: Exposition, topic: Topic, subscription: Subscription, lane: Lane | None, end: int) -> None:
+    named = _own_labels(topic, subscription)
+    written = labels(named)
+    counts = Counts() if lane is None else lane.counts
+    for field, metric in (*table.COUNTERS.items(), *table.GAUGES.items()):
+        shown.add(metric, getattr(counts, field), written)
+    for reason, count in counts.dropped.items():
+        shown.add(table.GIVEN_UP, count, labels({**named, "reason": reason}))
+    position = 0 if lane is None else lane.cursor.low[0]
+    shown.add(table.CURSOR, position, written)
+    shown.add(table.UNREAD, max(end - (position or subscription.created_position) + 1, 0), written)
+    shown.add(table.HELD_UNTIL, 0 if lane is None else lane.hold.until / SECOND, written)
+    shown.add(table.FAILURES, 0 if lane is None else lane.hold.failures, written)
+
+
+def _add_state(
+    shown: Exposition, topic: Topic, subscription: Subscription, busy: BusyLane | None, stopped: bool
+) -> None:
+    if busy is None and not stopped:
+        return
+    written = labels(_own_labels(topic, subscription))
+    if busy is not None:
+        shown.add(table.WINDOW, busy.window, written)
+        shown.add(table.LANE_OPEN, busy.open, written)
+    if stopped:
+        shown.add(table.STOPPED, 1, written)
+
+
+def _azure_labels(topic: Topic, subscription: Subscription) -> dict[str, str]:
+    """The resource and the subscription as Azure's dimensions have them."""
+    named = {_RESOURCES[topic.kind]: topic.name}
+    if topic.kind is not TopicKind.DOMAIN:
+        return {**named, "event_subscription_name": subscription.name}
+    if subscription.domain_topic is None:
+        return {**named, "domain_event_subscription_name": subscription.name}
+    return {**named, "topic": subscription.domain_topic, "event_subscription_name": subscription.name}
+
+
+def _own_labels(topic: Topic, subscription: Subscription) -> dict[str, str]:
+    of = "" if subscription.domain_topic is None else f"{subscription.domain_topic}/"
+    return {"topic": _own_name(topic), "event_subscription": f"{of}{subscription.name}"}
+
+
+def _own_name(topic: Topic) -> str:
+    """The name of a topic; of another kind it says which, since each kind has names of its own."""
+    return topic.name if topic.kind is TopicKind.CUSTOM else f"{topic.kind}/{topic.name}"

@@ -1,6 +1,5 @@
 """For operators and their tools: health, readiness, metrics, and the clock where it is manual."""
 
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -9,6 +8,7 @@ from recapito import __version__
 from recapito.api import metrics
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
+from recapito.api.exposition import CONTENT_TYPE
 from recapito.api.local import admit
 from recapito.api.services import ClockControl, Services
 from recapito.api.wire import Body, check_choice, decode, invalid
@@ -72,7 +72,7 @@ class Operation:
         return answer({"status": "ready" if ready else "not ready", "checks": checks}, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:
-        return Response(await metrics.render(self._services), media_type=CONTENT_TYPE_LATEST)
+        return Response(await metrics.render(self._services), headers={"content-type": CONTENT_TYPE})
 
     async def _clock(self, request: Request) -> Response:
         await admit(request)

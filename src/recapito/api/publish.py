@@ -6,6 +6,7 @@ The key is checked before the body is read; 200 leaves after the commit, never b
 import re
 from asyncio import Future
 from collections.abc import Iterable, Mapping
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 from uuid import uuid4
@@ -16,6 +17,7 @@ from recapito.api.authenticate import PublishGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.errors import (
     MethodNotAllowed,
+    Refusal,
     UnsupportedMedia,
     journal_fault,
     new_report,
@@ -27,9 +29,11 @@ from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.cloud_event import in_binary_mode, media_of
+from recapito.domain.diagnostic import Record, publish_failure
 from recapito.domain.schema import InputSchema
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import NotFound
+from recapito.tracing import Traced
 
 _TOPICS, _DOMAINS = "/topics/", "/domains/"
 _SUFFIX = "/api/events"
@@ -93,6 +97,9 @@ class PublishRoute:
         self._bodies = bodies
         self.gate = PublishGate(services.clock.now, services.access.tokens)
         self._throttle = services.throttle
+        self._tracer = services.tracer
+        self._diagnostics = services.diagnostics
+        self._public_url = services.public_url
 
     async def __call__(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
         topic: Topic | None = None
@@ -143,7 +150,16 @@ class PublishRoute:
         size = sum([len(event.body) for event in events])
         if self._throttle is not None:
             self._throttle.admit(topic.id, len(events), size)
-        return self.publisher.submit(topic, events, size, now)
+        traced = None if self._tracer is None else self._tracer.sample(topic, headers, events, now)
+        if traced is None:
+            return self.publisher.submit(topic, events, size, now)
+        stored = self.publisher.submit(topic, events, size, now, traced.traces)
+        stored.add_done_callback(partial(self._published, traced))
+        return stored
+
+    def _published(self, traced: Traced, stored: "Future[None]") -> None:
+        if self._tracer is not None and not stored.cancelled():
+            self._tracer.published(traced, self.publisher.last_commit, stored.exception())
 
     def refused(self, error: Exception, topic: Topic | None) -> Answer:
         """What the publisher is told about an error, which is counted if the topic is known; our faults are journalled.
@@ -155,6 +171,8 @@ class PublishRoute:
         refused = refusal(error)
         if topic is not None:
             self.publisher.tallies.failed(topic.id, refused.name)
+            if self._diagnostics is not None:
+                self._diagnostics.write(self._failure(topic, refused, report))
         body = publish_body(refused, report)
         headers = [
             (b"content-type", b"application/json; charset=utf-8"),
@@ -162,6 +180,11 @@ class PublishRoute:
             *refused.headers,
         ]
         return Answer(refused.status, headers, body)
+
+    def _failure(self, topic: Topic, refused: Refusal, report: str) -> Record:
+        url = f"{self._public_url}/{topic.kind}/{topic.name}{_SUFFIX}"
+        response = f"{refused.status}: {refused.message}"
+        return publish_failure(topic.resource_id, refused.name, report, url, response, self._clock.now())
 
 
 def _new_id() -> str:

@@ -1,21 +1,25 @@
 """What the routes need, handed in by the composition root."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock
+from recapito.diagnostics import DiagnosticLog
 from recapito.history import HistoryReader
+from recapito.intake.examiner import Examiner
 from recapito.intake.explainer import Explainer
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.intake.throttle import Throttle
 from recapito.keys.keyring import Keyring
+from recapito.status import Heard
 from recapito.store import Ledger, Log, Registry
 from recapito.telemetry import Journal, silent
+from recapito.tracing import Tracer
 
 
 class ClockControl(Protocol):
@@ -48,7 +52,7 @@ class Services:
     """`readiness` names what must work, each with the reason why it does not, or None.
 
     `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
-    Of dispatch is known why a lane `stopped`, and how many events of a topic it found `unmatched`.
+    `dispatch` is what is known of the other role.
     """
 
     publisher: Publisher
@@ -67,6 +71,8 @@ class Services:
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK
     throttle: Throttle | None = None
-    stopped: Callable[[int], str | None] = lambda lane: None
-    unmatched: Callable[[int], int] = lambda topic: 0
+    tracer: Tracer | None = None
+    diagnostics: DiagnosticLog | None = None
+    dispatch: Heard = field(default_factory=Heard)
     keyring: Keyring | None = None
+    examiner: Examiner | None = None

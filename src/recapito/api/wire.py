@@ -27,6 +27,7 @@ _TARGETS = {
         "properties.destination.properties.azureActiveDirectoryApplicationIdOrUri"
     ),
     "resourceId": "properties.destination.properties.resourceId",
+    "deadLetterDestination": "properties.deadLetterDestination.properties.resourceId",
     "eventDeliverySchema": "properties.eventDeliverySchema",
     "expirationTimeUtc": "properties.expirationTimeUtc",
     "includedEventTypes": "properties.filter.includedEventTypes",

@@ -96,9 +96,8 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
             return _outcome(_refine(word, chain), resource, word)
     for one in chain:
         if isinstance(one, OSError):
-            return _outcome(
-                _BROKE._replace(remedy=one.strerror or "the connection broke"), resource, type(one).__name__
-            )
+            late = "it did not answer in time" if isinstance(one, TimeoutError) else "the connection broke"
+            return _outcome(_BROKE._replace(remedy=one.strerror or late), resource, type(one).__name__)
     if any(_condition(one) == "socket-error" for one in chain):
         return _outcome(_BROKE, resource, "socket-error")
     if any(isinstance(one, ValueError | TypeError) for one in chain):

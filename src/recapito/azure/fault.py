@@ -4,6 +4,7 @@ A detail names the resource and the remedy in our own words: the service's text 
 """
 
 import re
+from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import aiohttp
@@ -15,9 +16,11 @@ from azure.core.exceptions import (
     ServiceResponseError,
 )
 
+from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.resource_id import ResourceId
 
+CLOCK_APART_NS = 15 * MINUTE  # so much Azure Storage forgives
 _CODE = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
@@ -35,6 +38,9 @@ _WHO = Meaning(
     "the key or signature of its connection is wrong or has ended, or this machine's clock is:"
     " recapito connection set {account}",
 )
+_NO_KEYS = _WHO._replace(
+    remedy="its account takes no keys: allow them, or recapito connection set {account} --default-credential"
+)
 _GONE = Meaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
 _OFF = Meaning(Result.DISABLED, None, "it is disabled: enable it")
 _LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
@@ -45,6 +51,7 @@ MEANING_OF_CODE = {
     "AuthenticationFailed": _WHO,
     "InvalidAuthenticationInfo": _WHO,
     "NoAuthenticationInformation": _WHO,
+    "KeyBasedAuthenticationNotPermitted": _NO_KEYS,
     "ContainerNotFound": _GONE,
     "ContainerBeingDeleted": _GONE,
     "QueueNotFound": _GONE,
@@ -65,10 +72,10 @@ _REMEDY_OF_STATUS = {
 _NO_IDENTITY = "this server has no identity that Azure accepts: give it one, or recapito connection set {account}"
 
 
-def outcome_of(error: Exception, resource: ResourceId) -> Outcome:
-    """What an error of the client library means for a delivery to this resource."""
+def outcome_of(error: Exception, resource: ResourceId, now: int | None = None) -> Outcome:
+    """What an error of the client library means for a delivery to this resource; `now` is this machine's time."""
     if isinstance(error, HttpResponseError) and error.response is not None and error.status_code:
-        return _answered(error, error.status_code, resource)
+        return _answered(error, error.status_code, resource, now)
     if isinstance(error, ClientAuthenticationError):
         return Outcome(Result.UNAUTHORIZED, 401, detail=_say(resource, _NO_IDENTITY))
     inner = getattr(error, "inner_exception", None) or error
@@ -83,15 +90,30 @@ def outcome_of(error: Exception, resource: ResourceId) -> Outcome:
     return Outcome(Result.GENERIC_ERROR, detail=_say(resource, f"{kind} ({type(error).__name__})"))
 
 
-def _answered(error: HttpResponseError, status: int, resource: ResourceId) -> Outcome:
+def _answered(error: HttpResponseError, status: int, resource: ResourceId, now: int | None) -> Outcome:
     code = str(getattr(error, "error_code", None) or "")
     code = getattr(getattr(error, "error_code", None), "value", code)
     shown = f"{status} {code}" if _CODE.fullmatch(code) else str(status)
     meaning = MEANING_OF_CODE.get(code)
+    if meaning is _WHO and (apart := _apart(error, now)):
+        return Outcome(_WHO.result, _WHO.status, detail=_say(resource, f"{apart} ({shown})"))
     if meaning is not None:
         return Outcome(meaning.result, meaning.status, detail=_say(resource, f"{meaning.remedy} ({shown})"))
     remedy = _REMEDY_OF_STATUS.get(status, "the service failed")
     return answered(status, detail=_say(resource, f"{remedy} ({shown})"))
+
+
+def _apart(error: HttpResponseError, now: int | None) -> str | None:
+    """How far this machine's clock is from the service's, if so far that the service believes no signature."""
+    said = getattr(error.response, "headers", {}).get("Date")
+    try:
+        theirs = int(parsedate_to_datetime(said or "").timestamp()) * SECOND
+    except ValueError:
+        return None
+    if now is None or abs(now - theirs) < CLOCK_APART_NS:
+        return None
+    minutes, which = round(abs(now - theirs) / MINUTE), "ahead of" if now > theirs else "behind"
+    return f"this machine's clock is {minutes} minutes {which} the service's: set it right, best by NTP"
 
 
 def _say(resource: ResourceId, what: str) -> str:

@@ -101,7 +101,7 @@ class Reach:
             await use(known.client)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
             self._known.pop((service, resource.key), None)  # the connection may have been set anew
-            return blame(self._storage.outcome_of(error, resource), known.connection, self._now())
+            return blame(self._storage.outcome_of(error, resource, self._now()), known.connection, self._now())
         return DONE
 
     async def _look_up(self, service: Service, resource: ResourceId) -> "_Known | Outcome":

@@ -56,9 +56,9 @@ class Storage:
             return ContainerClient(url, name, **options)
         return QueueClient(url, name, **options)
 
-    def outcome_of(self, error: Exception, resource: ResourceId) -> Outcome:
+    def outcome_of(self, error: Exception, resource: ResourceId, now: int) -> Outcome:
         """What an error that a client raised means."""
-        return fault.outcome_of(error, resource)
+        return fault.outcome_of(error, resource, now)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -162,6 +162,20 @@ def subscriptions(session: Session) -> Iterator[Finding]:
         yield Finding(WRONG if trouble else OK, f"endpoint of {name}", f"{where}{trouble}", remedy)
 
 
+def connections(client: Client) -> Iterator[Finding]:
+    """Whether what subscriptions reach by connections can be reached, tried by the server itself."""
+    listed = client.call("GET", "/connections")
+    for id in listed.get("unconnected", []):
+        yield Finding(WRONG, f"connection {id}", "a subscription needs one", f"recapito connection set {id}")
+    problems = {one["resourceId"]: one["problem"] for one in listed["value"]}
+    for id in [*problems, *listed.get("azurite", [])]:
+        if problems.get(id):
+            yield Finding(WRONG, f"connection {id}", "it can not be opened", problems[id])
+            continue
+        for tried in client.call("POST", f"/connections{id}/check")["value"]:
+            yield Finding(tried["state"], f"connection {tried['resource']}", tried["found"], tried["remedy"])
+
+
 def _address(properties: dict[str, Any]) -> tuple[str, int] | None:
     destination = properties["destination"] or {}
     parts = urlsplit((destination.get("properties") or {}).get("endpointBaseUrl") or "")

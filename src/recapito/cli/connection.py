@@ -52,6 +52,12 @@ def list_connections(session: Session) -> Any:
     return session.client.call("GET", "/connections")["value"]
 
 
+@noun.verb("check", judge=lambda found: not any(one["state"] == "wrong" for one in found))
+def check(session: Session, resource_id: ResourceId) -> Any:
+    """Have the server try a connection on what is reached by it, and say what is wrong."""
+    return session.client.call("POST", f"{_path(resource_id)}/check")["value"]
+
+
 @noun.verb("remove")
 def remove(session: Session, resource_id: ResourceId) -> Any:
     """Forget how a resource is reached."""

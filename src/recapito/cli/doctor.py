@@ -30,12 +30,14 @@ def doctor(
         str | None, typer.Option(help="The URL of the portal.", show_default="port 8586 of the server's host")
     ] = None,
     endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
+    connections: Annotated[bool, typer.Option(help="Have the server try its connections to Azure resources.")] = True,
 ) -> list[dict[str, Any]]:
-    """Look for what is wrong: the server, its data, time, TLS, history, portal, and the endpoints that it sends to."""
-    return [finding._asdict() for finding in _examine(session, data, portal, endpoints)]
+    """Look for what is wrong: the server, its data, time, TLS, history, the portal, endpoints, connections to Azure."""
+    findings = _examine(session, data, portal, endpoints, connections)
+    return [finding._asdict() for finding in findings]
 
 
-def _examine(session: Session, data: Path, portal: str | None, endpoints: bool) -> Iterator[Finding]:
+def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
     yield from checkup.directory(data)
     server = checkup.server(session.client)
     yield server
@@ -52,3 +54,5 @@ def _examine(session: Session, data: Path, portal: str | None, endpoints: bool) 
     yield checkup.portal(session.client, portal)
     if endpoints:
         yield from checkup.subscriptions(session)
+    if connections:
+        yield from checkup.connections(session.client)

@@ -15,9 +15,9 @@ from recapito.dispatch.account import LAZY_SAVE_NS
 from recapito.dispatch.alarms import Alarms, Bell
 from recapito.dispatch.deadletter import DeadLetterWriter, Place
 from recapito.dispatch.equipment import Equipment
+from recapito.dispatch.fetches import Fetches
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.roster import Roster
-from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
@@ -52,13 +52,13 @@ class Dispatcher:
         self._stored: dict[int, store.Lane] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
-        self._fetches: deque[Callable[[], Awaitable[None]]] = deque()
+        self._fetches = Fetches(ledger, equipment.clock)
         self._loading: set[Lane] = set()
         self._settled_at = 0
         self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
-        self._fetch_bell, self._burial_bell = Bell(), Bell()
+        self._burial_bell = Bell()
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -82,7 +82,7 @@ class Dispatcher:
 
     def quiet(self) -> bool:
         """True when nothing happens until an answer, a publish or the clock brings something."""
-        bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetch_bell, self._burial_bell)
+        bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetches.bell, self._burial_bell)
         return not self._loading and not self._burying and self._alarms.silent and all(bell.silent for bell in bells)
 
     async def drain(self, deadline: int) -> None:
@@ -108,7 +108,7 @@ class Dispatcher:
             self._tasks.create_task(self._forever(self._news_bell, self._read_news))
             self._tasks.create_task(self._forever(self._ready_bell, self._step_lanes))
             self._tasks.create_task(self._forever(self._dirty_bell, self._commit))
-            self._tasks.create_task(self._forever(self._fetch_bell, self._fetch))
+            self._tasks.create_task(self._forever(self._fetches.bell, self._fetches.run_once))
             self._tasks.create_task(self._forever(self._burial_bell, partial(self._write_dead_letters, writer)))
 
     async def _forever(self, bell: Bell, work: Callable[[], Awaitable[None]]) -> None:
@@ -171,6 +171,7 @@ class Dispatcher:
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
         topic = await self._registry.topic_by_id(subscription.topic)
+        self._equipment.resource_ids[subscription.topic] = topic.resource_id if topic else ""
         published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
         profile = load((topic and topic.profile) or self._default_profile)
         name = topic.name if topic else ""
@@ -226,14 +227,11 @@ class Dispatcher:
             self._dirty[lane] = None
             self._dirty_bell.ring()
         if lane.wants_due(now):
-            lane.retries.begin_fetch()
-            self._ask(partial(self._fetch_due, lane))
+            self._fetches.ask_due(lane)
         if lane.winding_up.wants_parked:
-            lane.winding_up.wants_parked = False
-            self._ask(partial(self._fetch_parked, lane))
+            self._fetches.ask_parked(lane)
         if lane.winding_up.wants_review:
-            lane.winding_up.wants_review = False
-            self._ask(partial(self._review, lane))
+            self._fetches.ask_review(lane)
         if lane.reader.wants is not None and lane.stopped is None and lane not in self._loading:
             self._loading.add(lane)
             assert self._tasks is not None
@@ -265,7 +263,7 @@ class Dispatcher:
         if instant is not None:
             self._alarms.set(late, instant, lambda: self._watch_late(self._equipment.clock.now()))
 
-    # Commits and fetches.
+    # Commits.
 
     async def _commit(self) -> None:
         """Settle what is staged: at once, or in a moment if there was a commit just now and more answers are to come.
@@ -282,9 +280,10 @@ class Dispatcher:
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
             await self._settle(work)
+            self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
         except StoreFailed:
             for lane in lanes:
-                self._ask(partial(self._reload, lane))
+                self._fetches.ask_reload(lane)
             self._burial_bell.ring()  # what was to be buried may be
             raise
 
@@ -303,34 +302,6 @@ class Dispatcher:
             lane.end_commit(settlement)
         if any(settlement.bury for _, settlement in work):
             self._burial_bell.ring()
-
-    def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:
-        self._fetches.append(fetch)
-        self._fetch_bell.ring()
-
-    async def _fetch(self) -> None:
-        while self._fetches:
-            await self._fetches[0]()
-            self._fetches.popleft()
-
-    async def _fetch_due(self, lane: Lane) -> None:
-        retries = lane.retries
-        busy = lane.busy  # these may be among the rows, and can not be taken
-        due = await self._ledger.due(lane.id, self._equipment.clock.now(), limits.PARKED_SLICE + busy, busy + 1)
-        if lane.retries is retries:
-            lane.fetched(due)
-
-    async def _fetch_parked(self, lane: Lane) -> None:
-        version = lane.account.row.version
-        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE), version)
-
-    async def _review(self, lane: Lane) -> None:
-        lane.reviewed(await self._ledger.lane(lane.id))
-
-    async def _reload(self, lane: Lane) -> None:
-        row = await self._ledger.lane(lane.id)
-        if row is not None:
-            lane.reload(row)
 
     # Dead letters.
 

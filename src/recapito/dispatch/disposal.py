@@ -1,12 +1,14 @@
 """What becomes of deliveries that failed: `decide` says it, and the stage is told."""
 
+from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.flight import Flight
+from recapito.dispatch.flight import Flight, id_origin, output_id
 from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.stage import Stage
-from recapito.domain import deadletter
+from recapito.domain import deadletter, limits
 from recapito.domain.attempt import DELIVERED, Fate, Then
 from recapito.domain.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
+from recapito.domain.diagnostic import delivery_failure
 from recapito.domain.hold import Hold
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.outcome import Outcome
@@ -39,11 +41,14 @@ class Disposal:
         """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
         self._journal_failure(flight, outcome, now, before, after)
         self._stage.failed(outcome.failure, flight.load.events)
+        deliveries = flight.load.deliveries()
+        if self._equipment.diagnostics is not None:
+            self._diagnose(self._equipment.diagnostics, deliveries, flight.sent_at, outcome, now, after)
         fates = [
             DELIVERED
             if delivery.identity in flight.settled
             else self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
-            for delivery in flight.load.deliveries()
+            for delivery in deliveries
         ]
         self._recorder.failed(flight, outcome, now, fates)
 
@@ -92,6 +97,16 @@ class Disposal:
         )
         self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
         return Fate(Then.DEAD_LETTER, write_at, reason=reason)
+
+    def _diagnose(
+        self, log: DiagnosticLog, deliveries: list[Delivery], sent_at: int, outcome: Outcome, now: int, hold: Hold
+    ) -> None:
+        subscription = self._subscription
+        origin = id_origin(self._equipment.log_id, subscription.topic)
+        resource_id = self._equipment.resource_ids.get(subscription.topic, "")
+        for delivery in deliveries[: limits.DIAGNOSED_EVENTS]:
+            system_id = output_id(origin, *delivery.identity)
+            log.write(delivery_failure(resource_id, subscription, delivery, system_id, outcome, sent_at, now, hold))
 
     def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         self._equipment.journal(

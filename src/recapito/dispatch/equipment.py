@@ -1,15 +1,17 @@
 """What all lanes of a process share."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from recapito.clock import Clock
+from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain.subscription import Destination
 from recapito.history import History
 from recapito.sender import Sender
+from recapito.status import Gauge
 from recapito.telemetry import Journal
 
 
@@ -30,3 +32,6 @@ class Equipment:
     journal: Journal
     extra_fields: bool = False
     history: History | None = None
+    gauge: Gauge = field(default_factory=Gauge)
+    diagnostics: DiagnosticLog | None = None
+    resource_ids: dict[int, str] = field(default_factory=dict)  # of topics

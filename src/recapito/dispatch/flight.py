@@ -5,11 +5,13 @@ Deliveries of fresh events are made from the segments only when the request fail
 
 from collections.abc import Sequence
 from hashlib import blake2b
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
 from recapito.dispatch.presentation import Presentation
+from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
 from recapito.domain.cursor import Range
@@ -88,7 +90,7 @@ class Load:
         if self.span is None:
             return list(self._parked)
         return [
-            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i))
+            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i), trace=segment.traces.get(i, ""))
             for position, segment, offsets in self._pieces
             for i in offsets
         ]
@@ -115,11 +117,11 @@ class Load:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
             return self._parked_batch(presentation, origin)
-        output_id: str | None = None
+        id: str | None = None
         if self.events == 1:
             position, segment, (offset,) = self._pieces[0]
             body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
-            output_id = _output_id(origin, position, offset)
+            id = output_id(origin, position, offset)
         else:
             body = b",".join([piece.body() for piece in self._pieces])
             versions = set().union(*(piece.versions() for piece in self._pieces))
@@ -129,10 +131,21 @@ class Load:
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
-            output_id,
+            id,
             presentation.form,
             self.headers,
+            self._traces(),
         )
+
+    def _traces(self) -> tuple[str, ...]:
+        """The traceparents of fresh events that are traced, few of them."""
+        for piece in self._pieces:
+            if piece.segment.traces:
+                break
+        else:
+            return ()
+        found = (piece.segment.traces.get(i, "") for piece in self._pieces for i in piece.offsets)
+        return tuple(islice(filter(None, found), limits.TRACED_EVENTS))
 
     def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
         body = b",".join([presentation.body(delivery.body) for delivery in self._parked])
@@ -145,9 +158,10 @@ class Load:
             self.events,
             min(delivery.attempts for delivery in self._parked),
             versions.pop() if len(versions) == 1 else None,
-            _output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
+            output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
             presentation.form,
             self.headers,
+            tuple(islice((delivery.trace for delivery in self._parked if delivery.trace), limits.TRACED_EVENTS)),
         )
 
 
@@ -186,6 +200,6 @@ def id_origin(log_id: str, topic: int) -> str:
     return f"{hex[:8]}-{hex[8:12]}-{hex[12:]}"
 
 
-def _output_id(origin: str, position: int, offset: int) -> str:
+def output_id(origin: str, position: int, offset: int) -> str:
     """A GUID that stays with the event through all its attempts: the origin and the event's place."""
     return f"{origin}-{offset:04x}-{position:012x}"

@@ -53,7 +53,7 @@ class Lane:
         self.queued = False  # the dispatcher's mark that it will step this lane
         self._equipment = equipment
         self._wake = wake
-        self._window = Window()
+        self.window = self._window = Window()
         self._responsive = False
         self._published = published
         label = Label(row.id, row.topic, topic_name, subscription.name)

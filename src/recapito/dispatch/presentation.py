@@ -3,6 +3,8 @@
 Made anew when the subscription changes. What is stored stays as it is: events are converted when they are sent.
 """
 
+from collections import Counter
+
 from recapito.domain.attribute import Attributes
 from recapito.domain.batch import Form, form_of
 from recapito.domain.conversion import Convert, conversion
@@ -11,6 +13,8 @@ from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 from recapito.telemetry import Journal
 
+_TOLD = frozenset(10**power for power in range(12))
+
 
 class Presentation:
     """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
@@ -18,7 +22,7 @@ class Presentation:
     `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.
     """
 
-    __slots__ = ("_journal", "_told", "attributes", "bare", "convert", "form", "subscription", "versioned")
+    __slots__ = ("_journal", "_left", "attributes", "bare", "convert", "form", "subscription", "versioned")
 
     def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
         self.subscription = subscription.name
@@ -27,7 +31,7 @@ class Presentation:
         self.bare = self.form is Form.CLOUD_EVENT
         self.versioned = self.form is Form.EVENTS
         self._journal = journal
-        self._told: set[str] = set()
+        self._left: Counter[str] = Counter()
         attributes = subscription.attributes
         keys = keys_of(subscription.destination)
         self.attributes = Attributes(attributes, published, self._left_out, keys) if attributes else None
@@ -37,7 +41,9 @@ class Presentation:
         return stored if self.convert is None else self.convert(stored)
 
     def _left_out(self, name: str) -> None:
-        """Tell it once: an event without the value is seldom the only one."""
-        if name not in self._told:
-            self._told.add(name)
-            self._journal("delivery.header_left_out", subscription=self.subscription, header=name)
+        """Count it, and tell of the first, the tenth, the hundredth: an event without a value is seldom alone."""
+        self._left[name] += 1
+        if self._left[name] in _TOLD:
+            self._journal(
+                "delivery.header_left_out", subscription=self.subscription, header=name, count=self._left[name]
+            )

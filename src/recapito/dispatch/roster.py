@@ -4,7 +4,7 @@ A lane that sleeps lags behind. A sweep wakes it to pass, in one go, what it sle
 saved as soon as if it had read everything, and that the tail still knows what it slept through.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.segments import Segments
@@ -29,6 +29,7 @@ class Roster:
         self._segments = segments
         self._words: dict[int, Iterable[Word]] = {}
         self._by_word: dict[Word, dict[int, Lane]] = {}
+        self._filters: dict[Word, list[Filter]] = {}  # the distinct ones of the lanes under a word, when asked for
         self._sleeping_since: int | None = None
         self._swept = 0
 
@@ -39,6 +40,7 @@ class Roster:
     def put(self, lane: Lane) -> None:
         """List a lane, by the filter that it has now."""
         self.remove(lane.id)
+        self._filters.clear()
         self.lanes[lane.id] = lane
         words = compile_filter(lane.subscription.filter).words
         self._words[lane.id] = (ANY,) if words is None else words
@@ -53,6 +55,7 @@ class Roster:
 
     def remove(self, id: int) -> None:
         """Forget a lane, if it is here."""
+        self._filters.clear()
         self.lanes.pop(id, None)
         for word in self._words.pop(id, ()):
             del self._by_word[word][id]
@@ -78,6 +81,7 @@ class Roster:
     async def grow(self, before: int, end: int, now: int) -> int | None:
         """The log has grown: load what a lane wants at once, and wake lanes. Since when others sleep, if any do."""
         await self._load_ahead(before, end)
+        self._count_unmatched(before + 1, end)
         concerned = self._concerned(before + 1, end)
         for lane in concerned:
             lane.wake()
@@ -115,6 +119,38 @@ class Roster:
                 await self._segments.load(self._topic, tail.end + 1, _ignore)
         if tail.end < end:
             tail.restart(end + 1)  # all lanes read it by themselves
+
+    def _count_unmatched(self, first: int, last: int) -> None:
+        """Count the events that no lane takes, as far as the tail knows; a lane that takes all leaves none.
+
+        What it asks of the filters is what the lanes that are woken are about to ask, and is remembered for them.
+        """
+        tail = self._tail
+        if tail is None or ANY in self._by_word or not tail.knows(first, last):
+            return
+        for position in range(first, last + 1):
+            entry = self._segments.get(self._topic, position)
+            if entry is None or entry.segment is None or entry.segment.only:
+                continue
+            events = len(entry.segment)
+            taken: set[int] = set()
+            for filter in self._candidates(tail.words(position, position)):
+                selected = self._segments.select(self._topic, entry, filter)
+                taken.update(selected)
+                if len(taken) == events:
+                    break
+            if events > len(taken):
+                counts = self._segments.unmatched
+                counts[self._topic] = counts.get(self._topic, 0) + events - len(taken)
+
+    def _candidates(self, words: Iterable[Word]) -> Iterator[Filter]:
+        """The filters of the lanes that know an entry by one of these words; by ANY, all filters."""
+        for word in self._by_word if ANY in words else words:
+            filters = self._filters.get(word)
+            if filters is None:
+                filters = list({lane.subscription.filter for lane in self._by_word.get(word, {}).values()})
+                self._filters[word] = filters
+            yield from filters
 
     def _concerned(self, first: int, last: int) -> list[Lane]:
         tail = self._tail

@@ -46,6 +46,7 @@ class Segments:
         self.size = 0
         self.ends: dict[int, int] = {}
         self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
+        self.unmatched: dict[int, int] = {}  # topic -> events that no lane takes, not reported yet
         self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
 
     def get(self, topic: int, position: int) -> CachedEntry | None:

@@ -34,7 +34,7 @@ class Batch(NamedTuple):
 
     `attempts_before` is the least number of attempts that any of its events has behind it; `data_version` is None
     when the events differ or their schema has none; `output_id` is None when there are several; `headers` are the
-    subscriber's own.
+    subscriber's own. `traces` are the traceparents of those events that are traced, `traceparent` is the one to send.
     """
 
     subscription: str
@@ -45,6 +45,8 @@ class Batch(NamedTuple):
     output_id: str | None
     form: Form = Form.EVENTS
     headers: tuple[Header, ...] = ()
+    traces: tuple[str, ...] = ()
+    traceparent: str = ""
 
     def __repr__(self) -> str:
         return f"<Batch of {self.events} events, {len(self.body)} bytes, for {self.subscription}>"

@@ -27,6 +27,8 @@ class Service(StrEnum):
 
 
 STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
+TO_WRITE = {Service.BLOB: "cw", Service.QUEUE: "a"}
+"""The permissions of a shared access signature of which one is needed: create or write a blob, add a message."""
 
 
 class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind"):
@@ -64,6 +66,11 @@ class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", t
     def expires_at(self) -> int | None:
         """When it ends, if it says so itself: a stored access policy may say it instead."""
         return parse_instant(parameters_of(self.token).get("se"))
+
+    def may(self, any_of: str) -> bool:
+        """Whether it permits one of these things, by their letters; a stored access policy may say it instead."""
+        permitted = parameters_of(self.token).get("sp")
+        return permitted is None or any(letter in permitted for letter in any_of)
 
     def __repr__(self) -> str:
         return "<SharedAccess>"
@@ -128,6 +135,26 @@ def check_unexpired(connection: Connection, now: int) -> None:
             "InvalidRequest",
             f"The shared access signature ended at {ended}: make a new one, and check this machine's clock.",
             "connection",
+        )
+
+
+def check_usable(connection: Connection, service: Service, now: int, target: str = "resourceId") -> None:
+    """Refuse a connection of which its signature says itself that nothing can be written by it."""
+    credential, name = connection.credential, connection.resource_id
+    if not isinstance(credential, SharedAccess):
+        return
+    again = f"recapito connection set {name}"
+    if connection.expires_at is not None and connection.expires_at <= now:
+        ended = stamp(connection.expires_at)
+        raise InvalidInput(
+            "InvalidRequest", f"The signature of the connection to {name} ended at {ended}: {again}", target
+        )
+    if service in TO_WRITE and not credential.may(TO_WRITE[service]):
+        raise InvalidInput(
+            "InvalidRequest",
+            f"The signature of the connection to {name} may not write to its {service} service (sp needs one of"
+            f" '{TO_WRITE[service]}'): make another one, then {again}",
+            target,
         )
 
 

@@ -25,7 +25,8 @@ class Identity(NamedTuple):
 class Delivery(msgspec.Struct, frozen=True):
     """One delivery with its history. `attempts` counts requests made; `skipped` counts schedule steps passed over.
 
-    `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result.
+    `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result; one
+    that is not traced has no `trace`, which is a traceparent.
     """
 
     identity: Identity
@@ -36,6 +37,7 @@ class Delivery(msgspec.Struct, frozen=True):
     last_attempt_at: int | None = None
     last_result: Result | None = None
     last_status: int | None = None
+    trace: str = ""
 
 
 class Parked(msgspec.Struct, frozen=True):

@@ -90,4 +90,6 @@ def _metadata(batch: Batch) -> dict[str, str]:
         properties["aeg-data-version"] = batch.data_version
     if batch.output_id is not None:
         properties["aeg-output-event-id"] = batch.output_id
+    if batch.traceparent:
+        properties["traceparent"] = batch.traceparent
     return properties

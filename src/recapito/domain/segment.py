@@ -4,12 +4,15 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate
+from types import MappingProxyType
 from typing import NamedTuple
 
 import msgspec
+
+NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
 
 class StampedEvent(NamedTuple):
@@ -24,16 +27,21 @@ class StampedEvent(NamedTuple):
 
 
 class Publish(NamedTuple):
-    """The events of one accepted request; they are stored together or not at all."""
+    """The events of one accepted request; they are stored together or not at all.
+
+    `traces` has the traceparents of those events that are traced, by their place.
+    """
 
     published_at: int
     events: list[StampedEvent]
+    traces: Mapping[int, str] = NO_TRACES
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
     """Where each event of a segment ends, what filters look at, and its id, in columns; old segments have no ids.
 
-    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`.
+    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`. `traces`
+    has the traceparents of the few events that are traced.
     """
 
     ends: list[int]
@@ -48,6 +56,7 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     only: int = 0
     origin: str = ""
     ids: list[str] = []
+    traces: dict[int, str] = {}
 
 
 class _Named(msgspec.Struct):
@@ -96,8 +105,20 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         only=only,
         origin=origin,
         ids=[event.id for event in events],
+        traces=_traces(publishes),
     )
     return _encode(columns), b",".join([event.body for event in events])
+
+
+def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
+    """The traceparents of all publishes, by the places of their events in the segment."""
+    traces: dict[int, str] = {}
+    start = 0
+    for publish in publishes:
+        if publish.traces:
+            traces.update((start + i, trace) for i, trace in publish.traces.items())
+        start += len(publish.events)
+    return traces
 
 
 class Segment:
@@ -117,6 +138,7 @@ class Segment:
         "original",
         "published_at",
         "subjects",
+        "traces",
         "type_of",
         "types",
         "version_of",
@@ -139,6 +161,7 @@ class Segment:
         self.only = columns.only
         self.origin = columns.origin
         self.ids = columns.ids
+        self.traces = columns.traces
 
     def __len__(self) -> int:
         return len(self.ends)

@@ -1,12 +1,14 @@
-"""A destination that is named by its resource id must have a connection when a subscription asks for it."""
+"""A resource that is named by its id must have a connection when a subscription asks for it, and one of use."""
 
 from collections.abc import Awaitable, Callable
 
-from recapito.domain.connection import Connection, Service
+from recapito.domain.connection import STORAGE_SERVICES, Connection, Service, check_usable
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.subscription import (
     AzureFunction,
     AzureResource,
+    DeadLetterBlobs,
+    DeadLetterDestination,
     EventHub,
     HybridConnection,
     ServiceBusQueue,
@@ -26,6 +28,7 @@ SERVICE_OF = {
     ServiceBusTopic: Service.MESSAGING,
     EventHub: Service.MESSAGING,
 }
+_WAY = {Service.FUNCTION: "--host-url"}
 
 
 async def nowhere(resource_id: str) -> Connection | None:
@@ -33,13 +36,26 @@ async def nowhere(resource_id: str) -> Connection | None:
     return None
 
 
-async def check_connected(find: Find, destination: AzureResource) -> None:
-    """InvalidInput, naming the command, if nobody has said how this destination is reached."""
-    connection, service = await find(destination.resource_id), SERVICE_OF[type(destination)]
+async def check_connected(find: Find, destination: AzureResource, now: int) -> None:
+    """InvalidInput, naming the command, if nobody has said how this destination is reached; `now` is real time."""
+    await _check(find, destination.resource_id, SERVICE_OF[type(destination)], now, "resourceId")
+
+
+async def check_dead_letters_connected(find: Find, place: DeadLetterDestination | None, now: int) -> None:
+    """InvalidInput, naming the command, if nobody has said how this blob container is reached."""
+    if isinstance(place, DeadLetterBlobs):
+        await _check(find, place.container, Service.BLOB, now, "deadLetterDestination", place.account)
+
+
+async def _check(find: Find, id: str, service: Service, now: int, target: str, top: str = "") -> None:
+    connection = await find(id)
+    top = top or parse_resource_id(id).top.text
     if connection is None or service not in connection.endpoints:
-        top = parse_resource_id(destination.resource_id).top.text
+        local = "; or serve with --azurite, for an Azurite on this machine" if service in STORAGE_SERVICES else ""
         raise InvalidInput(
             "InvalidRequest",
-            f"There is no connection to the {service} service of {top}. Set one first: recapito connection set {top}",
-            "resourceId",
+            f"There is no connection to the {service} service of {top}. Set one first: recapito connection set {top}"
+            f" {_WAY.get(service, '--connection-string')} -{local}",
+            target,
         )
+    check_usable(connection, service, now, target)

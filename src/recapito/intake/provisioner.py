@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator
 
 from msgspec.structs import replace
 
+from recapito.clock import SystemClock
 from recapito.domain.consent import with_consent
 from recapito.domain.handshake import Place, is_code
 from recapito.domain.subscription import Subscription, WebHook
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake import rules
-from recapito.intake.connected import check_connected
+from recapito.intake.connected import check_connected, check_dead_letters_connected
 from recapito.intake.domain_topics import DomainTopic
 from recapito.intake.draft import SubscriptionChange, SubscriptionDraft, subscription_draft
 from recapito.intake.handshake import Asked, Attempt, Unasked
@@ -161,7 +162,8 @@ class Provisioner(TopicProvisioner):
             rules.check_endpoint(draft.destination.url, self._egress)
             rules.check_protection(draft.destination, self._signs_tokens)
         else:
-            await check_connected(self._find_connection, draft.destination)
+            await check_connected(self._find_connection, draft.destination, SystemClock().now())
+        await check_dead_letters_connected(self._find_connection, draft.dead_letter, SystemClock().now())
         if old is None and draft.domain_topic is not None:
             draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
         wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())

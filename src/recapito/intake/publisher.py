@@ -5,18 +5,19 @@ nothing is tried again in here. What waits is bounded: beyond that a publish is 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
-from recapito.clock import Clock
+from recapito.clock import Clock, SystemClock
 from recapito.domain import limits
-from recapito.domain.segment import Publish, StampedEvent, pack
+from recapito.domain.segment import NO_TRACES, Publish, StampedEvent, pack
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, NotFound, StoreFailed
 from recapito.intake.tally import Tallies
+from recapito.status import Gauge
 from recapito.store import Log, NewSegment
 
 CLOSED_RETRY_S = 30
@@ -53,8 +54,11 @@ class Publisher:
     ) -> None:
         self.stats = Stats()
         self.tallies = Tallies()
+        self.gauge = Gauge()
+        self.last_commit = (0, 0)  # when it began and ended
         self._log = log
         self._clock = clock
+        self._wall = SystemClock()
         self._on_append = on_append
         self._intake_open = intake_open
         self._waiting: list[_Waiter] = []
@@ -83,16 +87,22 @@ class Publisher:
         await self.submit(topic, events, size)
 
     def submit(
-        self, topic: Topic, events: list[StampedEvent], size: int, published_at: int | None = None
+        self,
+        topic: Topic,
+        events: list[StampedEvent],
+        size: int,
+        published_at: int | None = None,
+        traces: Mapping[int, str] = NO_TRACES,
     ) -> asyncio.Future[None]:
         """Take the events; the future is done when they are durable, or says why not.
 
-        `published_at` is this instant, if the caller has asked the clock for it already.
+        `published_at` is this instant, if the caller has asked the clock for it already; `traces` are the
+        traceparents of those events that are traced.
         """
         self.check_open()
         result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         now = self._clock.now() if published_at is None else published_at
-        self._waiting.append(_Waiter(topic.id, Publish(now, events), size, result))
+        self._waiting.append(_Waiter(topic.id, Publish(now, events, traces), size, result))
         self._held += 1
         self._held_bytes += size
         self._wake.set()
@@ -127,6 +137,7 @@ class Publisher:
         return group
 
     async def _commit(self, group: list[_Waiter]) -> None:
+        began = self._wall.now()
         try:
             await self._log.append(list(_segments(group)))
         except StoreFailed as error:
@@ -138,6 +149,10 @@ class Publisher:
             self._finish(group, partial(StoreFailed, "Whether this was stored is unknown."))
             raise
         else:
+            took = self._wall.now() - began
+            self.gauge.committed(took, len(group))
+            now = self._clock.now()
+            self.last_commit = (now - took, now)
             self._finish(group)
             self._on_append()
 

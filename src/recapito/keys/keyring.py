@@ -3,6 +3,7 @@
 Intake writes it; dispatch, which may be another process, finds in it how to reach what a subscription names.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from recapito.domain.connection import Connection, Service, check_unexpired
 from recapito.domain.connection_form import azurite
 from recapito.domain.resource_id import STORAGE_ACCOUNT, parse_resource_id
-from recapito.errors import NotFound, SettingsError
+from recapito.errors import Conflict, NotFound, SettingsError
 from recapito.keys.seal import Seal
 from recapito.store import Registry
 
@@ -20,34 +21,45 @@ _decode = msgspec.json.Decoder(Connection).decode
 
 
 class Listed(NamedTuple):
-    """A connection without its secret; `problem` says why it can not be used, if that is known."""
+    """A connection without its secret; `problem` says why it can not be used, if that is known.
+
+    `given` says whether it comes from the settings.
+    """
 
     resource_id: str
     kind: str
     endpoints: dict[Service, str]
     expires_at: int | None
     problem: str | None = None
+    given: bool = False
 
 
 class Keyring:
     """Keeps connections by resource id, without regard to case.
 
-    With `azurite`, storage that has no connection of its own is an Azurite on this machine.
+    Those that are `given` by the settings are not kept, and can not be set. With `azurite`, storage that has no
+    connection of its own is an Azurite on this machine.
     """
 
-    def __init__(self, registry: Registry, seal: Seal, azurite: bool = False) -> None:
+    def __init__(
+        self, registry: Registry, seal: Seal, azurite: bool = False, given: Mapping[str, Connection] | None = None
+    ) -> None:
         self._registry = registry
         self._seal = seal
         self._azurite = azurite
+        self._given = given or {}
 
     async def set(self, connection: Connection, now: int) -> None:
         """Keep a connection, in the place of any that was there. InvalidInput if it has ended already."""
+        self._check_not_given(connection.key)
         check_unexpired(connection, now)
         sealed = self._seal.close(msgspec.json.encode(connection), connection.key)
         await self._registry.put_document(KIND, connection.key, sealed)
 
     async def get(self, resource_id: str) -> Connection | None:
         """The connection of exactly this resource. SettingsError if it can not be opened."""
+        if resource_id.lower() in self._given:
+            return self._given[resource_id.lower()]
         sealed = await self._registry.document(KIND, resource_id.lower())
         return None if sealed is None else _decode(self._seal.open(sealed, resource_id.lower()))
 
@@ -61,15 +73,17 @@ class Keyring:
 
     async def list(self) -> list[Listed]:
         """All connections in the order of their ids, without their secrets."""
-        listed: list[Listed] = []
+        listed = {key: _listed(connection, given=True) for key, connection in self._given.items()}
         after = ""
         while page := await self._registry.documents(KIND, after, PAGE):
-            listed += [self._list(document.key, document.content) for document in page]
+            for key, sealed in page:
+                listed.setdefault(key, self._list(key, sealed))
             after = page[-1].key
-        return listed
+        return [listed[key] for key in sorted(listed)]
 
     async def remove(self, resource_id: str) -> None:
         """Forget a connection. NotFound if there is none."""
+        self._check_not_given(resource_id.lower())
         if not await self._registry.delete_document(KIND, resource_id.lower()):
             raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}.")
 
@@ -78,4 +92,13 @@ class Keyring:
             connection = _decode(self._seal.open(sealed, key))
         except SettingsError as error:
             return Listed(key, "unknown", {}, None, str(error))
-        return Listed(connection.resource_id, connection.kind, connection.endpoints, connection.expires_at)
+        return _listed(connection)
+
+    def _check_not_given(self, key: str) -> None:
+        if key in self._given:
+            message = "The server's settings say how this is reached (connection.resources): change them instead."
+            raise Conflict("ConnectionGiven", message, "resourceId")
+
+
+def _listed(connection: Connection, given: bool = False) -> Listed:
+    return Listed(connection.resource_id, connection.kind, connection.endpoints, connection.expires_at, given=given)

@@ -79,6 +79,8 @@ class WebhookExchange:
             for custom in batch.headers:
                 self.headers += header(custom.name, custom.value)
             self._secrets += _secret_words(batch.headers)
+        if batch.traceparent and not any(custom.name.lower() == "traceparent" for custom in batch.headers):
+            self.headers.append(f"traceparent: {batch.traceparent}")
         self.body = batch.body
         self.url = route.url
         self.resolve: str | None = None

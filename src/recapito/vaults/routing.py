@@ -1,7 +1,7 @@
 """The vault of a server: blob containers are reached by their connection, all else is in directories.
 
-Dead letters of a blob container that nobody has connected are kept in the directory `<account>/<container>`: a server
-that was told of no Azure at all, as on a laptop, loses none of them.
+Subscriptions to a blob container that nobody has connected are refused. Where its connection was removed later, dead
+letters are kept in the directory `<account>/<container>`: none is lost.
 """
 
 from collections.abc import Awaitable, Callable

@@ -27,6 +27,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     last_result: Result | None
     last_status: int | None
     body: bytes
+    trace: str = ""
 
 
 _pack = msgspec.msgpack.Encoder().encode
@@ -65,9 +66,8 @@ def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
 def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
     """A parked delivery, to be stored."""
     it = parked.delivery
-    record = _pack(
-        Record(it.published_at, it.attempts, it.skipped, it.last_attempt_at, it.last_result, it.last_status, it.body)
-    )
+    tried = (it.last_attempt_at, it.last_result, it.last_status)
+    record = _pack(Record(it.published_at, it.attempts, it.skipped, *tried, it.body, it.trace))
     place = (lane, *it.identity, parked.due_at)
     return (*place, checksum(place, record)), record
 
@@ -89,6 +89,7 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
             it.last_attempt_at,
             it.last_result,
             it.last_status,
+            it.trace,
         ),
     )
 

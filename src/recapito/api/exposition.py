@@ -1,0 +1,62 @@
+"""The text that Prometheus reads: families of metrics, each with its help, its type and its samples.
+
+Labels are written once for all samples that have them: ten thousand subscriptions are a few hundred thousand lines.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from recapito.domain.histogram import Histogram
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
+
+
+class Metric(NamedTuple):
+    """A family: its name without what its type adds to it, its type, its help, and the names of its labels."""
+
+    name: str
+    type: Literal["counter", "gauge", "histogram", "summary"]
+    help: str
+    labels: tuple[str, ...] = ()
+
+    @property
+    def shown_name(self) -> str:
+        """The name under which it is found."""
+        return f"{self.name}_total" if self.type == "counter" else self.name
+
+
+def labels(of: Mapping[str, str]) -> str:
+    """Labels as they are written; an empty one is none."""
+    return ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in of.items() if value])
+
+
+class Exposition:
+    """Gathers samples by family, and writes them family by family."""
+
+    def __init__(self, table: Iterable[Metric]) -> None:
+        self._lines = {
+            metric: [f"# HELP {metric.shown_name} {metric.help}", f"# TYPE {metric.shown_name} {metric.type}"]
+            for metric in table
+        }
+
+    def add(self, metric: Metric, value: float, labels: str = "") -> None:
+        """One sample of a counter or a gauge."""
+        self._lines[metric].append(f"{metric.shown_name}{{{labels}}} {value}")
+
+    def add_sum(self, metric: Metric, total: float, count: int, labels: str = "") -> None:
+        """One sample of a summary without quantiles."""
+        name = metric.name
+        self._lines[metric] += [f"{name}_sum{{{labels}}} {total}", f"{name}_count{{{labels}}} {count}"]
+
+    def add_histogram(self, metric: Metric, histogram: Histogram, labels: str = "") -> None:
+        """One histogram."""
+        comma, total = "," if labels else "", 0
+        for bound, total in histogram.cumulative():
+            text = "+Inf" if bound == float("inf") else repr(bound)
+            self._lines[metric].append(f'{metric.name}_bucket{{{labels}{comma}le="{text}"}} {total}')
+        self.add_sum(metric, histogram.sum, total, labels)
+
+    def to_text(self) -> str:
+        """All families, those without samples too: so that everybody can see what there is."""
+        return "\n".join(["\n".join(lines) for lines in self._lines.values()]) + "\n"

@@ -1,0 +1,169 @@
+"""Connections, tried: each resource that a subscription reaches by one is probed, and what is wrong is said.
+
+A connection that nothing is reached by yet is tried on a name that is not there: to be told so proves the rest.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from recapito.clock import Clock
+from recapito.domain import limits
+from recapito.domain.connection import AccountKey, Connection, Service, check_usable
+from recapito.domain.instant import SECOND
+from recapito.domain.outcome import Outcome, Result
+from recapito.domain.resource_id import (
+    EVENT_HUBS_NAMESPACE,
+    ResourceId,
+    container_id,
+    parse_resource_id,
+    queue_id,
+)
+from recapito.domain.subscription import DeadLetterBlobs, Subscription, WebHook
+from recapito.errors import InvalidInput, NotFound, SettingsError
+from recapito.intake.connected import SERVICE_OF, Find
+from recapito.store import Registry
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+NOBODY = "recapito-check"
+PAGE = 200
+
+Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
+
+
+class Finding(NamedTuple):
+    """What came of trying one resource."""
+
+    state: str
+    resource: str
+    found: str
+    remedy: str = ""
+
+
+class Target(NamedTuple):
+    """A resource that is reached by a service; `made_up` is one that is not expected to be there."""
+
+    service: Service
+    place: ResourceId
+    made_up: bool = False
+
+
+class Uses(NamedTuple):
+    """What subscriptions reach, by the connections' keys, and what they can not."""
+
+    by_connection: dict[str, list[Target]]
+    unconnected: list[str]
+
+
+class Examiner:
+    """Tries connections from where deliveries start. `wall` is real time, which bounds each try."""
+
+    def __init__(self, registry: Registry, find: Find, probes: Mapping[Service, Probe], wall: Clock) -> None:
+        self._registry = registry
+        self._find = find
+        self._probes = probes
+        self._wall = wall
+
+    async def uses(self) -> Uses:
+        """Which resources living subscriptions name, and by which connection each is reached."""
+        found = Uses({}, [])
+        seen: set[tuple[Service, str]] = set()
+        async for subscription in self._subscriptions():
+            for target in _named(subscription):
+                key = target.service, target.place.key
+                if key in seen:
+                    continue
+                seen.add(key)
+                connection = await self._connection(target.place.text)
+                if connection is None or target.service not in connection.endpoints:
+                    found.unconnected.append(target.place.text)
+                else:
+                    found.by_connection.setdefault(connection.key, []).append(target)
+        return found
+
+    async def examine(self, resource_id: str) -> list[Finding]:
+        """Try the connection of a resource. NotFound if it has none, or one that can not be opened."""
+        connection = await self._connection(resource_id)
+        if connection is None:
+            raise NotFound("ResourceNotFound", f"There is no connection for {resource_id} that can be opened.")
+        targets = (await self.uses()).by_connection.get(connection.key) or _stand_ins(connection)
+        return await asyncio.gather(*(self._try(connection, target) for target in targets[: limits.EXAMINED_RESOURCES]))
+
+    async def _try(self, connection: Connection, target: Target) -> Finding:
+        name = target.place.top.text if target.made_up else target.place.text
+        try:
+            check_usable(connection, target.service, self._wall.now())
+        except InvalidInput as error:
+            return Finding(WRONG, name, "The signature is of no use.", error.message)
+        if target.service is Service.RELAY and not target.made_up:
+            if parse_resource_id(connection.resource_id).key == target.place.key:
+                said = "It is not tried: whoever listens would get the request."
+                return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+            target = Target(Service.RELAY, _within(target.place.top, "hybridConnections"), made_up=True)
+        try:
+            async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
+                outcome = await self._probes[target.service](target.place, connection)
+        except TimeoutError:
+            return Finding(WRONG, name, "There is no answer.", "is it up, and may this machine reach it?")
+        return _judge(name, connection, target, outcome)
+
+    async def _connection(self, resource_id: str) -> Connection | None:
+        try:
+            return await self._find(resource_id)
+        except SettingsError:
+            return None
+
+    async def _subscriptions(self) -> AsyncIterator[Subscription]:
+        after = 0
+        while page := await self._registry.subscriptions(None, after, PAGE):
+            for subscription in page:
+                if subscription.deleted_position is None:
+                    yield subscription
+            after = page[-1].id
+
+
+def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) -> Finding:
+    if outcome.result is Result.SUCCESS:
+        return Finding(OK, name, f"its {target.service} service takes what is sent")
+    absent = outcome.result in (Result.NOT_FOUND, Result.INVALID_AZURE_FUNCTION_DESTINATION)
+    if absent and target.made_up and target.service is Service.RELAY:
+        said = "It answers; whether it takes the key, only a delivery shows."
+        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+    if absent and target.made_up:
+        return Finding(OK, name, f"its {target.service} service answers, and knows us")
+    keyed = isinstance(connection.credential, AccountKey)
+    if outcome.result is Result.FORBIDDEN and target.service is Service.QUEUE and not keyed:
+        said = "The credential may not look at it; whether it may add messages is not known."
+        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+    status = "" if outcome.status is None else f" ({outcome.status})"
+    return Finding(WRONG, name, f"{outcome.result}{status}", outcome.detail)
+
+
+def _named(subscription: Subscription) -> list[Target]:
+    destination, place = subscription.destination, subscription.dead_letter
+    targets: list[Target] = []
+    if not isinstance(destination, WebHook):
+        targets.append(Target(SERVICE_OF[type(destination)], parse_resource_id(destination.resource_id)))
+    if isinstance(place, DeadLetterBlobs):
+        targets.append(Target(Service.BLOB, parse_resource_id(container_id(place.account, place.container_name))))
+    return targets
+
+
+def _stand_ins(connection: Connection) -> list[Target]:
+    """What a connection is tried on that nobody uses: itself, or names that are not in it."""
+    resource = parse_resource_id(connection.resource_id)
+    if resource != resource.top:
+        return [Target(service, resource) for service in connection.endpoints]
+    entities = "eventHubs" if resource.kind == EVENT_HUBS_NAMESPACE else "queues"
+    made_up = {
+        Service.BLOB: lambda: parse_resource_id(container_id(resource.text, NOBODY)),
+        Service.QUEUE: lambda: parse_resource_id(queue_id(resource.text, NOBODY)),
+        Service.MESSAGING: lambda: _within(resource, entities),
+        Service.FUNCTION: lambda: _within(resource, "functions"),
+        Service.RELAY: lambda: _within(resource, "hybridConnections"),
+    }
+    return [Target(service, made_up[service](), made_up=True) for service in connection.endpoints]
+
+
+def _within(top: ResourceId, collection: str) -> ResourceId:
+    return parse_resource_id(f"{top.text}/{collection}/{NOBODY}")

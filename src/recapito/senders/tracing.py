@@ -1,0 +1,105 @@
+"""Around the senders: an attempt that carries a traced event becomes a span, and its request a traceparent.
+
+A batch without traced events passes untouched. The span ends with the answer, also with one that comes late, or when
+the exchange is aborted.
+"""
+
+from collections.abc import Callable
+
+from recapito.domain import limits
+from recapito.domain.batch import Batch
+from recapito.domain.outcome import Outcome, Result
+from recapito.domain.subscription import Destination, WebHook
+from recapito.domain.trace import TraceParent, parse
+from recapito.sender import Exchange, Sender
+from recapito.tracing import Kind, Span, Tracer
+
+_NO_ANSWER = Outcome(Result.ABORTED)
+
+
+class TracedExchange:
+    """One traced batch on its way. Whatever ends it first is recorded, once."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        destination: Destination,
+        batch: Batch,
+        places: list[TraceParent],
+        answer: Callable[[Outcome], None],
+    ) -> None:
+        self._tracer = tracer
+        self._destination = destination
+        self._batch = batch
+        self._answer = answer
+        self._since = tracer.now()
+        self._parent, self._links = places[0], places[1:]
+        self.place: TraceParent = tracer.child(self._parent)
+        self.inner: Exchange | None = None
+        self._over = False
+
+    def answered(self, outcome: Outcome) -> None:
+        """The endpoint has answered, or could not be asked."""
+        self._record(outcome)
+        self._answer(outcome)
+
+    def abort(self) -> None:
+        """Stop listening. No answer comes after this returns."""
+        if self.inner is not None:
+            self.inner.abort()
+        self._record(_NO_ANSWER)
+
+    def _record(self, outcome: Outcome) -> None:
+        if self._over:
+            return
+        self._over = True
+        self.inner = None  # it has us: nobody but the garbage collector would part the two
+        now, batch = self._tracer.now(), self._batch
+        attributes: dict[str, str | int | bool] = {
+            "messaging.system": "eventgrid",
+            "messaging.operation.type": "process",
+            "messaging.destination.subscription.name": batch.subscription,
+            "messaging.batch.message_count": batch.events,
+            "recapito.endpoint": _endpoint(self._destination)[: limits.SPAN_ATTRIBUTE_CHARS],
+            "recapito.attempt": batch.attempts_before + 1,
+            "recapito.outcome": str(outcome.result),
+        }
+        if outcome.status is not None:
+            attributes["http.response.status_code"] = outcome.status
+        if now - self._since >= limits.ANSWER_WAIT_NS:
+            attributes["recapito.late"] = True
+        error = None if outcome.result is Result.SUCCESS else str(outcome.result)
+        name = f"deliver {batch.subscription}"
+        links = tuple(dict.fromkeys(self._links))
+        self._tracer.record(
+            Span(name, Kind.CLIENT, self.place, self._parent, self._since, now, attributes, error, links)
+        )
+
+
+class TracingSender:
+    """Carries batches by another sender."""
+
+    def __init__(self, inner: Sender[Destination], tracer: Tracer) -> None:
+        self._inner = inner
+        self._tracer = tracer
+
+    def __repr__(self) -> str:
+        return f"<TracingSender around {self._inner!r}>"
+
+    def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+        """Start one exchange."""
+        if not batch.traces:
+            return self._inner.send(destination, batch, answer)
+        places = [place for place in map(parse, batch.traces) if place is not None]
+        traced = TracedExchange(self._tracer, destination, batch, places, answer)
+        sent = batch._replace(traceparent=str(traced.place))
+        traced.inner = self._inner.send(destination, sent, traced.answered)
+        return traced
+
+    async def close(self) -> None:
+        """Abort what is open and free everything."""
+        await self._inner.close()
+
+
+def _endpoint(destination: Destination) -> str:
+    return destination.base_url if isinstance(destination, WebHook) else destination.resource_id

@@ -1,0 +1,186 @@
+"""What /metrics shows: Azure Monitor's metrics with their dimensions, and the state of both roles."""
+
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from recapito.api.exposition import Exposition, Metric, labels
+from recapito.api.metric_table import TABLE
+from recapito.domain.histogram import SECONDS, SIZES, histogram
+from recapito.domain.subscription import Subscription
+from recapito.status import BusyLane, Gauge, Heard, Status, to_bytes
+from recapito.store import Attempts, Drop, Settlement
+from tests.api.client import GROUP, World, event, run, webhook
+
+Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+async def scrape(world: World) -> Series:
+    """All series of this moment."""
+    answer = await world.call("GET", "/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    families = list(text_string_to_metric_families(answer.body.decode()))
+    samples = [one for family in families for one in family.samples]
+    series = {(one.name, frozenset(one.labels.items())): one.value for one in samples}
+    assert len(series) == len(samples), "a series is there twice"
+    return series
+
+
+def value(series: Series, name: str, **labels: str) -> float:
+    """One sample."""
+    return series[name, frozenset(labels.items())]
+
+
+async def settle(world: World, made: Subscription, **parts: Any) -> None:
+    """Settle the lane of a subscription."""
+    row = await world.ledger.open_lane(made.id, made.topic, world.log.id, made.created_position)
+    await world.ledger.settle([Settlement(row.id, row.version, row.cursor, row.hold, **parts)])
+
+
+def test_publishing_has_azures_metrics() -> None:
+    """Events stored, requests that failed by error, and the time it took, by topic."""
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        await world.publish([event(), event()], topic.key1)
+        await world.publish([event(id="")], topic.key1)
+        await world.publish([event()], "wrong")
+        world.publisher.tallies.look(set())
+        series = await scrape(world)
+        assert value(series, "eventgrid_publish_success_count_total", topic="orders") == 2
+        failed = "eventgrid_publish_fail_count_total"
+        assert value(series, failed, topic="orders", error_type="User", error="BadRequest") == 1
+        assert value(series, failed, topic="orders", error_type="User", error="Unauthorized") == 1
+        assert value(series, "eventgrid_publish_success_latency_ms_count", topic="orders") == 1
+        assert value(series, "eventgrid_unmatched_event_count_total", topic="orders") == 2
+        assert value(series, "recapito_commit_size_count", role="intake") == 1
+
+    run(test)
+
+
+def test_delivery_has_azures_metrics() -> None:
+    """What matched, was delivered, failed by result, was dropped by reason, and how long the endpoint took."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        made = await world.subscription()
+        drops = [Drop((1, n), "TimeToLiveExceeded") for n in range(2)]
+        attempts = Attempts(4, 2_500_000, {"Busy": 3, "TimedOut": 1})
+        await settle(world, made, matched=5, delivered=3, drop=drops, attempts=attempts)
+        series = await scrape(world)
+        mine = {"topic": "orders", "event_subscription_name": "mine"}
+        assert value(series, "eventgrid_matched_event_count_total", **mine) == 5
+        assert value(series, "eventgrid_delivery_success_count_total", **mine) == 3
+        assert value(series, "eventgrid_dead_lettered_count_total", **mine) == 0
+        assert value(series, "eventgrid_dropped_event_count_total", **mine, drop_reason="TimeToLiveExceeded") == 2
+        failed = "eventgrid_delivery_attempt_fail_count_total"
+        assert value(series, failed, **mine, error="Busy", error_type="Answer") == 3
+        assert value(series, failed, **mine, error="TimedOut", error_type="NoAnswer") == 1
+        assert value(series, "eventgrid_destination_processing_duration_ms_sum", **mine) == 2.5
+        assert value(series, "eventgrid_destination_processing_duration_ms_count", **mine) == 4
+
+    run(test)
+
+
+def test_a_domain_has_its_own_dimensions() -> None:
+    """A subscription of a domain topic names the topic, one of the domain has a name of its own; names may be alike."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        await world.subscription()
+        domain = f"{GROUP}/domains/orders"
+        await world.arm("PUT", domain, {"location": "westus2"})
+        body = {"properties": {"destination": webhook()}}
+        for place in ("", "/topics/alpha", "/topics/beta"):
+            await world.arm("PUT", f"{domain}{place}/eventSubscriptions/mine", body)
+        series = await scrape(world)
+        matched = {frozenset(labels) for name, labels in series if name == "eventgrid_matched_event_count_total"}
+        assert matched == {
+            frozenset({("topic", "orders"), ("event_subscription_name", "mine")}),
+            frozenset({("domain", "orders"), ("domain_event_subscription_name", "mine")}),
+            frozenset({("domain", "orders"), ("topic", "alpha"), ("event_subscription_name", "mine")}),
+            frozenset({("domain", "orders"), ("topic", "beta"), ("event_subscription_name", "mine")}),
+        }
+        assert value(series, "recapito_pending", topic="domains/orders", event_subscription="alpha/mine") == 0
+        assert ("eventgrid_unmatched_event_count_total", frozenset({("domain", "orders")})) not in series
+
+    run(test)
+
+
+def test_what_dispatch_says_is_shown() -> None:
+    """Open requests, windows, stopped lanes and its own histograms, as its last status has them."""
+    heard = Heard()
+
+    async def test(world: World) -> None:
+        assert ("recapito_open_requests", frozenset[Any]()) not in await scrape(world)
+        await world.topic()
+        made = await world.subscription()
+        gauge = Gauge()
+        gauge.committed(7_000_000, 3)
+        gauge.loop_delay_seconds.observe(0.2)
+        busy, stopped = [BusyLane(made.id, 8, 5)], {made.id: "poison"}
+        status = Status(gauge, 1, 100, 5, 999, 2, busy, stopped, {made.topic: 4})
+        heard.hear_bytes(to_bytes(status))
+        heard.hear_bytes(b"!")
+        heard.hear_bytes(to_bytes(status))
+        series = await scrape(world)
+        mine = {"topic": "orders", "event_subscription": "mine"}
+        assert value(series, "recapito_window_requests", **mine) == 8
+        assert value(series, "recapito_lane_open_requests", **mine) == 5
+        assert value(series, "recapito_lane_stopped", **mine) == 1
+        assert value(series, "recapito_requests_total") == 100
+        assert value(series, "recapito_open_requests") == 5
+        assert value(series, "recapito_late_requests") == 2
+        assert value(series, "recapito_commit_seconds_bucket", role="dispatch", le="0.01") == 1
+        assert value(series, "recapito_commit_seconds_bucket", role="dispatch", le="0.005") == 0
+        assert value(series, "recapito_loop_delay_seconds_count", role="dispatch") == 1
+        assert value(series, "eventgrid_unmatched_event_count_total", topic="orders") == 8
+        (lane,) = (await world.call("GET", "/lanes")).json["value"]
+        assert lane["stopped"] == "poison"
+
+    run(test, dispatch=heard)
+
+
+def test_checks_are_metrics() -> None:
+    """Each check of readiness is 1 or 0: an alert needs nothing else."""
+
+    async def test(world: World) -> None:
+        series = await scrape(world)
+        assert value(series, "recapito_ready", check="store") == 1
+        assert value(series, "recapito_ready", check="disk") == 0
+
+    run(test, readiness={"store": None, "disk": "nearly full"})
+
+
+def test_every_metric_is_announced() -> None:
+    """Help and type of each metric are there before it has a sample; names and labels are well-formed and unique."""
+
+    async def test(world: World) -> None:
+        text = (await world.call("GET", "/metrics")).body.decode()
+        for metric in TABLE:
+            assert f"# HELP {metric.shown_name} {metric.help}\n" in text
+            assert f"# TYPE {metric.shown_name} {metric.type}\n" in text
+        assert "process_resident_memory_bytes" in text
+        assert len({metric.name for metric in TABLE}) == len(TABLE)
+
+    run(test)
+
+
+def test_labels_are_escaped() -> None:
+    """Quotes, backslashes and line ends can not break out of a label."""
+    metric = Metric("odd", "gauge", "Odd.")
+    exposition = Exposition([metric])
+    odd = 'a"b\\c\nd'
+    exposition.add(metric, 1, labels({"name": odd, "empty": ""}))
+    (family,) = text_string_to_metric_families(exposition.to_text())
+    assert family.samples[0].labels == {"name": odd}
+
+
+def test_a_histogram_counts_under_its_bounds() -> None:
+    """A value on a bound lies under it, one above all lies in the last place, and the sum is of all."""
+    seen = histogram((1.0, 2.0))
+    for each in (0.5, 1.0, 1.5, 9.0):
+        seen.observe(each)
+    assert list(seen.cumulative()) == [(1.0, 2), (2.0, 3), (float("inf"), 4)]
+    assert seen.sum == 12.0
+    assert list(SECONDS) == sorted(SECONDS) and list(SIZES) == sorted(SIZES)
