@@ -9,7 +9,7 @@ import pytest
 
 from recapito.cli.ending import describe_defect
 from tests.cli.terminal import ok, recapito
-from tests.system.machine import Server
+from tests.system.machine import Server, until
 
 PROGRAM = f"{sys.executable} -m recapito"
 COMMANDS = ["--help", "topic list", "topic list -o table", "topic list -o yaml", "profile list", "settings", "version"]
@@ -35,6 +35,19 @@ def test_a_reader_that_left(command: str, live: Server) -> None:
     assert run(f"{PROGRAM} {command} | head -c 1 > /dev/null").stderr == ""
     done = run(f"{PROGRAM} {command} >&-")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_listener_without_a_reader(live: Server) -> None:
+    """`listen` ends, and takes its subscription away, when nobody reads any more what it prints."""
+    ok("topic", "create", "unheard")
+    listen = f"{PROGRAM} listen --port 0 --subscribe unheard --server {live.url}"
+    with subprocess.Popen(["bash", "-c", f"{listen} | head -1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
+        assert it.stdout is not None and b"handshake" in it.stdout.readline()
+        assert until(lambda: bool(ok("event-subscription", "list", "--topic-name", "unheard")))
+        ok("publish", "unheard", "--type", "t", "--count", "3", "--rate", "9")
+        assert it.stderr is not None and b"Traceback" not in it.stderr.read()
+        assert it.wait(30) == 0
+    assert ok("event-subscription", "list", "--topic-name", "unheard") == []
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

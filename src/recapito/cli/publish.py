@@ -90,17 +90,20 @@ def _send(
     total, sent = len(drafts) * count, 0
     largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))
     began = time.monotonic()
-    with progress("Publishing", total) as advance:
-        for bodies in _batches(drafts, count, largest):
-            if rate is not None:
-                time.sleep(max(0.0, began + sent / rate - time.monotonic()))
-            try:
+    try:
+        with progress("Publishing", total) as advance:
+            for bodies in _batches(drafts, count, largest):
+                if rate is not None:
+                    time.sleep(max(0.0, began + sent / rate - time.monotonic()))
                 session.client.publish(path, b"[" + b",".join(bodies) + b"]", content_type, key)
-            except CallerError as error:
-                already = f" {sent} of {total} events were published before." if sent else ""
-                raise type(error)(error.code, f"{error.message}{_advice(error)}{already}") from None
-            sent += len(bodies)
-            advance(len(bodies))
+                sent += len(bodies)
+                advance(len(bodies))
+    except CallerError as error:
+        already = f" {sent} of {total} events were published before." if sent else ""
+        raise type(error)(error.code, f"{error.message}{_advice(error)}{already}") from None
+    except KeyboardInterrupt:
+        session.note(f"{sent} of {total} events were published; a request that was under way may have been, too.")
+        raise
     return sent
 
 
