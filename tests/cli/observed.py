@@ -26,7 +26,8 @@ class Observed:
                 self._answer(None)
 
             def do_POST(self) -> None:
-                self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+                content = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                self._answer(json.loads(content) if self.headers["Content-Type"] == "application/json" else content)
 
             def _answer(self, body: Any) -> None:
                 parts = urlsplit(self.path)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from recapito.cli import checkup
-from recapito.cli.client import Client
+from recapito.cli.client import Client, Credential
+from recapito.cli.reconnect import patiently
 from recapito.cli.session import connect
 from tests.cli.observed import NOW, observed
 from tests.cli.terminal import lines, ok, recapito
@@ -162,6 +163,26 @@ def test_who_may_not(guarded: Server) -> None:
     assert re.search("Signing in as boss failed: AADSTS7000215", line) and "not-the-secret" not in line
     said = recapito("topic", "list", *flags(guarded), "--client-id", "boss")
     assert said.code == 2 and "belong together" in said.err
+
+
+def test_a_token_that_grew_old() -> None:
+    """Who looks on for longer than a token lives is signed in again."""
+    old = {"error": {"code": "AuthenticationFailed", "message": "The token is too old."}}
+    answers = iter([(200, {"access_token": "one"}), (401, old), (200, {"access_token": "two"}), (200, {"fine": True})])
+    with observed(lambda path, query, body: next(answers)) as it:
+        assert Client(it.url, credential=Credential("t", "boss", "s")).call("GET", "/clock") == {"fine": True}
+    assert [path for path, _, _ in it.asked] == ["/t/oauth2/v2.0/token", "/clock"] * 2
+
+
+def test_a_server_that_is_not_ready() -> None:
+    """A server that answers 503 while it starts is one that does not answer yet, to who looks on."""
+    busy = {"error": {"code": "ServiceUnavailable", "message": "Not yet."}}
+    answers = iter([(503, busy), (200, {"fine": True})])
+    notes: list[str] = []
+    with observed(lambda path, query, body: next(answers)) as it:
+        client = Client(it.url)
+        assert patiently(lambda: client.call("GET", "/clock"), notes.append) == {"fine": True}
+    assert [note.partition(":")[0] for note in notes] == ["the connection is lost, trying again", "connected again"]
 
 
 def test_the_doctor_sees_who_did_not_consent(live: Server, tmp_path: Path) -> None:
