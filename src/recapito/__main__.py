@@ -13,9 +13,15 @@ def main() -> None:
         from recapito.roles import run_role
 
         sys.exit(run_role(sys.argv[2]))
-    from recapito.cli import run
+    try:
+        from recapito.cli import run
+        from recapito.cli.ending import ready_streams
 
-    sys.exit(run())
+        ready_streams()
+        code = run()
+    except KeyboardInterrupt:  # before a command could begin
+        code = 130
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import typer
 from recapito.domain import duration
 from recapito.domain.duration import show_duration
 
-__all__ = ["read_duration", "show_duration"]
+__all__ = ["read_duration", "show_briefly", "show_duration"]
 
 
 def read_duration(text: str) -> float:
@@ -14,3 +14,10 @@ def read_duration(text: str) -> float:
         return duration.read_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="DURATION") from None
+
+
+def show_briefly(seconds: float) -> str:
+    """A duration where room is short, in its two largest units: `1h46m`."""
+    whole = round(max(0.0, seconds))
+    units = ((whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join([f"{count}{unit}" for count, unit in units if count][:2]) or "0s"
