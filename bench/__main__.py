@@ -17,17 +17,34 @@ from bench.scenarios import (
     Scenario,
     backlog,
     batches,
+    deadletters,
     fanout,
     filters,
+    history,
     hung,
     latency,
     observed,
     parked,
+    senders,
     single,
     yardstick,
 )
 
-SCENARIOS: Sequence[Scenario] = (single, observed, batches, fanout, filters, latency, yardstick, hung, backlog, parked)
+SCENARIOS: Sequence[Scenario] = (
+    single,
+    batches,
+    history,
+    observed,
+    fanout,
+    filters,
+    latency,
+    yardstick,
+    hung,
+    backlog,
+    parked,
+    deadletters,
+    senders,
+)
 
 
 def main() -> int:

@@ -6,14 +6,23 @@ STAMP_CHARS = 19
 _STAMP = b"@" * STAMP_CHARS
 
 
-def template(batch: int) -> bytes:
-    """The body of a publish of so many events, to be stamped."""
-    return b"[%b]" % b",".join([_event(n) for n in range(batch)])
+def template(batch: int) -> list[bytes]:
+    """The body of a publish of so many events, in parts: between them comes its instant."""
+    return (b"[%b]" % b",".join([_event(n) for n in range(batch)])).split(_STAMP)
 
 
-def stamped(body: bytes, instant_ns: int) -> bytes:
+def stamped(parts: list[bytes], instant_ns: int) -> bytes:
     """The body with the instant in it; a body of its own instant has ids of its own."""
-    return body.replace(_STAMP, b"%019d" % instant_ns)
+    return (b"%019d" % instant_ns).join(parts)
+
+
+def count_of(delivered: bytes) -> int:
+    """How many events a delivery holds: from mark to mark it is never less than an event's size."""
+    count, at = 0, delivered.find(MARK)
+    while at >= 0:
+        count += 1
+        at = delivered.find(MARK, at + SIZE)
+    return count
 
 
 def stamp_of(delivered: bytes) -> int:

@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -94,9 +94,9 @@ class Lab:
                     receiver.tally.close()
 
     @contextmanager
-    def recapito(self, environment: Mapping[str, str] | None = None) -> Iterator[Recapito]:
+    def recapito(self, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()) -> Iterator[Recapito]:
         """A server with a data directory of its own."""
-        with self.directory("server") as path, Recapito(path, environment) as server:
+        with self.directory("server") as path, Recapito(path, environment, flags) as server:
             yield server
 
     def load(self, order: Order) -> Result:
@@ -104,6 +104,14 @@ class Lab:
         with self.directory("load") as path, Child(module("bench.load"), path / "errors") as child:
             child.tell(msgspec.json.encode(order))
             return msgspec.convert(child.json(order.seconds + 60), Result)
+
+    def pile_up(self, target: Target, receiver: Receiver, events: int) -> None:
+        """Publish so many events as fast as they are taken, whether or not they are delivered."""
+        tally = str(receiver.path)
+        order = Order(*target, tally=tally, seconds=300, connections=16, batch=100, fan_out=0, events=events)
+        result = self.load(order)
+        if result.events != events:
+            raise RuntimeError(f"only {result.events} events of {events} were accepted: {result.first_failure}")
 
     def run(
         self, target: Target, receiver: Receiver, pids: Mapping[str, int], warm: bool = True, **options: float

@@ -90,9 +90,10 @@ class Generator:
         self._order = order
         self._tally = Tally(Path(order.tally))
         self._body = template(order.batch)
+        size = len(stamped(self._body, 0))
         self._head = (
             f"POST {order.path} HTTP/1.1\r\nHost: 127.0.0.1:{order.port}\r\naeg-sas-key: {order.key}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(self._body)}\r\n\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
         ).encode()
         self.result = Result()
         self._latencies = [0] * _SLOWEST

@@ -4,11 +4,12 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -90,6 +91,33 @@ class Child:
 def module(name: str, *arguments: str) -> list[str]:
     """The command that runs a Python module with this interpreter."""
     return [sys.executable, "-m", name, *arguments]
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+@contextmanager
+def dead_port() -> Iterator[int]:
+    """A port that is taken and refuses every connection."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]
+
+
+def await_port(port: int) -> None:
+    """Return when somebody listens on a port."""
+    patient_until = time.monotonic() + START_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            if time.monotonic() > patient_until:
+                raise
+            time.sleep(0.05)
 
 
 def kill(pid: int) -> None:

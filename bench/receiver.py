@@ -12,7 +12,7 @@ from typing import cast
 
 import uvloop
 
-from bench.event import MARK, stamp_of
+from bench.event import count_of, stamp_of
 from bench.tally import Tally
 
 _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -44,7 +44,7 @@ class Endpoint(asyncio.Protocol):
         self._parts = []
         self._received = 0
         self._size = None
-        events = request.count(MARK)
+        events = count_of(request)
         if events:
             self._tally.add(events, stamp_of(request))
         self._transport.write(_ANSWER)

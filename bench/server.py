@@ -2,7 +2,9 @@
 
 import http.client
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +26,13 @@ class Target(NamedTuple):
 class Recapito:
     """A running server, both roles. A context: it is stopped at the end."""
 
-    def __init__(self, directory: Path, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+    ) -> None:
         self._data = directory / "data"
         self._errors = directory / "server.log"
         self._environment = environment
+        self._flags = flags
         directory.mkdir(parents=True, exist_ok=True)
         self._child = self._start()
 
@@ -38,8 +43,8 @@ class Recapito:
         self._child.end()
 
     def _start(self) -> Child:
-        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--handshake", "off")
-        child = Child(serve, self._errors, self._environment)
+        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--no-portal")
+        child = Child([*serve, "--handshake", "off", *self._flags], self._errors, self._environment)
         line = child.line()
         if not line.startswith(READY):
             child.end()
@@ -66,33 +71,61 @@ class Recapito:
         """The memory of all its processes."""
         return resident_mb(self._child.pid)
 
+    @contextmanager
+    def memory(self) -> Iterator[list[float]]:
+        """Look at the memory of all its processes twice a second."""
+        looks: list[float] = [resident_mb(self._child.pid)]
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.wait(0.5):
+                looks.append(resident_mb(self._child.pid))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield looks
+        finally:
+            over.set()
+            thread.join()
+
     def pids(self) -> dict[str, int]:
         """Its processes by what they are."""
         return {"parent": self._child.pid, "intake": self.role("intake"), "dispatch": self.role("dispatch")}
 
-    def topic(self, name: str) -> Target:
+    def journal(self, event: str) -> list[dict[str, Any]]:
+        """What it wrote down of one kind of event."""
+        lines = self._errors.read_text("utf-8", "replace").splitlines()
+        return [json.loads(line) for line in lines if f'"event": "{event}"' in line]
+
+    def topic(self, name: str, tags: Mapping[str, str] | None = None) -> Target:
         """Make a topic."""
-        return make_topic(self.port, name)
+        return make_topic(self.port, name, tags)
+
+    def connect(self, resource_id: str, connection: str) -> None:
+        """Say how a resource is reached."""
+        call(self.port, "PUT", f"/connections{resource_id}", {"connectionString": connection})
 
     def subscribe(
-        self, topic: str, name: str, url: str, batch: tuple[int, int] = (1, 64), filter: Mapping[str, Any] | None = None
+        self,
+        topic: str,
+        name: str,
+        url: str,
+        batch: tuple[int, int] | None = (1, 64),
+        **properties: Mapping[str, Any],
     ) -> None:
-        """Subscribe a webhook; `batch` is the most events and the preferred kilobytes, `filter` as ARM writes it."""
-        destination = {
-            "endpointUrl": url,
-            "maxEventsPerBatch": batch[0],
-            "preferredBatchSizeInKilobytes": batch[1],
-        }
-        properties: dict[str, Any] = {"destination": {"endpointType": "WebHook", "properties": destination}}
-        if filter is not None:
-            properties["filter"] = filter
-        body = {"properties": properties}
+        """Subscribe a webhook; `batch` is the most events and the preferred kilobytes, `properties` as ARM has them."""
+        destination: dict[str, Any] = {"endpointUrl": url}
+        if batch is not None:
+            destination |= {"maxEventsPerBatch": batch[0], "preferredBatchSizeInKilobytes": batch[1]}
+        webhook = {"endpointType": "WebHook", "properties": destination}
+        body = {"properties": {"destination": webhook, **properties}}
         call(self.port, "PUT", f"{_GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
 
 
-def make_topic(port: int, name: str) -> Target:
+def make_topic(port: int, name: str, tags: Mapping[str, str] | None = None) -> Target:
     """Make a topic on the server at this port."""
-    call(port, "PUT", f"{_GROUP}/topics/{name}{_VERSION}", {"location": "local"})
+    call(port, "PUT", f"{_GROUP}/topics/{name}{_VERSION}", {"location": "local", "tags": tags or {}})
     keys = call(port, "POST", f"{_GROUP}/topics/{name}/listKeys{_VERSION}")
     return Target(port, f"/topics/{name}/api/events", keys["key1"])
 

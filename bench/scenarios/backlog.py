@@ -1,16 +1,12 @@
 """A million events behind one dead endpoint: another topic's rate, the memory of it all, and starting again."""
 
 import http.client
-import socket
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from bench.event import stamped, template
 from bench.lab import Lab, Measure, Receiver
-from bench.load import Order
-from bench.process import kill
+from bench.process import dead_port, kill
 from bench.report import Goal, Sample
 from bench.scenarios import Round, describe, ratio
 from bench.server import Recapito, Target
@@ -32,11 +28,11 @@ LONGEST_S = 30.0
 def measure(round: Round) -> list[Sample]:
     """All of it, on one server."""
     lab = round.lab
-    with lab.receiver() as receiver, lab.recapito() as server, _dead_port() as dead:
+    with lab.receiver() as receiver, lab.recapito() as server, dead_port() as dead:
         target = server.topic("living")
         server.subscribe("living", "only", receiver.url())
         before = [_rate(lab, "before", target, receiver, server) for _ in range(REPEATS)]
-        with _peak_memory(server) as peak:
+        with server.memory() as peak:
             _pile_up(lab, server, receiver, dead)
             after = [_rate(lab, "beside", target, receiver, server) for _ in range(REPEATS)]
         samples = [ratio("backlog", beside, alone, "before") for beside, alone in zip(after, before, strict=True)]
@@ -53,13 +49,11 @@ def _rate(lab: Lab, name: str, target: Target, receiver: Receiver, server: Recap
 def _pile_up(lab: Lab, server: Recapito, receiver: Receiver, dead: int) -> None:
     target = server.topic("dying")
     server.subscribe("dying", "only", f"http://127.0.0.1:{dead}/")
-    events = QUICK_EVENTS if lab.quick else EVENTS
-    order = Order(*target, tally=str(receiver.path), seconds=300, connections=16, batch=100, fan_out=0, events=events)
-    result = lab.load(order)
-    if result.events != events:
-        raise RuntimeError(f"only {result.events} events of {events} were accepted: {result.first_failure}")
-    took_s = (result.ended_ns - result.started_ns) / 1e9
-    lab.say(f"{events:,} events piled up in {took_s:.0f} s, {server.resident_mb():.0f} MB resident")
+    events, began_at = QUICK_EVENTS if lab.quick else EVENTS, time.monotonic()
+    lab.pile_up(target, receiver, events)
+    lab.say(
+        f"{events:,} events piled up in {time.monotonic() - began_at:.0f} s, {server.resident_mb():.0f} MB resident"
+    )
 
 
 def _recoveries(lab: Lab, server: Recapito, target: Target, receiver: Receiver) -> Iterator[Sample]:
@@ -98,30 +92,3 @@ def _publish(target: Target) -> bool:
         return False
     finally:
         connection.close()
-
-
-@contextmanager
-def _dead_port() -> Iterator[int]:
-    """A port that is taken and refuses every connection."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
-
-
-@contextmanager
-def _peak_memory(server: Recapito) -> Iterator[list[float]]:
-    """Look at the server's memory twice a second."""
-    looks: list[float] = [server.resident_mb()]
-    over = threading.Event()
-
-    def look() -> None:
-        while not over.wait(0.5):
-            looks.append(server.resident_mb())
-
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield looks
-    finally:
-        over.set()
-        thread.join()

@@ -2,13 +2,11 @@
 
 import os
 import shutil
-import socket
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.process import Child
+from bench.process import Child, await_port, free_port
 
 HOW_TO_INSTALL = "redis-server is missing: `apt-get install redis-server` (Debian), or set REDIS_SERVER to its path"
 
@@ -21,26 +19,9 @@ def find() -> str | None:
 @contextmanager
 def running(program: str, directory: Path) -> Iterator[str]:
     """Run it; its URL."""
-    port = _free_port()
+    port = free_port()
     options = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(directory), "--save", ""]
     options += ["--appendonly", "yes", "--appendfsync", "always", "--daemonize", "no"]
     with Child([program, *options], directory / "redis.log"):
-        _await_port(port)
+        await_port(port)
         yield f"redis://127.0.0.1:{port}/0"
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-def _await_port(port: int) -> None:
-    patient_until = time.monotonic() + 10
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            if time.monotonic() > patient_until:
-                raise
-            time.sleep(0.05)

@@ -291,7 +291,7 @@ class Buried(NamedTuple):
 class Passed(NamedTuple):
     """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
 
-    The latter are (lane, container) whose vault did not answer a moment ago.
+    The latter are (lane, container) whose vault did not answer a moment ago, or that rest after a write.
     """
 
     containers: frozenset[str] = frozenset()

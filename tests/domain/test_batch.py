@@ -1,24 +1,17 @@
 """Batches: the two limits, never waiting, and the single event that is too large."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.batch import fill, fill_run
+from recapito.domain.batch import fill
 from recapito.domain.limits import KB
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
 from recapito.domain.subscription import Batching
 
 
 def events(sizes: list[int]) -> list[bytes]:
     """JSON strings of exactly these many bytes."""
     return [b'"' + b"x" * (size - 2) + b'"' for size in sizes]
-
-
-def segment(bodies: list[bytes]) -> Segment:
-    return Segment(*pack([Publish(0, [StampedEvent(body, "t", "s", "1") for body in bodies])]))
 
 
 def body(bodies: list[bytes]) -> bytes:
@@ -49,30 +42,6 @@ def test_limits(sizes: list[int], event_limit: int, data: st.DataObject) -> None
         assert len(body(bodies[: count + 1])) > byte_limit
 
 
-@given(sizes_of_events, event_limits, st.data())
-def test_fill_run_agrees_with_fill(sizes: list[int], event_limit: int, data: st.DataObject) -> None:
-    """Filling from a segment's columns and from single sizes is the same, wherever the run starts and ends."""
-    first = data.draw(st.integers(0, len(sizes) - 1))
-    last = data.draw(st.integers(first + 1, len(sizes)))
-    byte_limit = data.draw(near_a_body(sizes[first:last]))
-    end = fill_run(segment(events(sizes)).ends, first, last, event_limit, byte_limit)
-    assert end - first == fill(sizes[first:last], event_limit, byte_limit)
-
-
-@given(sizes_of_events, event_limits, byte_limits)
-def test_every_event_goes_once(sizes: list[int], event_limit: int, byte_limit: int) -> None:
-    """Batches cut from a segment, one after the other, hold each event once, and each body is valid JSON."""
-    whole = segment(events(sizes))
-    first, sent = 0, []
-    while first < len(whole):
-        end = fill_run(whole.ends, first, len(whole), event_limit, byte_limit)
-        cut = b"[" + whole.body[whole.start(first) : whole.ends[end - 1]] + b"]"
-        assert len(cut) <= byte_limit or end == first + 1
-        sent += json.loads(cut)
-        first = end
-    assert sent == json.loads(body(events(sizes)))
-
-
 def test_a_10_kb_event_with_4_kb_preferred() -> None:
     """Event Grid's example: with 4 KB preferred an event of 10 KB is delivered, in a batch of its own."""
     batching = Batching(max_events=100, preferred_kilobytes=4)
@@ -90,7 +59,6 @@ def test_a_kilobyte_is_1024_bytes_of_body(spare: int, count: int) -> None:
     """The limit counts the whole body: two events, a comma and two brackets may fill it to the last byte."""
     sizes = [500, 1 * KB - 503]
     assert fill(sizes, 10, 1 * KB + spare) == count
-    assert fill_run(segment(events(sizes)).ends, 0, 2, 10, 1 * KB + spare) == count
 
 
 def test_nothing_to_send() -> None:

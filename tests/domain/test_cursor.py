@@ -65,11 +65,3 @@ def test_empty_or_below(start: Place, end: Place) -> None:
     """A range that is empty, turned around or below the low mark is refused."""
     with pytest.raises(ValueError, match="empty"):
         Cursor((2, 0)).finish(start, end)
-
-
-def test_reader_jumps_over_what_is_finished() -> None:
-    """At the start of a finished range the reader is told where it ends; anywhere else it reads on."""
-    cursor = Cursor((1, 0)).finish((1, 5), (2, 0)).finish((2, 0), (2, 3))
-    assert cursor.next_gap((1, 5)) == ((1, 5), (2, 3))
-    assert cursor.next_gap((1, 0)) is None
-    assert cursor.next_gap((2, 0)) is None

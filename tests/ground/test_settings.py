@@ -30,6 +30,13 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert settings.load(file, environment).server.port == 1002
 
 
+@pytest.mark.parametrize("flag", ["sever.port", "server.prot", "port"])
+def test_flags_that_are_no_settings(flag: str) -> None:
+    """A dotted name that is no setting is named, with those that are."""
+    with pytest.raises(SettingsError, match=r"settings: unknown .+; known: "):
+        settings.load(environment={}, flags={flag: 1})
+
+
 def test_manual_clock_and_memory_mean_one_process() -> None:
     """Neither memory nor a manual clock can be shared between processes."""
     assert settings.load(environment={}, flags={"clock.mode": "manual"}).one_process

@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
+from recapito.domain import limits
 from recapito.domain.deadletter import array, path
 from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
@@ -320,6 +321,28 @@ def test_what_is_meant(selection: Selection, wanted: str) -> None:
         assert (tried, await stage.redriven(topic)) == (Progress(selected=len(wanted)), [])
         await stage.redriver().redrive(selection, None, 100)
         assert [id for *_, id in await stage.redriven(topic)] == list(wanted)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("verb", ["redrive", "purge"])
+def test_one_request_reads_so_many_files(verb: str) -> None:
+    """However few letters are meant, a request ends after a number of files, and says where to go on."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        files = limits.LETTER_FILES_READ + 50
+        for n in range(files):
+            stage.bury(
+                topic, "sub", f"{n:04}", *ids(str(n)) if n < files - 1 else [{"id": "last", "eventType": "Rare"}]
+            )
+        selection, after, found, calls = Selection(event_type="rare"), None, 0, 0
+        while calls == 0 or after is not None:
+            page: Progress = await getattr(stage.redriver(), verb)(selection, after, 100)
+            after, found, calls = None if page.next is None else parse_name(page.next), found + page.done, calls + 1
+        assert (found, calls) == (1, 2)
 
     asyncio.run(main())
 

@@ -46,7 +46,9 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     if not in_time and not slept:
         return
     for event in arrival.events:
-        owed = lane.books.owed[oracle.appended[event.id]]
+        owed = oracle.owed(lane, event.id)
+        if owed is None:  # which was told when it was sent
+            continue
         if owed.successes:
             oracle.duplicates += 1
         owed.successes.append(arrival)
@@ -67,19 +69,19 @@ def check_abort(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
 
 def _check_event(oracle: Oracle, lane: Watched, event: ArrivedEvent) -> Owed | None:
     """What arrives was published, is owed to this subscription, and is unchanged (I6, I7)."""
-    sent = oracle.published.get(event.id)
-    identity = oracle.appended.get(event.id)
-    if sent is None or identity is None:
+    if event.id not in oracle.published or event.id not in oracle.appended:
         oracle.fail("I6", "was delivered and never stored", lane=lane.id, event=event.id)
         return None
+    owed = oracle.owed(lane, event.id)
+    if owed is None:
+        oracle.fail("I6", "was delivered where it does not match", lane=lane.id, event=event.id)
+        return None
+    sent = owed.event
     topic = oracle.topics[sent.topic]
     version = None if event.dataVersion is None else sent.data_version
     got = (event.eventType, event.subject, event.eventTime, event.dataVersion, event.topic, bytes(event.data))
     if got != (sent.type, sent.subject, sent.event_time, version, topic.resource_id, sent.data):
         oracle.fail("I7", f"arrived as {got}", lane=lane.id, event=event.id)
-    owed = lane.books.owed.get(identity) if sent.topic == lane.topic else None
-    if owed is None:
-        oracle.fail("I6", "was delivered where it does not match", lane=lane.id, event=event.id)
     return owed
 
 

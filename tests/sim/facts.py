@@ -39,6 +39,7 @@ class Watched:
     unsure: bool = False  # a commit of it failed, and it has not begun again yet
     settling_since: int = 0
     attempts: dict[tuple[Identity, int], Arrival] = field(default_factory=dict)
+    redriven: dict[str, Identity] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
 
     @property
     def now(self) -> Subscription:

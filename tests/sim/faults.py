@@ -17,7 +17,18 @@ from recapito.errors import StoreFailed
 from recapito.vault import Receipt, Vault, VaultUnavailable
 
 LOG_COMMITS = frozenset(
-    {"append", "put_topic", "delete_topic", "put_subscription", "delete_subscription", "forget", "trim"}
+    {
+        "append",
+        "append_marked",
+        "put_document",
+        "delete_document",
+        "put_topic",
+        "delete_topic",
+        "put_subscription",
+        "delete_subscription",
+        "forget",
+        "trim",
+    }
 )
 LEDGER_COMMITS = frozenset({"open_lane", "close_lane", "settle", "name_group", "written", "abandon"})
 HANGS_S = limits.VAULT_WAIT_NS / SECOND
@@ -204,7 +215,7 @@ class FaultyVault:
         self._faults = faults
 
     def seen_by(self, life: Life) -> "VaultOfLife":
-        """The vault as one life of the dispatch role sees it."""
+        """The vault as one life of a role sees it."""
         return VaultOfLife(self, life)
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
@@ -222,9 +233,20 @@ class FaultyVault:
         await self._faults.pause()
         return receipt
 
+    async def look(self, verb: str, container: str, *args: Any) -> Any:
+        """Whatever is not writing: a container that is out of reach shows nothing either."""
+        await self._faults.pause()
+        if container in self.missing | self.hung | self.down:
+            if container in self.hung:
+                await asyncio.sleep(HANGS_S)
+            raise VaultUnavailable("simulated: out of reach", missing=container in self.missing)
+        found = await getattr(self._vault, verb)(container, *args)
+        await self._faults.pause()
+        return found
+
 
 class VaultOfLife:
-    """The vault, until its writer dies."""
+    """The vault, until who uses it dies."""
 
     def __init__(self, vault: FaultyVault, life: Life) -> None:
         self._vault = vault
@@ -234,3 +256,21 @@ class VaultOfLife:
         if not self._life.alive:
             await self._life.never()
         return await self._vault.write(container, path, content)
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        return list(await self._look("paths", container, prefix, after, limit))
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        found: bytes | None = await self._look("read", container, path)
+        return found
+
+    async def delete(self, container: str, path: str) -> None:
+        await self._look("delete", container, path)
+
+    async def _look(self, verb: str, container: str, *args: Any) -> Any:
+        if not self._life.alive:
+            await self._life.never()
+        found = await self._vault.look(verb, container, *args)
+        if not self._life.alive:
+            await self._life.never()
+        return found

@@ -45,6 +45,7 @@ class Oracle:
         self.late_limited = False
         self.slots_limited = False
         self.vault_files: dict[tuple[str, str], bytes] = {}
+        self.redriven: Counter[tuple[str, str]] = Counter()  # (file, event)
         self.keep_for_ever = False
         self.always_healthy: set[int] = set()
         self._containers: dict[str, float] = {}
@@ -84,6 +85,11 @@ class Oracle:
     def calm(self, seconds: float) -> bool:
         """True when nothing has disturbed the service for so long."""
         return self.time_s() - self.disturbed_s > seconds
+
+    def owed(self, lane: Watched, id: str) -> Owed | None:
+        """The delivery of an event to a subscription, the newest if it was redriven; None if it is not owed."""
+        identity = lane.redriven.get(id) or self.appended.get(id)
+        return None if identity is None else lane.books.owed.get(identity)
 
     def profile_of(self, topic: int) -> Profile:
         """The behaviour profile of a topic."""

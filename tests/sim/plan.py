@@ -44,6 +44,7 @@ class Plan:
     keep_for_ever: bool
     sleepers: int
     kinds: list[str] = field(default_factory=list)
+    redrives_s: list[float] = field(default_factory=list)  # when somebody redrives all dead letters
 
 
 def draw_plan(seed: int) -> Plan:
@@ -73,7 +74,14 @@ def draw_plan(seed: int) -> Plan:
         keep_for_ever=rng.random() < 0.1,
         sleepers=rng.choice((0, 0, 0, 2, 8)),
         kinds=kinds,
+        redrives_s=_draw_redrives(seed, horizon_s),
     )
+
+
+def _draw_redrives(seed: int, horizon_s: float) -> list[float]:
+    """In every other seed, some instants; by dice of their own, so that all else is as it is without."""
+    rng = random.Random(f"{seed}/redrives")
+    return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 1, 3, 6)))]
 
 
 def _draw_kinds(rng: random.Random) -> list[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,9 @@ from recapito.domain.outcome import Outcome, answered
 from recapito.domain.subscription import Batching, Destination, FilterSince, RetryPolicy, Subscription
 from recapito.domain.topic import Topic
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from recapito.sender import Exchange, Sender
+from recapito.store import Document, NewSegment
 from recapito.vault import Vault
 
 
@@ -29,6 +31,27 @@ class HastyPublisher(Publisher):
     async def publish(self, topic: Topic, events: list[Any], size: int) -> None:
         self._early = asyncio.ensure_future(super().publish(topic, events, size))
         self._early.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+
+class SlowMarkingRedriver(Redriver):
+    """Marks what it redrove in a commit of its own."""
+
+    def __init__(self, log: Any, *others: Any) -> None:
+        super().__init__(_InTwoSteps(log), *others)
+
+
+class _InTwoSteps:
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        positions: list[int] = await self._log.append(segments)
+        for mark in marks:
+            await self._log.put_document(kind, mark.key, mark.content)
+        return positions
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._log, verb)
 
 
 class BoastfulVault:
@@ -42,6 +65,9 @@ class BoastfulVault:
         self._writes += 1
         if self._writes % 3:
             await self._vault.write(container, path, content)
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._vault, verb)
 
 
 @dataclass

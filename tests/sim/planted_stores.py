@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.instant import SECOND
-from recapito.store import Due, Group, Lane, NewSegment, Passed, Settlement
+from recapito.domain.segment import Columns
+from recapito.store import Document, Due, Group, Lane, NewSegment, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 
 
@@ -45,6 +47,33 @@ class CarelessLog(MemoryLog):
 
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
         return await super().append([segment._replace(body=segment.body[:-1] + b" ") for segment in segments])
+
+
+class MarklessLog(MemoryLog):
+    """Appends what is redriven, and forgets to mark it."""
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        return await super().append_marked(segments, kind, [])
+
+
+class MarkingLog(MemoryLog):
+    """Marks what is redriven, and does not append it."""
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        await super().append_marked([], kind, marks)
+        return [await self.end(segment.topic) + 1 for segment in segments]
+
+
+class SharingLog(MemoryLog):
+    """Appends what is redriven for everybody."""
+
+    async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
+        return await super().append_marked([_for_everybody(segment) for segment in segments], kind, marks)
+
+
+def _for_everybody(segment: NewSegment) -> NewSegment:
+    columns = msgspec.msgpack.decode(segment.columns, type=Columns)
+    return segment._replace(columns=msgspec.msgpack.encode(replace(columns, only=0)))
 
 
 class LossyLedger(MemoryLedger):

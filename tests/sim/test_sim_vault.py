@@ -72,6 +72,27 @@ def test_dead_letters_are_written_five_minutes_after_the_last_attempt() -> None:
         assert record.lastDeliveryOutcome == "NotFound"
 
 
+def test_dead_letters_that_fall_due_one_by_one_share_files() -> None:
+    """After a write a container rests for five seconds: sixty that die in a minute are a dozen files, none late."""
+
+    async def script(scene: Scene) -> None:
+        await scene.topic("2019-05")  # which holds back nothing, however often an endpoint fails
+        once = RetryPolicy(max_attempts=1)
+        await scene.subscribe("dead", answering(500), retry_policy=once, dead_letter=BOX)
+        for _ in range(60):
+            await scene.publish()
+            await scene.wait(1)
+        await scene.quiet()
+        await scene.close_the_books()
+
+    scene = act(script)
+    (lane,) = scene.oracle.lanes.values()
+    assert 10 <= len(scene.machine.files.files) <= 14
+    for owed in lane.books.owed.values():
+        assert owed.burial is not None and owed.named_at is not None
+        assert owed.burial.write_at <= owed.named_at <= owed.burial.write_at + 6 * SECOND
+
+
 def test_a_vault_down_for_less_than_four_hours_loses_nothing() -> None:
     """After 3 hours and 59 minutes everything is written."""
     assert states(bury(239 * 60)) == {(State.DEAD_LETTERED, None)}

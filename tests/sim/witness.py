@@ -10,10 +10,11 @@ import msgspec
 
 from recapito.domain.delivery import Identity
 from recapito.domain.match import matches
+from recapito.domain.segment import Segment
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
-from recapito.store import Due, Group, Lane, NewSegment, Settlement
-from tests.sim import settlements
+from recapito.store import Document, Due, Group, Lane, NewSegment, Settlement
+from tests.sim import redrives, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent
 from tests.sim.facts import Watched
@@ -63,12 +64,21 @@ class Witness:
         for segment, position in zip(segments, positions, strict=True):
             events = _decode(b"[" + segment.body + b"]")
             self._oracle.note("appended", segment.topic, position, len(events))
-            self._check_whole(events)
             stored = await log.read(segment.topic, position, 1)
             if not stored or (stored[0].position, stored[0].body) != (position, segment.body):
                 self._oracle.fail("I3", f"position {position} of topic {segment.topic} is not what was appended")
+            read = Segment(segment.columns, segment.body)
+            if read.only or read.origin:
+                redrives.check(self._oracle, segment.topic, position, read, events)
+                continue
+            self._check_whole(events)
             for offset, event in enumerate(events):
                 self._append_event(segment.topic, Identity(position, offset), event.id)
+
+    async def _append_marked(
+        self, log: Any, positions: list[int], segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
+    ) -> None:
+        await self._append(log, positions, segments)
 
     def _check_whole(self, events: list[ArrivedEvent]) -> None:
         """A publish is stored whole, in one segment (I4), and once."""

@@ -1,7 +1,8 @@
-"""What people do in the simulation: they publish, and create, change and delete topics and subscriptions."""
+"""What people do in the simulation: they publish, redrive, and create, change and delete topics and subscriptions."""
 
 import random
 from collections.abc import Awaitable, Callable
+from functools import partial
 from itertools import count, cycle
 from typing import Any, TypeVar
 
@@ -13,8 +14,10 @@ from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPol
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
+from recapito.intake.letters import Selection, parse_name
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
+from recapito.intake.redrive import Redriver
 from tests.sim.machine import ConnectionLost, Machine
 from tests.sim.oracle import Oracle
 from tests.sim.publication import SUBJECTS, TYPES, body, draw_event
@@ -155,6 +158,19 @@ class Workload:
             return
         self._oracle.acknowledged(events)
 
+    async def redrive(self, limit: int = 1000) -> int:
+        """Redrive all dead letters, so many in a request; how many the server said it did before it failed."""
+        done, after = 0, None
+        while True:
+            try:
+                progress = await self._machine.request(partial(self._redriver.redrive, Selection(), after, limit))
+            except NO_ANSWER:
+                return done
+            done += progress.done
+            if progress.next is None:
+                return done
+            after = parse_name(progress.next)
+
     async def _ask(self, change: Callable[[Provisioner], Awaitable[T]]) -> T | None:
         """What the server answered; None if it refused, or failed or died under the request."""
         try:
@@ -170,6 +186,11 @@ class Workload:
     def _provisioner(self) -> Provisioner:
         assert self._machine.provisioner is not None
         return self._machine.provisioner
+
+    @property
+    def _redriver(self) -> Redriver:
+        assert self._machine.redriver is not None
+        return self._machine.redriver
 
     @property
     def _publisher(self) -> Publisher:

@@ -70,12 +70,17 @@ class World:
     async def history(self) -> None:
         """From the first topic to the last check."""
         await self._settle_in()
+        for at_s in self.plan.redrives_s:
+            self._start(self._later(at_s - self.scene.loop.time(), self._redrive))
         for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
             await self._sleep_until(episode.at_s)
             self._play(episode)
         await self._sleep_until(self.plan.horizon_s)
         await self._heal()
         await self.scene.quiet()
+        if self.plan.redrives_s:
+            await self.scene.people.redrive()
+            await self.scene.quiet()
         await self.scene.close_the_books()
         if self.plan.calm:
             checkers.check_calm(self.scene.oracle)
@@ -141,6 +146,11 @@ class World:
             await people.delete_subscription(topic, name)
         if kind != "delete":
             await self._create(topic, name)
+
+    async def _redrive(self) -> None:
+        """Somebody redrives all dead letters, a few in each request."""
+        self.scene.oracle.note("redrive")
+        await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
 
     async def _break(self, kind: str) -> None:
         """One fault."""

@@ -69,6 +69,18 @@ def test_the_settings_that_keep_events_safe_are_on(tmp_path: Path, kind: FileKin
 
 
 @KINDS
+def test_a_new_file_has_the_pages_of_its_kind_and_an_old_one_keeps_its_own(tmp_path: Path, kind: FileKind) -> None:
+    """Pages are chosen when a file is made; one that was made with other pages is served as it is."""
+    with closing(open_writer(tmp_path / kind.file, kind)) as made:
+        assert made.pragma("page_size") == kind.page_bytes
+    older = kind._replace(page_bytes=1024)
+    with closing(open_writer(tmp_path / "older.db", older)):
+        pass
+    with closing(open_writer(tmp_path / "older.db", kind)) as served:
+        assert served.pragma("page_size") == 1024
+
+
+@KINDS
 def test_a_reader_can_not_write(tmp_path: Path, kind: FileKind) -> None:
     """The other role's connection only reads."""
     with (

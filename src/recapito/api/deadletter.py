@@ -3,6 +3,8 @@
 Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
 """
 
+from contextlib import aclosing
+
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
@@ -70,14 +72,20 @@ class DeadLetters:
         found: list[Shown] = []
         problems: list[str] = []
         last: Name | None = None
-        async for file, first in self._redriver.letters.walk(selection, after):
-            if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
-                problems.append(f"{file.path}: {file.problem}")
-            places = file.selected(selection, first)[: wanted.limit - len(found)]
-            found += [_show(file, place) for place in places]
-            if len(found) >= wanted.limit:
-                last = file.name(places[-1])
-                break
+        async with aclosing(self._redriver.letters.walk(selection, after)) as files:
+            read = 0
+            async for file, first in files:
+                read += 1
+                if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
+                    problems.append(f"{file.path}: {file.problem}")
+                places = file.selected(selection, first)[: wanted.limit - len(found)]
+                found += [_show(file, place) for place in places]
+                if len(found) >= wanted.limit:
+                    last = file.name(places[-1])
+                    break
+                if read >= limits.LETTER_FILES_READ:
+                    last = file.name(len(file.letters))
+                    break
         return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
 
     async def _show(self, request: Request) -> Response:

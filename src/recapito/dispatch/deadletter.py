@@ -2,8 +2,9 @@
 
 A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is
 down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to. A
-container that hangs or is out of reach holds up no other, not even of the same lane. Who wants to hear of a blob is
-told by a notice in the commit that counts it.
+container that hangs or is out of reach holds up no other, not even of the same lane. A lane's container rests for a
+moment after a write, so that what falls due one by one is not written one by one. Who wants to hear of a blob is told
+by a notice in the commit that counts it.
 """
 
 from collections.abc import Callable
@@ -71,6 +72,7 @@ class DeadLetterWriter:
         self._keep_for_ever = keep_for_ever
         self._on_notice = on_notice
         self._paused: dict[tuple[int, str], Pause] = {}
+        self._resting: dict[tuple[int, str], int] = {}  # until when nothing is written, if it is not a whole group
         self._writing: set[str] = set()
 
     @property
@@ -106,14 +108,24 @@ class DeadLetterWriter:
         """When there is something to write again, unless a write ends before: a pause ends, or a dead letter is due."""
         now = self._clock.now()
         instants = [pause.until for pause in self._paused.values() if pause.until > now]
-        first = None if self.full else await self._ledger.burials_due(END_OF_TIME, 1, 1, self._passed(now))
-        if first is not None:
-            instants.append(first.burials[0].write_at)
+        if not self.full:
+            awake = await self._first_due(self._passed(now))
+            instants += [] if awake is None else [awake]
+            if self._resting:
+                any_at_all = await self._first_due(Passed(frozenset(self._writing), self._out_of_reach(now)))
+                instants += [] if any_at_all is None else [max(any_at_all, min(self._resting.values()))]
         return min(instants, default=None)
 
+    async def _first_due(self, passed: Passed) -> int | None:
+        first = await self._ledger.burials_due(END_OF_TIME, 1, 1, passed)
+        return None if first is None else first.burials[0].write_at
+
     def _passed(self, now: int) -> Passed:
-        paused = frozenset(place for place, pause in self._paused.items() if pause.until > now)
-        return Passed(frozenset(self._writing), paused)
+        self._resting = {place: until for place, until in self._resting.items() if until > now}
+        return Passed(frozenset(self._writing), self._out_of_reach(now) | self._resting.keys())
+
+    def _out_of_reach(self, now: int) -> frozenset[tuple[int, str]]:
+        return frozenset(place for place, pause in self._paused.items() if pause.until > now)
 
     def _tried_at(self, group: Group, now: int) -> int:
         """Since when a new group is being tried: what waited behind another was tried with that one."""
@@ -129,6 +141,8 @@ class DeadLetterWriter:
             await self._failed(group, place, error, now)
             return
         self._paused.pop((group.lane, group.container), None)
+        if _has_room(group, content):
+            self._resting[group.lane, group.container] = self._clock.now() + limits.DEAD_LETTER_REST_NS
         tiding = None
         if receipt is not None:
             tiding = await tiding_of(self._registry, group, receipt, len(content), self._clock.now())
@@ -163,3 +177,9 @@ class DeadLetterWriter:
         self._journal(
             "deadletter.unavailable", subscription=place.subscription, why=str(error), retry_s=length // SECOND
         )
+
+
+def _has_room(group: Group, content: bytes) -> bool:
+    """Whether a group holds all that was due when it was named: one that was cut short is nearly full."""
+    spare = limits.DEAD_LETTER_GROUP_BYTES - len(content)
+    return len(group.burials) < limits.DEAD_LETTER_GROUP_EVENTS and spare > 2 * limits.EVENT_BYTES

@@ -27,11 +27,11 @@ class Piece(NamedTuple):
     segment: Segment
     offsets: Sequence[int]
 
-    def body(self) -> bytes:
-        """The events, joined by commas; neighbours are one slice of the segment."""
+    def body(self) -> memoryview | bytes:
+        """The events, joined by commas; neighbours are one slice of the segment, of which no copy is made."""
         first, last = self.offsets[0], self.offsets[-1]
         if last - first + 1 == len(self.offsets):
-            return self.segment.body[self.segment.start(first) : self.segment.ends[last]]
+            return memoryview(self.segment.body)[self.segment.start(first) : self.segment.ends[last]]
         return b",".join([self.segment.event(i) for i in self.offsets])
 
     def ids(self) -> list[str]:
@@ -48,13 +48,8 @@ class Piece(NamedTuple):
         return {self.segment.versions[self.segment.version_of[i]] for i in self.offsets}
 
 
-class Manifest(NamedTuple):
-    """The events of a load in columns, as an Attempt has them."""
-
-    ids: list[str]
-    positions: list[tuple[int, int]]
-    offsets: Sequence[int]
-    numbers: Sequence[int] = ()
+# The events of a load in columns, as an Attempt has them: ids, runs of positions, offsets, numbers of attempts.
+Manifest = tuple[list[str], list[tuple[int, int]], Sequence[int], Sequence[int]]
 
 
 class Load:
@@ -98,7 +93,7 @@ class Load:
     def manifest(self) -> Manifest:
         """Which events these are, and which attempt this is of each."""
         if self.span is None:
-            return Manifest(
+            return (
                 [id_of(delivery.body) for delivery in self._parked],
                 [(1, delivery.identity.position) for delivery in self._parked],
                 [delivery.identity.offset for delivery in self._parked],
@@ -106,11 +101,12 @@ class Load:
             )
         if self.events == 1:
             position, segment, offsets = self._pieces[0]
-            return Manifest([segment.id(offsets[0])], [(1, position)], offsets)
-        return Manifest(
+            return [segment.id(offsets[0])], [(1, position)], offsets, ()
+        return (
             [id for piece in self._pieces for id in piece.ids()],
             [(len(piece.offsets), piece.position) for piece in self._pieces],
             [offset for piece in self._pieces for offset in piece.offsets],
+            (),
         )
 
     def batch(self, presentation: Presentation, origin: str) -> Batch:
@@ -121,13 +117,14 @@ class Load:
         if self.events == 1:
             position, segment, (offset,) = self._pieces[0]
             body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
+            body = body if presentation.bare else b"[%b]" % body
             id = output_id(origin, position, offset)
         else:
-            body = b",".join([piece.body() for piece in self._pieces])
+            body = _array([piece.body() for piece in self._pieces])
             versions = set().union(*(piece.versions() for piece in self._pieces))
         return Batch(
             presentation.subscription,
-            body if presentation.bare else b"[%b]" % body,
+            body,
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
@@ -163,6 +160,13 @@ class Load:
             self.headers,
             tuple(islice((delivery.trace for delivery in self._parked if delivery.trace), limits.TRACED_EVENTS)),
         )
+
+
+def _array(parts: Sequence[memoryview | bytes]) -> bytes:
+    """A JSON array of what is in the parts, copied but once."""
+    pieces: list[memoryview | bytes] = [b","] * (2 * len(parts) + 1)
+    pieces[0], pieces[1::2], pieces[-1] = b"[", parts, b"]"
+    return b"".join(pieces)
 
 
 class Flight:

@@ -4,8 +4,7 @@ It is filled with what is there and never waits; it holds at most `event_limit` 
 bytes of request body only when a single event is larger, which then goes alone.
 """
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from itertools import islice
 from typing import NamedTuple
@@ -64,13 +63,3 @@ def fill(sizes: Iterable[int], event_limit: int, byte_limit: int) -> int:
             return max(count, 1)
         count += 1
     return count
-
-
-def fill_run(ends: Sequence[int], first: int, last: int, event_limit: int, byte_limit: int) -> int:
-    """`fill` for neighbours in a segment: the end of the batch that starts at `first`, at most `last`.
-
-    In a segment events are joined by commas, so the body of first … n-1 is one slice plus two brackets.
-    """
-    start = ends[first - 1] + 1 if first else 0
-    fits = bisect_right(ends, start + byte_limit - 2, first, last)
-    return min(max(fits, first + 1), first + event_limit, last)

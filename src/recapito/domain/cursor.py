@@ -38,7 +38,3 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
             else:
                 low = end
         return Cursor(low, tuple(merged))
-
-    def next_gap(self, place: Place) -> Range | None:
-        """The finished range that starts at `place`, if any: a reader jumps over it."""
-        return next((range for range in self.finished if range[0] == place), None)

@@ -86,6 +86,8 @@ SEGMENT_EVENTS = 5000
 TRIM_SLICE = 64
 WAL_CHECKPOINT_BYTES = 4 * MB
 WAL_KEPT_BYTES = 16 * MB
+LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one takes a quarter of the writes that it takes with 4 KB
+DISPATCH_PAGE_BYTES = 4 * KB  # rows of lanes and parked deliveries are small and scattered
 PAGE_CACHE_BYTES = 16 * MB
 BALLAST_BYTES = 64 * MB
 
@@ -199,21 +201,30 @@ STATUS_TOPICS = 1000
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000
 DEAD_LETTER_GROUP_BYTES = 4 * MB
+DEAD_LETTER_REST_NS = 5 * SECOND
 DEAD_LETTER_DIRECTORIES = 10_000
 DEAD_LETTER_WRITES = 16
 NOTICES = 200  # of blobs that were written, published in one commit
 LETTER_PAGE = (1, 1000)
 LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
+LETTER_FILES_READ = 200  # by one request, however few of their letters are meant
+LETTER_READS = 8  # files read ahead
 REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # how long a paced request may take
 LETTER_PROBLEMS = 10  # told by one request
+
+# The portal.
+PORTAL_SESSIONS = 1000
+PORTAL_LOGIN_BYTES = 64 * KB
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS
 assert PUBLISH_BYTES <= SKIPPED_BYTES <= READING_BYTES
 assert PUBLISH_BYTES <= WAITING_BYTES
 assert LIST_PAGE[0] <= LIST_PAGE_DEFAULT <= LIST_PAGE[1]
+assert HISTORY_CHUNK_EVENTS <= HISTORY_WAITING_EVENTS
+assert HISTORY_PAGE[0] <= HISTORY_PAGE_DEFAULT <= HISTORY_PAGE[1] <= EXPLAINED_ATTEMPTS
 assert ATTEMPTS[0] <= ATTEMPTS_DEFAULT <= ATTEMPTS[1]
 assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES

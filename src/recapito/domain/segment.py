@@ -15,7 +15,7 @@ import msgspec
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
 
-class StampedEvent(NamedTuple):
+class StampedEvent(msgspec.Struct, frozen=True, gc=False):
     """One accepted event: the bytes that are stored, and what is looked at. Only in a domain it has a topic."""
 
     body: bytes
@@ -79,35 +79,43 @@ def id_of(event: bytes) -> str:
 def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
     """The packed columns and the body of the segment that holds these publishes, in their order."""
     events = [event for publish in publishes for event in publish.events]
-    types: dict[str, int] = {}
-    type_of = [types.setdefault(event.type, len(types)) for event in events]
-    versions: dict[str, int] = {}
-    version_of = [versions.setdefault(event.data_version, len(versions)) for event in events]
-    domain_topics: dict[str, int] = {}
+    bodies = [event.body for event in events]
+    types, type_of = _numbered([event.type for event in events])
+    versions, version_of = _numbered([event.data_version for event in events])
+    domain_topics: list[str] = []
     domain_topic_of: list[int] = []
     if events and events[0].domain_topic:  # of one log all events are a domain's, or none
-        domain_topic_of = [domain_topics.setdefault(event.domain_topic, len(domain_topics)) for event in events]
-    ends = []
-    end = -1
-    for event in events:
-        end += len(event.body) + 1
-        ends.append(end)
+        domain_topics, domain_topic_of = _numbered([event.domain_topic for event in events])
     columns = Columns(
-        ends=ends,
-        types=list(types),
+        ends=_ends(bodies),
+        types=types,
         type_of=type_of,
-        versions=list(versions),
+        versions=versions,
         version_of=version_of,
         subjects=[event.subject for event in events],
         publishes=[(len(publish.events), publish.published_at) for publish in publishes],
-        domain_topics=list(domain_topics),
+        domain_topics=domain_topics,
         domain_topic_of=domain_topic_of,
         only=only,
         origin=origin,
         ids=[event.id for event in events],
         traces=_traces(publishes),
     )
-    return _encode(columns), b",".join([event.body for event in events])
+    return _encode(columns), b",".join(bodies)
+
+
+def _numbered(names: list[str]) -> tuple[list[str], list[int]]:
+    """The distinct names, and for each name which of them it is; mostly there is but one."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return distinct, [0] * len(names)
+    number = {name: n for n, name in enumerate(distinct)}
+    return distinct, [number[name] for name in names]
+
+
+def _ends(bodies: list[bytes]) -> list[int]:
+    """Where each of these ends when they are joined by commas."""
+    return [end + commas for commas, end in enumerate(accumulate(map(len, bodies)))]
 
 
 def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
@@ -194,6 +202,6 @@ class Segment:
         segment = copy(self)
         bodies = [convert(self.event(i)) for i in range(len(self))]
         segment.body = b",".join(bodies)
-        segment.ends = [end - 1 for end in accumulate([len(body) + 1 for body in bodies])]
+        segment.ends = _ends(bodies)
         segment.original = self
         return segment

@@ -4,8 +4,11 @@ A letter is named by its subscription's id, its file's path and its place in the
 name of the last one seen is where the next walk starts. What was redriven is a mark beside the vault, one a file.
 """
 
-from collections import Counter
-from collections.abc import AsyncIterator
+import asyncio
+from collections import Counter, deque
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -158,33 +161,63 @@ class Letters:
         self._registry = registry
         self._vault = vault
 
-    async def walk(self, selection: Selection, after: Name | None = None) -> AsyncIterator[tuple[File, int]]:
-        """Files that may hold what is meant, each with the place to start at: behind the name of the last one seen."""
-        async for origin in self._origins(selection, 0 if after is None else after.subscription):
-            seen = after if after is not None and after.subscription == origin.subscription.id else None
-            if seen is not None and selection.takes_path(seen.path):
-                file = await self._open(origin, seen.path, await self._marks_of(origin, seen.path))
-                if file is not None and seen.place + 1 < len(file.letters):
-                    yield file, seen.place + 1
-            path = "" if seen is None else seen.path
-            while paths := await self._list(origin, path):
-                marks = await self._marks(origin, path or origin.prefix, paths[-1])
-                for path in paths:
-                    taken = selection.takes_path(path)
-                    file = await self._open(origin, path, marks.get(path)) if taken else None
-                    if file is not None:
-                        yield file, 0
+    async def walk(self, selection: Selection, after: Name | None = None) -> AsyncGenerator[tuple[File, int], None]:
+        """Files that may hold what is meant, each with the place to start at: behind the name of the last one seen.
+
+        Whoever does not walk to the end closes it.
+        """
+        async with aclosing(self._origins(selection, 0 if after is None else after.subscription)) as origins:
+            async for origin in origins:
+                seen = after if after is not None and after.subscription == origin.subscription.id else None
+                async with aclosing(self._files(origin, selection, seen)) as files:
+                    async for file in files:
+                        yield file
+
+    async def _files(
+        self, origin: Origin, selection: Selection, seen: Name | None
+    ) -> AsyncGenerator[tuple[File, int], None]:
+        """The same of one subscription."""
+        if seen is not None and selection.takes_path(seen.path):
+            file = await self._open(origin, seen.path, await self._marks_of(origin, seen.path))
+            if file is not None and seen.place + 1 < len(file.letters):
+                yield file, seen.place + 1
+        path = "" if seen is None else seen.path
+        while paths := await self._list(origin, path):
+            marks = await self._marks(origin, path or origin.prefix, paths[-1])
+            path = paths[-1]
+            taken = [(each, marks.get(each)) for each in paths if selection.takes_path(each)]
+            async with aclosing(self._read_ahead(origin, taken)) as files:
+                async for file in files:
+                    yield file, 0
+
+    async def _read_ahead(self, origin: Origin, paths: list[tuple[str, bytes | None]]) -> AsyncGenerator[File, None]:
+        """Files in their order. The more were asked for, the more are read ahead: whoever needs one reads no other."""
+        reading: deque[asyncio.Task[File | None]] = deque()
+        left, ahead = iter(paths), 1
+        try:
+            while True:
+                for path, marks in islice(left, ahead - len(reading)):
+                    reading.append(asyncio.create_task(self._open(origin, path, marks)))
+                if not reading:
+                    return
+                file = await reading.popleft()
+                if file is not None:
+                    yield file
+                ahead = min(ahead * 2, limits.LETTER_READS)
+        finally:
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
 
     async def find(self, name: Name) -> File:
         """The file of a letter. NotFound if it is not there."""
-        async for origin in self._origins(Selection(), name.subscription):
-            if origin.subscription.id != name.subscription:
-                break
-            if not name.path.startswith(origin.prefix):
-                break
-            file = await self._open(origin, name.path, await self._marks_of(origin, name.path))
-            if file is not None and name.place < len(file.letters) and origin.owns(file.letters[name.place]):
-                return file
+        async with aclosing(self._origins(Selection(), name.subscription)) as origins:
+            async for origin in origins:
+                if origin.subscription.id != name.subscription or not name.path.startswith(origin.prefix):
+                    break
+                file = await self._open(origin, name.path, await self._marks_of(origin, name.path))
+                if file is not None and name.place < len(file.letters) and origin.owns(file.letters[name.place]):
+                    return file
         raise NotFound("ResourceNotFound", "There is no dead letter of this name.")
 
     async def _marks_of(self, origin: Origin, path: str) -> bytes | None:
@@ -210,19 +243,20 @@ class Letters:
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
         await self._registry.delete_document(KIND, file.key)
 
-    async def _origins(self, selection: Selection, first: int) -> AsyncIterator[Origin]:
+    async def _origins(self, selection: Selection, first: int) -> AsyncGenerator[Origin, None]:
         names = Counter([_place(one) async for one in self._subscriptions(0)])
         topics: dict[int, Topic | None] = {}
-        async for subscription in self._subscriptions(first - 1):
-            if subscription.topic not in topics:
-                topics = {subscription.topic: await self._registry.topic_by_id(subscription.topic)}
-            topic = topics[subscription.topic]
-            if topic is not None and selection.takes_subscription(topic, subscription):
-                assert subscription.dead_letter is not None
-                shared = names[_place(subscription)] > 1
-                yield Origin(topic, subscription, subscription.dead_letter.container, shared)
+        async with aclosing(self._subscriptions(first - 1)) as subscriptions:
+            async for subscription in subscriptions:
+                if subscription.topic not in topics:
+                    topics = {subscription.topic: await self._registry.topic_by_id(subscription.topic)}
+                topic = topics[subscription.topic]
+                if topic is not None and selection.takes_subscription(topic, subscription):
+                    assert subscription.dead_letter is not None
+                    shared = names[_place(subscription)] > 1
+                    yield Origin(topic, subscription, subscription.dead_letter.container, shared)
 
-    async def _subscriptions(self, after: int) -> AsyncIterator[Subscription]:
+    async def _subscriptions(self, after: int) -> AsyncGenerator[Subscription, None]:
         """The living ones that have dead letters, in the order of their ids."""
         while page := await self._registry.subscriptions(None, after, PAGE):
             for subscription in page:

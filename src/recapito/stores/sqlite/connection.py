@@ -21,10 +21,11 @@ PATIENCE_MS = 5000  # while another process recovers the WAL
 
 
 class FileKind(NamedTuple):
-    """One of our kinds of file, and the number by which it is known to be ours."""
+    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one."""
 
     name: str
     application_id: int
+    page_bytes: int
 
     @property
     def file(self) -> str:
@@ -32,9 +33,9 @@ class FileKind(NamedTuple):
         return f"{self.name}.db"
 
 
-LOG = FileKind("log", 0x52636C67)  # "Rclg"
-DISPATCH = FileKind("dispatch", 0x52636470)  # "Rcdp"
-HISTORY = FileKind("history", 0x52636873)  # "Rchs"
+LOG = FileKind("log", 0x52636C67, limits.LOG_PAGE_BYTES)  # "Rclg"
+DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp"
+HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES)  # "Rchs"
 
 
 class Medium(NamedTuple):
@@ -63,7 +64,9 @@ def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = 
             connection.set_busy_timeout(PATIENCE_MS)
             if medium.vfs is not None:
                 connection.pragma("locking_mode", "EXCLUSIVE")  # a VFS in Python has no shared memory
-            if not (make and _is_empty(connection)):
+            if make and _is_empty(connection):
+                connection.pragma("page_size", kind.page_bytes)
+            else:
                 _check_ours(connection, path, kind)
             _configure(connection, path, _WRITER)
             _configure(connection, path, {"synchronous": (medium.synchronous, SYNCHRONOUS[medium.synchronous])})
