@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
+from recapito.domain import limits
 from recapito.domain.deadletter import array, path
 from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
@@ -189,6 +190,42 @@ def test_redriven_for_their_subscription_alone() -> None:
         assert await redrive_all(stage.redriver()) == [Progress()]  # what was redriven is not redriven again
         file = await stage.redriver().letters.find(Name(sub.id, first, 1))
         assert file.redriven[1].redrive == "redrive-1" and file.redriven[1].at == NOON
+
+    asyncio.run(main())
+
+
+class CountingVault(MemoryVault):
+    """Says how often it was read from, and how often at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = self.at_once = self.most = 0
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        self.reads += 1
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return await super().read(container, path)
+
+
+def test_files_are_read_ahead_by_who_needs_many() -> None:
+    """A redrive that one file satisfies reads that one; one that needs many has a few read side by side."""
+
+    async def main() -> None:
+        stage = Stage()
+        stage.vault = vault = CountingVault()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(50):
+            stage.bury(topic, "sub", f"{n:02d}", *ids(f"{n}-a", f"{n}-b"))
+        assert (await stage.redriver().redrive(Selection(), None, 2)).done == 2
+        assert (vault.reads, vault.most) == (1, 1)
+        assert (await stage.redriver().redrive(Selection(), None, 1000)).done == 98
+        assert (vault.reads, vault.most) == (51, limits.LETTER_READS)
+        found = [id for *_, id in await stage.redriven(topic)]
+        assert found == [f"{n}-{part}" for n in range(50) for part in "ab"]
 
     asyncio.run(main())
 
