@@ -43,8 +43,8 @@ class Recapito:
         self._child.end()
 
     def _start(self) -> Child:
-        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--handshake", "off")
-        child = Child([*serve, *self._flags], self._errors, self._environment)
+        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--no-portal")
+        child = Child([*serve, "--handshake", "off", *self._flags], self._errors, self._environment)
         line = child.line()
         if not line.startswith(READY):
             child.end()

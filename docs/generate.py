@@ -78,8 +78,9 @@ def _describe(group: TyperGroup, prefix: str, parts: list[str]) -> None:
         elif isinstance(command, TyperCommand):
             parts.append(f"## {prefix} {name}\n\n{(command.help or '').strip()}\n")
             asks = any(parameter.name == "server" for parameter in command.params)
-            hidden = {"help", *(COMMON if asks else ())}
-            rows = [_row(parameter) for parameter in command.params if parameter.name not in hidden]
+            common = _common() if asks else []
+            rows = [_row(parameter) for parameter in command.params if parameter.name != "help"]
+            rows = [row for row in rows if row not in common]
             if rows:
                 parts.append(_table(rows))
 

@@ -1,5 +1,6 @@
 """What all tests share: how Hypothesis behaves, whatever the machine is busy with; an Azurite; a broker."""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 settings.register_profile("recapito", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recapito")
+os.environ["RECAPITO_PORTAL_ENABLED"] = "false"  # of the many servers that tests start, only tests/portal wants one
 
 
 @pytest.fixture(scope="session")

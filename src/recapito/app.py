@@ -22,6 +22,7 @@ from recapito.dispatch.segments import Segments
 from recapito.dispatch.stepping import ClockMover
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
+from recapito.domain.instant import HOUR
 from recapito.domain.rate import Rate
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
@@ -35,10 +36,19 @@ from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
+from recapito.intake.retention import Keeping
 from recapito.intake.throttle import Throttle
 from recapito.keys.identity import Identity
 from recapito.observing import NOBODY, Observers
-from recapito.outlet import make_brokers, make_handshakes, make_probes, make_reach, make_sender, make_vault
+from recapito.outlet import (
+    make_brokers,
+    make_handshakes,
+    make_probes,
+    make_reach,
+    make_sender,
+    make_token_source,
+    make_vault,
+)
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.tracing import TracingSender
@@ -77,7 +87,10 @@ class Intake:
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure."""
+    """The dispatch role: the lanes, who reports about them, the writer of dead letters, senders, the way to Azure.
+
+    `late` are the exchanges that may still be answered.
+    """
 
     dispatcher: Dispatcher
     reporter: Reporter
@@ -85,6 +98,7 @@ class Dispatch:
     sender: RoutingSender
     reach: Reach
     brokers: Brokers
+    late: LateExchanges
 
 
 def make_intake(
@@ -116,7 +130,8 @@ def make_intake(
         clock_control.wait_for(notifier.quiet)
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     signer = make_signer(settings, identity, clock)
-    handshakes = make_handshakes(settings, caller, clock, journal, signer)
+    token_for = make_token_source(settings, signer)
+    handshakes = make_handshakes(settings, caller, clock, journal, token_for)
     provisioner = Provisioner(
         stores.registry,
         clock,
@@ -127,7 +142,7 @@ def make_intake(
         settings.quota,
         expiry.watch,
         handshakes=handshakes,
-        signs_tokens=signer is not None,
+        signs_tokens=token_for is not None,
         find_connection=stores.keyring.find,
     )
 
@@ -177,7 +192,11 @@ def make_intake(
         diagnostics=observers.diagnostics,
         examiner=examiner,
     )
-    janitor = Janitor(stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal)
+    kept = settings.history
+    keeping = Keeping(kept.keep_events_mb * limits.MB if kept.enabled else 0, kept.keep_hours * HOUR)
+    janitor = Janitor(
+        stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal, keeping
+    )
     janitor.subscribed = publisher.tallies.look
     return Intake(
         make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
@@ -203,11 +222,10 @@ def make_dispatch(
 ) -> Dispatch:
     """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
-    token_for = None if signer is None else signer.webhook_token
     resolver = Resolver()
     reach = make_reach(settings, stores.keyring, resolver)
     brokers = make_brokers(settings, stores.keyring, resolver)
-    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, token_for)
+    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, signer)
     tracer = observers.tracer
     equipment = Equipment(
         log_id=stores.log.id,
@@ -216,7 +234,7 @@ def make_dispatch(
         segments=Segments(stores.log),
         slots=Slots(),
         late=LateExchanges(),
-        random=random.random,
+        random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
         history=stores.recording,
@@ -236,7 +254,7 @@ def make_dispatch(
         settings.dead_letter.keep_for_ever,
         on_notice,
     )
-    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers)
+    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers, equipment.late)
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:
@@ -244,4 +262,4 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     if not isinstance(clock, ManualClock):
         return None
     patience = int(settings.clock.patience_s * SECOND)
-    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience)
+    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience, dispatch.late)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from recapito.clock import Clock
 from recapito.diagnostics import DiagnosticLog
 from recapito.domain import limits
-from recapito.settings import Settings, Telemetry
-from recapito.telemetry import Journal
+from recapito.settings import Settings
+from recapito.telemetry import Journal, Telemetry
 from recapito.tracing import Sampling, Tracer
 
 

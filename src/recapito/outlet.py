@@ -4,6 +4,7 @@ import secrets
 import time
 
 from recapito.azure.broker import Brokers
+from recapito.azure.entra import EntraTokens
 from recapito.azure.probe import BrokerProbe, StorageProbe
 from recapito.azure.reach import Reach
 from recapito.caller import Caller
@@ -18,18 +19,19 @@ from recapito.domain.subscription import (
     StorageQueue,
 )
 from recapito.intake.examiner import Probe
-from recapito.intake.handshake import Handshakes
+from recapito.intake.handshake import Handshakes, TokenSource
 from recapito.keys.keyring import Keyring
 from recapito.keys.signer import Signer
 from recapito.senders.broker import BrokerSender
 from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
 from recapito.senders.probe import HttpProbe
+from recapito.senders.protected import ProtectedSender
 from recapito.senders.relay import RelayLeading
 from recapito.senders.resolver import Resolver
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
-from recapito.senders.webhook import TokenSource, WebhookSender
+from recapito.senders.webhook import WebhookSender
 from recapito.settings import Settings
 from recapito.telemetry import Journal
 from recapito.vaults.blob import BlobVault
@@ -65,6 +67,34 @@ def make_probes(reach: Reach, brokers: Brokers, caller: Caller) -> dict[Service,
     }
 
 
+def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
+    """Who has tokens for protected webhooks: Microsoft Entra, our own issuer, or nobody."""
+    if settings.delivery.webhook_tokens == "entra":
+        tokens = EntraTokens()
+
+        async def fetch(tenant: str, application: str) -> str | None:
+            token = await tokens.token(tenant, application)
+            return token if isinstance(token, str) else None
+
+        return fetch
+    if signer is None:
+        return None
+
+    async def sign(tenant: str, application: str) -> str | None:
+        return signer.webhook_token(application)
+
+    return sign
+
+
+def make_handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, token_for: TokenSource | None
+) -> Handshakes | None:
+    """Who asks webhooks for their consent, unless nobody does."""
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
+
+
 def make_sender(
     settings: Settings,
     keyring: Keyring,
@@ -72,13 +102,14 @@ def make_sender(
     lines: Brokers,
     resolver: Resolver,
     clock: Clock,
-    token_for: TokenSource | None,
+    signer: Signer | None,
 ) -> RoutingSender:
     """The sender to every kind of destination."""
     delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(lines)
+    token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
     return RoutingSender(
-        webhooks,
+        ProtectedSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
         {
             StorageQueue: StorageQueueSender(reach),
             AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),
@@ -88,13 +119,3 @@ def make_sender(
             EventHub: brokers,
         },
     )
-
-
-def make_handshakes(
-    settings: Settings, caller: Caller, clock: Clock, journal: Journal, signer: Signer | None
-) -> Handshakes | None:
-    """Who asks endpoints for their consent, unless nobody is to."""
-    if settings.delivery.handshake == "off":
-        return None
-    token_for = None if signer is None else signer.webhook_token
-    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)

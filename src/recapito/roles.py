@@ -32,6 +32,7 @@ from recapito.observing import make_observers
 from recapito.settings import Settings
 from recapito.status import Heard, Status, to_bytes
 from recapito.telemetry import Journal, LineJournal
+from recapito.wake import Wake
 
 HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
@@ -50,52 +51,6 @@ class RoleOrder(msgspec.Struct, frozen=True):
     listener: int
     wake: int
     ready: int
-
-
-class Wake:
-    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second.
-
-    One may say more, up to `size` bytes.
-    """
-
-    def __init__(self, end: socket.socket, missed_ns: int, size: int = 64) -> None:
-        self._size = size
-        self._end = end
-        self._end.setblocking(False)
-        self._missed_ns = missed_ns
-        self._wall = SystemClock()
-        self._heard_at = self._wall.now()
-
-    def ring(self) -> None:
-        """Wake the other role."""
-        self.tell(b"!")
-
-    def tell(self, content: bytes) -> bool:
-        """Wake the other role with something to say; whether it will hear of it."""
-        try:
-            self._end.send(content)
-        except OSError:
-            return False
-        return True
-
-    def listen(self, heard: Callable[[], None], told: Callable[[bytes], None] = lambda content: None) -> None:
-        """Call `heard` whenever the other role rings, and `told` with each datagram."""
-
-        def read() -> None:
-            with suppress(BlockingIOError):
-                while content := self._end.recv(self._size):
-                    told(content)
-            self._heard_at = self._wall.now()
-            heard()
-
-        asyncio.get_running_loop().add_reader(self._end.fileno(), read)
-
-    def missing(self) -> str | None:
-        """Why the other role is thought to be gone; None while it beats."""
-        silent_ns = self._wall.now() - self._heard_at
-        if silent_ns < self._missed_ns:
-            return None
-        return f"The dispatch process has not been heard of for {silent_ns // SECOND} s."
 
 
 class HttpServer(uvicorn.Server):
@@ -185,13 +140,30 @@ def run_role(role: str) -> int:
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
     _tune_process()
-    runner = {"intake": _run_intake, "dispatch": _run_dispatch}[role]
+    runner = {"intake": _run_intake, "dispatch": _run_dispatch, "alone": _run_alone}[role]
     try:
         uvloop.run(runner(settings, order, journal))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
         return os.EX_CONFIG
     return 0
+
+
+async def _run_alone(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+    """Both roles for a parent that is no supervisor, such as a test run."""
+    listener, identity, stopping = (
+        socket.socket(fileno=order.listener),
+        access.prepare_identity(settings),
+        asyncio.Event(),
+    )
+
+    async def await_stop() -> None:
+        await _order_to_stop()
+        stopping.set()
+
+    told = asyncio.create_task(await_stop())
+    await run_alone(settings, identity, order.origin, listener, stopping, partial(_say_ready, order, b"alone"))
+    told.cancel()
 
 
 async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:

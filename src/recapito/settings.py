@@ -4,7 +4,6 @@ An unknown key, a wrong type or a value out of range is an error at start that n
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -15,12 +14,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from recapito.domain import profile
-from recapito.domain.access import Role, is_loopback, roles_named
+from recapito.domain.access import is_loopback
 from recapito.domain.egress import Egress
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.accounts import account_of
 from recapito.intake.quota import Quota
 from recapito.keys.given import Given
+from recapito.keys.principal import IdentitySettings, check_identity
+from recapito.settings_source import from_text, merge, read_file
+from recapito.telemetry import Telemetry
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
@@ -36,6 +38,14 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     store: Literal["sqlite", "memory"]
 
 
+class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the portal runs, and where it listens."""
+
+    enabled: bool
+    host: str
+    port: int
+
+
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether HTTPS is served, and with which certificate; without a file of its own the server makes one."""
 
@@ -47,32 +57,6 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def on(self) -> bool:
         """True when HTTPS is served."""
         return self.enabled or bool(self.cert)
-
-
-class PrincipalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who gets tokens of our own issuer."""
-
-    client_id: str
-    roles: list[str]
-    secret: str = ""
-    secret_sha256: str = ""
-
-    def __repr__(self) -> str:
-        return f"<PrincipalSettings {self.client_id}>"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("client_id", self.client_id)]  # msgspec's own would show the secret in a pretty traceback
-
-
-class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is known, by our own issuer or by another."""
-
-    tenant: str
-    principals: list[PrincipalSettings]
-    issuer: str
-    audience: str
-    role_claim: str
-    role_names: dict[str, str]
 
 
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,6 +72,8 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     profile: str
     egress: Egress
     handshake: Literal["on", "off"]
+    jitter: bool
+    webhook_tokens: Literal["own", "entra"]
     ca_file: str
 
 
@@ -140,16 +126,6 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_network_filesystem: bool
 
 
-class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is told about the work that is done."""
-
-    otlp_endpoint: str
-    sample_ratio: float
-    traces_per_second: int
-    diagnostics: str
-    diagnostics_mb: int
-
-
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of Azure is known here from the start."""
 
@@ -161,6 +137,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
     server: Server
+    portal: Portal
     tls: Tls
     identity: IdentitySettings
     publish: Publish
@@ -210,7 +187,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The names and addresses that a certificate of ours must be good for, Event Grid's own host names included."""
         given = (self.server.host, urlsplit(self.public_url).hostname or "")
         grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
-        return "localhost", "*.localhost", "127.0.0.1", "::1", *given, *grid
+        return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
 
     @property
     def certificate_files(self) -> tuple[Path, Path]:
@@ -237,16 +214,16 @@ def load(
     """Read and check all settings. `flags` maps dotted keys, e.g. `server.port`, to values; None means not given."""
     tree = tomllib.loads(defaults_text())
     if file is not None:
-        _merge(tree, _read(file), str(file))
+        merge(tree, read_file(file), str(file))
     for section, keys in tree.items():
         for key, default in keys.items():
             name = f"{ENVIRONMENT_PREFIX}{section}_{key}".upper()
             if name in environment:
-                keys[key] = _from_text(environment[name], default, name)
+                keys[key] = from_text(environment[name], default, name)
     for dotted, value in (flags or {}).items():
         section, _, key = dotted.partition(".")
         if value is not None:
-            tree[section][key] = value
+            merge(tree, {section: {key: value}}, "settings")
     return from_tree(tree)
 
 
@@ -262,13 +239,14 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     except msgspec.ValidationError as error:
         raise SettingsError(f"settings: {error}") from None
     _check(settings)
-    _check_identity(settings.identity)
+    check_identity(settings.identity)
     return settings
 
 
 def _check(settings: Settings) -> None:
-    if not 0 <= settings.server.port <= 65535:
-        raise SettingsError(f"server.port: {settings.server.port} is not a port (0 to 65535)")
+    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+        if not 0 <= port <= 65535:
+            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
     if not settings.server.data:
         raise SettingsError("server.data: a directory must be named")
     try:
@@ -289,13 +267,8 @@ def _check(settings: Settings) -> None:
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")
-    telemetry = settings.telemetry
-    if telemetry.otlp_endpoint and not re.match("https?://[^/]", telemetry.otlp_endpoint):
-        raise SettingsError("telemetry.otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces")
-    if not 0 <= telemetry.sample_ratio <= 1 or telemetry.traces_per_second < 1:
-        raise SettingsError("telemetry: sample_ratio is 0 to 1, and traces_per_second at least 1")
-    if telemetry.diagnostics_mb < 1:
-        raise SettingsError("telemetry.diagnostics_mb: it must be at least 1")
+    if fault := settings.telemetry.fault:
+        raise SettingsError(f"telemetry.{fault}")
     for id in settings.azure.storage_accounts:
         if account_of(id) is None:
             raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
@@ -304,65 +277,3 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"history.{key}: {getattr(settings.history, key)} is less than {least}")
     if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
         raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")
-
-
-def _check_identity(identity: IdentitySettings) -> None:
-    for n, principal in enumerate(identity.principals):
-        where = f"identity.principals[{n}]"
-        if not principal.client_id:
-            raise SettingsError(f"{where}.client_id: an id must be given")
-        if bool(principal.secret) == bool(principal.secret_sha256):
-            raise SettingsError(f"{where}: either secret or secret_sha256 must be given")
-        if principal.secret_sha256 and not re.fullmatch("[0-9A-Fa-f]{64}", principal.secret_sha256):
-            raise SettingsError(f"{where}.secret_sha256: a SHA-256 has 64 hexadecimal digits")
-        for name in principal.roles:
-            _check_role(name, f"{where}.roles")
-    for name in identity.role_names.values():
-        _check_role(name, "identity.role_names")
-    if identity.issuer and not re.match("https?://[^/]", identity.issuer):
-        raise SettingsError("identity.issuer: the name of an issuer is an https URL")
-    if bool(identity.issuer) != bool(identity.audience):
-        raise SettingsError("identity: issuer and audience belong together; give both or neither")
-    if identity.issuer and identity.principals:
-        raise SettingsError("identity.principals: with another issuer there are none of our own")
-
-
-def _check_role(name: str, where: str) -> None:
-    if not roles_named(name):
-        raise SettingsError(f"{where}: '{name}' is not a role; known: {', '.join(Role)}")
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text("utf-8"))
-    except OSError as error:
-        raise SettingsError(f"settings file {file}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings file {file}: {error}") from None
-
-
-def _merge(tree: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
-    for section, keys in more.items():
-        if section not in tree or not isinstance(keys, dict):
-            raise SettingsError(f"{where}: unknown section [{section}]; known: {', '.join(tree)}")
-        for key, value in keys.items():
-            if key not in tree[section]:
-                raise SettingsError(f"{where}: unknown key {section}.{key}; known: {', '.join(tree[section])}")
-            tree[section][key] = value
-
-
-def _from_text(text: str, default: object, name: str) -> object:
-    try:
-        if isinstance(default, bool):
-            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
-        if isinstance(default, int):
-            return int(text)
-        if isinstance(default, dict) or (isinstance(default, list) and text.lstrip().startswith("[")):
-            return msgspec.json.decode(text)
-        if isinstance(default, list):
-            return [part.strip() for part in text.split(",") if part.strip()]
-        return float(text) if isinstance(default, float) else text
-    except msgspec.MsgspecError as error:
-        raise SettingsError(f"{name}: this is not JSON: {error}") from None
-    except (KeyError, ValueError):
-        raise SettingsError(f"{name}: '{text}' is not a {type(default).__name__}") from None

@@ -13,7 +13,7 @@ from recapito.domain import limits
 from recapito.domain.instant import HOUR
 from recapito.errors import SettingsError
 from recapito.history import History, HistoryReader, Keep
-from recapito.intake.disk import Space
+from recapito.intake.disk import DiskWatch, Space
 from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
@@ -24,7 +24,7 @@ from recapito.stores.sqlite import SqliteHistory, SqliteHistoryReader, SqliteLed
 from recapito.stores.sqlite.ballast import Ballast
 from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.volume import check_directory
+from recapito.stores.sqlite.volume import check_directory, free_bytes, total_bytes
 from recapito.telemetry import Journal
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
@@ -150,7 +150,10 @@ async def _recording(settings: Settings, clock: Clock, journal: Journal) -> Asyn
     if not settings.history.enabled:
         yield None
         return
-    history = SqliteHistory(settings.data, _keep(settings), clock.now, SystemClock(), journal=journal)
+    has_room = _room_on(settings)
+    history = SqliteHistory(
+        settings.data, _keep(settings), clock.now, SystemClock(), has_room=has_room, journal=journal
+    )
     await history.flush()  # makes the file
     storing = asyncio.create_task(history.run())
     try:
@@ -159,6 +162,20 @@ async def _recording(settings: Settings, clock: Clock, journal: Journal) -> Asyn
         storing.cancel()
         await asyncio.wait([storing])
         await history.close()
+
+
+def _room_on(settings: Settings) -> Callable[[], bool]:
+    """Whether the disk has more than what stops intake."""
+    data, disk = settings.data, settings.disk
+    watch = DiskWatch(
+        lambda: Space(free_bytes(data), total_bytes(data)), disk.stop_percent / 100, disk.stop_mb * limits.MB
+    )
+
+    def has_room() -> bool:
+        watch.look()
+        return watch.reason() is None
+
+    return has_room
 
 
 def _ring(settings: Settings, clock: Clock) -> MemoryHistory:

@@ -1,19 +1,17 @@
 """The parent of a server on two processes: it holds the listening socket and the wake-up, and keeps both roles running.
 
-A role gets its settings on standard input and ends when that closes, so no child outlives its parent, however the
-parent ends. A role that dies is started again; the sockets stay, so callers only wait a moment.
+A role that dies is started again; the sockets stay, so callers only wait a moment.
 """
 
 import asyncio
 import os
-import signal
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 
 import msgspec
 
+from recapito.child import Child
 from recapito.clock import Origin
 from recapito.errors import SettingsError
 from recapito.roles import RoleOrder
@@ -21,21 +19,17 @@ from recapito.settings import Settings
 from recapito.telemetry import Journal
 
 BACKLOG = 2048
-GRACE_S = 10.0
-FIRST_PAUSE_S = 0.05
-LONGEST_PAUSE_S = 5.0
-STEADY_S = 10.0
 
 
-def listen(host: str, port: int) -> socket.socket:
-    """The listening socket; a busy port or a wrong address is a settings error."""
+def listen(host: str, port: int, section: str = "server", flag: str = "--port") -> socket.socket:
+    """A listening socket; a busy port or a wrong address is a settings error of this section."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise SettingsError(f"server.host: '{host}' can not be listened on: {error}") from None
+        raise SettingsError(f"{section}.host: '{host}' can not be listened on: {error}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
@@ -43,8 +37,8 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise SettingsError(
-            f"server.port: {host} port {port} can not be listened on: {error.strerror}. "
-            "Is another server running there? Choose another with --port."
+            f"{section}.port: {host} port {port} can not be listened on: {error.strerror}. "
+            f"Is another server running there? Choose another with {flag}."
         ) from None
     return listener
 
@@ -103,55 +97,12 @@ class Supervisor:
             loop.remove_reader(read_end)
 
     async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
-        """One role, started again whenever it ends before we stop. A role that refuses its settings ends everything."""
-        pause = FIRST_PAUSE_S
-        loop = asyncio.get_running_loop()
-        while not self._stopping.is_set():
-            began = loop.time()
-            child = await self._start(role, wake, ready)
-            ended, stopped = asyncio.create_task(child.wait()), asyncio.create_task(self._stopping.wait())
-            await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
-            stopped.cancel()
-            if self._stopping.is_set():
-                await self._end(child, ended)
-                return
-            if ended.result() == os.EX_CONFIG:
-                self._failure = f"the {role} role could not start; its message is above"
-                self._stopping.set()
-                return
-            self._journal("role.ended", role=role, code=ended.result())
-            pause = FIRST_PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, LONGEST_PAUSE_S)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
-
-    async def _start(self, role: str, wake: socket.socket, ready: int) -> asyncio.subprocess.Process:
+        """One role, kept running until we stop. A role that refuses its settings ends everything."""
         listener = self._listener.fileno() if role == "intake" else -1
         order = RoleOrder(
             msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
         )
-        child = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "recapito",
-            "role",
-            role,
-            stdin=asyncio.subprocess.PIPE,
-            pass_fds=[fd for fd in (listener, wake.fileno(), ready) if fd >= 0],
-            start_new_session=True,
-        )
-        assert child.stdin is not None
-        with suppress(ConnectionError):
-            child.stdin.write(msgspec.json.encode(order) + b"\n")
-            await child.stdin.drain()
-        return child
-
-    async def _end(self, child: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
-        assert child.stdin is not None
-        with suppress(ConnectionError):
-            child.stdin.write(b"stop\n")
-            await child.stdin.drain()
-        try:
-            await asyncio.wait_for(asyncio.shield(ended), GRACE_S)
-        except TimeoutError:
-            child.send_signal(signal.SIGKILL)
-            await ended
+        descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]
+        if not await Child(role, msgspec.json.encode(order), descriptors, self._journal).keep(self._stopping):
+            self._failure = f"the {role} role could not start; its message is above"
+            self._stopping.set()

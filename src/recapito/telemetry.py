@@ -1,12 +1,39 @@
-"""The journal: one JSON line per thing that happened, an event and its fields, never prose and never a secret."""
+"""The journal: one JSON line per thing that happened, an event and its fields, never prose and never a secret.
+
+What else may be told, traces and diagnostic logs, has its settings here too.
+"""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable
 from typing import Protocol, TextIO
 
+import msgspec
+
 FIELD_CHARS = 1024
+
+
+class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of what is told about the work beside the journal."""
+
+    otlp_endpoint: str
+    sample_ratio: float
+    traces_per_second: int
+    diagnostics: str
+    diagnostics_mb: int
+
+    @property
+    def fault(self) -> str | None:
+        """Which setting can not be, and why."""
+        if self.otlp_endpoint and not re.match("https?://[^/]", self.otlp_endpoint):
+            return "otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces"
+        if not 0 <= self.sample_ratio <= 1:
+            return f"sample_ratio: {self.sample_ratio} is not between 0 and 1"
+        if self.traces_per_second < 1 or self.diagnostics_mb < 1:
+            return "traces_per_second and diagnostics_mb: they are at least 1"
+        return None
 
 
 class Journal(Protocol):

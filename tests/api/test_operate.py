@@ -1,5 +1,6 @@
 """Health, readiness, metrics and the clock."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -164,6 +165,9 @@ class Control:
         self.asked.append("idle")
         return {"attempts": 0}
 
+    async def sleep(self, seconds: float) -> None:
+        self.asked.append(-seconds)
+
 
 def test_the_clock_is_shown() -> None:
     """GET /clock says the time, with seven digits, and how the clock runs."""
@@ -221,15 +225,59 @@ def test_bad_moves(body: Any, target: str | None) -> None:
     assert control.asked == []
 
 
-def test_a_clock_that_runs_can_not_be_moved() -> None:
+@pytest.mark.parametrize("path", ["/clock/advance", "/clock/sleep"])
+def test_a_clock_that_runs_can_not_be_moved(path: str) -> None:
     """409 says how to start with a manual clock."""
 
     async def test(world: World) -> None:
-        answer = await world.call("POST", "/clock/advance", {"seconds": 1})
+        answer = await world.call("POST", path, {"seconds": 1})
         assert (answer.status, answer.error["code"]) == (409, "ClockNotManual")
         assert "--clock manual" in answer.error["message"]
 
     run(test)
+
+
+def test_sleeping_by_a_manual_clock() -> None:
+    """The answer comes when the clock has moved so far."""
+    control = Control()
+
+    async def test(world: World) -> None:
+        answer = await world.call("POST", "/clock/sleep", {"seconds": 40})
+        assert (answer.status, set(answer.json)) == (200, {"now"})
+
+    run(test, clock_control=control)
+    assert control.asked == [-40]
+
+
+@pytest.mark.parametrize("body", [b"", {}, {"seconds": -1}, {"seconds": 30 * 86400 + 1}, {"until": "idle"}])
+def test_bad_sleeps(body: Any) -> None:
+    """Anything but a number of seconds is 400, and nobody sleeps."""
+    control = Control()
+
+    async def test(world: World) -> None:
+        assert (await world.call("POST", "/clock/sleep", body)).status == 400
+
+    run(test, clock_control=control)
+    assert control.asked == []
+
+
+def test_who_hangs_up_sleeps_no_more() -> None:
+    """A sleeper that is gone is not waited for."""
+
+    class Endless(Control):
+        async def sleep(self, seconds: float) -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.asked.append("woken")
+
+    control = Endless()
+
+    async def test(world: World) -> None:
+        await world.call("POST", "/clock/sleep", {"seconds": 40})
+
+    run(test, clock_control=control)
+    assert control.asked == ["woken"]
 
 
 def test_the_clock_is_for_this_machine_only() -> None:

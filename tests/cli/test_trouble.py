@@ -11,7 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from recapito.cli import checkup
+from recapito.cli.client import Client, Credential
+from recapito.cli.reconnect import patiently
 from recapito.cli.session import connect
+from tests.cli.observed import NOW, observed
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server, receiver, server
 
@@ -161,6 +165,26 @@ def test_who_may_not(guarded: Server) -> None:
     assert said.code == 2 and "belong together" in said.err
 
 
+def test_a_token_that_grew_old() -> None:
+    """Who looks on for longer than a token lives is signed in again."""
+    old = {"error": {"code": "AuthenticationFailed", "message": "The token is too old."}}
+    answers = iter([(200, {"access_token": "one"}), (401, old), (200, {"access_token": "two"}), (200, {"fine": True})])
+    with observed(lambda path, query, body: next(answers)) as it:
+        assert Client(it.url, credential=Credential("t", "boss", "s")).call("GET", "/clock") == {"fine": True}
+    assert [path for path, _, _ in it.asked] == ["/t/oauth2/v2.0/token", "/clock"] * 2
+
+
+def test_a_server_that_is_not_ready() -> None:
+    """A server that answers 503 while it starts is one that does not answer yet, to who looks on."""
+    busy = {"error": {"code": "ServiceUnavailable", "message": "Not yet."}}
+    answers = iter([(503, busy), (200, {"fine": True})])
+    notes: list[str] = []
+    with observed(lambda path, query, body: next(answers)) as it:
+        client = Client(it.url)
+        assert patiently(lambda: client.call("GET", "/clock"), notes.append) == {"fine": True}
+    assert [note.partition(":")[0] for note in notes] == ["the connection is lost, trying again", "connected again"]
+
+
 def test_the_doctor_sees_who_did_not_consent(live: Server, tmp_path: Path) -> None:
     """The doctor looks at all that is there, and names a subscription whose endpoint must still consent."""
     assert recapito("doctor", "--no-endpoints").code == 0
@@ -214,3 +238,37 @@ def test_the_doctor_without_a_server(tmp_path: Path) -> None:
     assert said.code == 1
     assert [(one["check"], one["state"]) for one in said.json] == [("data directory", "note"), ("server", "wrong")]
     assert said.json[1]["remedy"].startswith("Start one with `recapito serve`")
+
+
+@pytest.mark.parametrize(
+    ("kept", "state", "found"),
+    [
+        ({"since": NOW, "attempts": 7, "notKept": 0}, "ok", f"7 attempts since {NOW}"),
+        ({"since": NOW, "attempts": 7, "notKept": 2}, "ok", "2 were not kept"),
+        ({"since": None, "attempts": 0, "notKept": 0}, "note", "no attempt is kept"),
+    ],
+)
+def test_the_doctor_asks_for_history(kept: dict[str, object], state: str, found: str) -> None:
+    """The doctor says whether attempts are kept, since when, and how many were not."""
+    with observed(lambda path, query, body: (200, {"kept": kept})) as it:
+        finding = checkup.history(Client(it.url))
+    assert finding.state == state and found in finding.found and bool(finding.remedy) is (state == "note")
+
+
+def test_the_doctor_asks_a_server_without_history() -> None:
+    """A server that knows no history is no reason to fail."""
+    with observed(lambda path, query, body: (404, {"error": {"code": "NotFound", "message": "No such page."}})) as it:
+        assert checkup.history(Client(it.url)).state == "note"
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "named", "unnamed"),
+    [(200, "Recapito", "ok", "ok"), (200, "Other", "wrong", "note"), (404, "Recapito", "wrong", "note")],
+)
+def test_the_doctor_looks_for_the_portal(status: int, body: str, named: str, unnamed: str) -> None:
+    """A portal that was named must answer; at its usual port it may be off."""
+    with observed(lambda path, query, asked: (status, body)) as it:
+        assert checkup.portal(Client("http://127.0.0.1:1"), it.url).state == named
+        assert checkup.portal(Client(it.url), None, it.port).state == unnamed
+    assert checkup.portal(Client(it.url), it.url).state == "wrong"
+    assert checkup.portal(Client(it.url), None, it.port).state == "note"

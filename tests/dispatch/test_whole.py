@@ -19,6 +19,7 @@ from recapito.dispatch.window import Slots
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
 from recapito.domain.filter import TAKE_ALL
+from recapito.domain.instant import DAY
 from recapito.domain.outcome import answered
 from recapito.domain.profile import DEFAULT
 from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
@@ -35,9 +36,10 @@ from recapito.domain.subscription import (
     WebHook,
 )
 from recapito.domain.topic import Topic
+from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.store import NewSegment
-from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.test_presentation import published
@@ -53,7 +55,9 @@ class Bench:
     def __init__(self, loop: SimLoop, *statuses: int) -> None:
         self.clock = SimClock(loop, random.Random(1))
         self.log, self.vault = MemoryLog(), MemoryVault()
+        self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
+        self.delay_s = 0.1
         self._statuses = statuses
         self.ledger, guids = MemoryLedger(MemoryDisk()), count()
         equipment = Equipment(
@@ -65,6 +69,7 @@ class Bench:
             late=LateExchanges(),
             random=lambda: 0.0,
             journal=silent,
+            history=self.history,
         )
         self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.clock, DEFAULT)
         self.writer = DeadLetterWriter(
@@ -81,7 +86,7 @@ class Bench:
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:
         self.got.append(batch)
         status = self._statuses[min(len(self.got), len(self._statuses)) - 1]
-        return Scripted(answered(status), 0.1)
+        return Scripted(answered(status), self.delay_s)
 
     async def topic(self, schema: InputSchema) -> Topic:
         return await self.log.put_topic(
@@ -114,8 +119,11 @@ class Bench:
         )
 
     async def publish(self, topic: Topic, *data: str) -> None:
+        await self.accept(topic, published(topic.input_schema, *data))
+
+    async def accept(self, topic: Topic, body: bytes) -> None:
         now = self.clock.now()
-        events = accept(topic, {}, published(topic.input_schema, *data), now, lambda: "id")
+        events = accept(topic, {}, body, now, lambda: "id")
         await self.log.append([NewSegment(topic.id, len(events), *pack([Publish(now, events)]))])
         self.dispatcher.notify()
 

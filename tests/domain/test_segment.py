@@ -1,9 +1,10 @@
 """Segments: what is packed comes out again, byte for byte, and neighbours are one slice."""
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.segment import Publish, Segment, StampedEvent, id_of, pack
 
 stamped = st.builds(
     StampedEvent,
@@ -40,6 +41,19 @@ def test_neighbours_are_one_slice(publishes: list[Publish], data: st.DataObject)
         return
     bodies = [segment.event(i) for i in range(first, last)]
     assert segment.body[segment.start(first) : segment.ends[last - 1]] == b",".join(bodies)
+
+
+def test_ids() -> None:
+    """Ids are read from their column, in another schema too; of a segment from before there was one, from the event."""
+    events = [StampedEvent(b'{"id":"%d"}' % n, "t", "s", "", "", f"column {n}") for n in range(3)]
+    packed, body = pack([Publish(0, events)])
+    segment = Segment(packed, body)
+    assert [segment.id(i) for i in range(3)] == [f"column {n}" for n in range(3)]
+    assert segment.converted(lambda event: b"x").id(1) == "column 1"
+    old = Segment(msgspec.msgpack.encode(msgspec.msgpack.decode(packed)[:-1]), body)
+    assert [old.id(i) for i in range(3)] == ["0", "1", "2"]
+    assert old.converted(lambda event: b"x").id(1) == "1"
+    assert [id_of(event) for event in (b"", b"{}", b'{"id":5}', b'{"id":"5"}')] == ["", "", "", "5"]
 
 
 def test_types_and_versions_are_kept_once() -> None:

@@ -30,6 +30,13 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert settings.load(file, environment).server.port == 1002
 
 
+@pytest.mark.parametrize("flag", ["sever.port", "server.prot", "port"])
+def test_flags_that_are_no_settings(flag: str) -> None:
+    """A dotted name that is no setting is named, with those that are."""
+    with pytest.raises(SettingsError, match=r"settings: unknown .+; known: "):
+        settings.load(environment={}, flags={flag: 1})
+
+
 def test_manual_clock_and_memory_mean_one_process() -> None:
     """Neither memory nor a manual clock can be shared between processes."""
     assert settings.load(environment={}, flags={"clock.mode": "manual"}).one_process
@@ -124,3 +131,19 @@ def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:
         settings.load(environment={"RECAPITO_DEAD_LETTER_EXTRA_FIELDS": "perhaps"})
     with pytest.raises(SettingsError, match="No such file"):
         settings.load(tmp_path / "none.toml", {})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("otlp_endpoint", "127.0.0.1:4318"),
+        ("sample_ratio", 1.5),
+        ("sample_ratio", -0.1),
+        ("traces_per_second", 0),
+        ("diagnostics_mb", 0),
+    ],
+)
+def test_telemetry_that_can_not_be_is_named(key: str, value: object) -> None:
+    """A wrong setting of traces and logs is an error at start that names it."""
+    with pytest.raises(SettingsError, match=rf"telemetry\..*{key}"):
+        settings.load(environment={}, flags={f"telemetry.{key}": value})

@@ -519,9 +519,12 @@ def test_a_protected_endpoint_sees_a_token() -> None:
             asked.append(dict(request.headers).get("Authorization"))
             return echo(request) if len(asked) != 2 else ScriptedAnswer(Reply(401, (), b"no: Bearer for.app"))
 
+        async def token_for(tenant: str, application: str) -> str | None:
+            return f"for.{application}" if tenant == "t" else None
+
         bench.script = script
         handshakes = Handshakes(
-            bench.caller, bench.clock, bench.patience, tokens(), "http://127.0.0.1:8585", token_for="for.{}".format
+            bench.caller, bench.clock, bench.patience, tokens(), "http://127.0.0.1:8585", token_for=token_for
         )
         bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), handshakes=handshakes)
         topic = await bench.topic()

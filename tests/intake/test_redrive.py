@@ -361,6 +361,28 @@ def test_what_is_meant(selection: Selection, wanted: str) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("verb", ["redrive", "purge"])
+def test_one_request_reads_so_many_files(verb: str) -> None:
+    """However few letters are meant, a request ends after a number of files, and says where to go on."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        files = limits.LETTER_FILES_READ + 50
+        for n in range(files):
+            stage.bury(
+                topic, "sub", f"{n:04}", *ids(str(n)) if n < files - 1 else [{"id": "last", "eventType": "Rare"}]
+            )
+        selection, after, found, calls = Selection(event_type="rare"), None, 0, 0
+        while calls == 0 or after is not None:
+            page: Progress = await getattr(stage.redriver(), verb)(selection, after, 100)
+            after, found, calls = None if page.next is None else parse_name(page.next), found + page.done, calls + 1
+        assert (found, calls) == (1, 2)
+
+    asyncio.run(main())
+
+
 def test_names_that_are_shared() -> None:
     """Two topics' subscriptions of one name in one container: each gets the letters that name its own topic."""
 

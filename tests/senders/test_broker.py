@@ -92,6 +92,7 @@ def test_an_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
     to = new(kind)
     body = '{"id":"7","data":"ü 🚚"}'
     sent = batch(f"[{body}]".encode(), attempts=2, id="e7")
+    before = len(broker.tokens())
     assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
     (arrived,) = broker.arrived(to, 1)
     assert arrived.properties == METADATA
@@ -101,7 +102,7 @@ def test_an_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
     else:
         assert (arrived.body, arrived.fields["message_id"]) == (body, "e7")
     assert arrived.annotations == {}
-    assert all(token["ok"] for token in broker.tokens())
+    assert all(token["ok"] for token in broker.tokens()[before:])
 
 
 @each_service

@@ -19,15 +19,18 @@ from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
 from recapito.domain import limits
-from recapito.domain.instant import SECOND
+from recapito.domain.instant import DAY, SECOND
 from recapito.errors import StoreFailed
+from recapito.history import Keep
 from recapito.intake.janitor import Janitor
 from recapito.intake.letters import Letters
 from recapito.intake.notifier import Notifier
 from recapito.intake.provisioner import Provisioner
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
+from recapito.intake.retention import NOTHING, Keeping
 from recapito.sender import Sender
+from recapito.stores.memory import MemoryHistory
 from recapito.vault import Vault
 from recapito.vaults.memory import MemoryVault
 from tests.sim.clock import SimClock
@@ -63,6 +66,7 @@ class Parts:
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
     keep_for_ever: bool = False
+    keeping: Keeping = NOTHING
     poisoned: bool = False  # then a lane may stop
 
 
@@ -78,8 +82,8 @@ class Machine:
         self.publisher: Publisher | None = None
         self.provisioner: Provisioner | None = None
         self.janitor: Janitor | None = None
-        self.redriver: Redriver | None = None
         self.notifier: Notifier | None = None
+        self.redriver: Redriver | None = None
         self.crashes = 0
         self.janitor_every_s = 1200.0
         self._parts = parts
@@ -190,7 +194,8 @@ class Machine:
         self.provisioner = Provisioner(
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
-        self.janitor = Janitor(log, log, ledger, self._clock)
+        self.janitor = Janitor(log, log, ledger, self._clock, keeping=self._parts.keeping)
+        self.notifier = Notifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.redriver = self._parts.redriver(
             log,
             Letters(log, self.vault.seen_by(life)),
@@ -201,7 +206,6 @@ class Machine:
             self._new_guid,
             self._journal,
         )
-        self.notifier = Notifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.publisher = publisher
         life.at_death = self._intake_died
         try:
@@ -241,6 +245,7 @@ class Machine:
             late=parts.late(),
             random=parts.jitter(self._rng),
             journal=self._journal,
+            history=MemoryHistory(Keep(DAY, 0), clock.now, capacity=1000),
         )
         dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
         writer = DeadLetterWriter(

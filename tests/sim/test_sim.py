@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from recapito.intake.retention import Keeping
 from tests.sim.__main__ import report
 from tests.sim.machine import Parts
 from tests.sim.plan import draw_plan
@@ -29,6 +30,13 @@ def test_seeds(start: int) -> None:
 def test_seeds_on_sqlite(seed: int, tmp_path: Path) -> None:
     """The same holds on the embedded store, with real files."""
     story = tell(seed, Parts(storage=SqliteStorage(tmp_path)))
+    assert not story.violations, report(story)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_seeds_that_keep_what_was_passed(seed: int) -> None:
+    """The same holds when the log is trimmed later than it could be."""
+    story = tell(seed, Parts(keeping=Keeping(20_000)))
     assert not story.violations, report(story)
 
 

@@ -19,10 +19,10 @@ AGAIN = Fate(Then.RETRY, NOON + 30 * SECOND, Rule.MINIMUM)
 def attempt(
     *ids: str, label: Label = ORDERS, at: int = 0, outcome: str = "Success", position: int = 5, **more: Any
 ) -> Attempt:
-    """An attempt so many seconds after noon; neighbouring events of one segment."""
+    """An attempt so many seconds after noon, or at an instant; neighbouring events of one segment."""
     fields: dict[str, Any] = {
         "label": label,
-        "at": NOON + at * SECOND,
+        "at": at if at > NOON // 2 else NOON + at * SECOND,
         "took": SECOND // 8,
         "outcome": outcome,
         "status": 200 if outcome == "Success" else 503,

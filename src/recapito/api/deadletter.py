@@ -73,13 +73,18 @@ class DeadLetters:
         problems: list[str] = []
         last: Name | None = None
         async with aclosing(self._redriver.letters.walk(selection, after)) as files:
+            read = 0
             async for file, first in files:
+                read += 1
                 if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
                     problems.append(f"{file.path}: {file.problem}")
                 places = file.selected(selection, first)[: wanted.limit - len(found)]
                 found += [_show(file, place) for place in places]
                 if len(found) >= wanted.limit:
                     last = file.name(places[-1])
+                    break
+                if read >= limits.LETTER_FILES_READ:
+                    last = file.name(len(file.letters))
                     break
         return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
 

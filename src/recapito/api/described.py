@@ -45,7 +45,7 @@ def read_query(request: Request, type: type[B]) -> B:
         text = given.get(field.encode_name)
         if text is not None and field.type is int:
             given[field.encode_name] = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else text
-        if text is not None and field.type == bool | None:
+        if text is not None and field.type in (bool, bool | None):
             given[field.encode_name] = {"true": True, "false": False}.get(text.lower(), text)
     return convert(given, type)
 

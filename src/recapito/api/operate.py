@@ -1,5 +1,7 @@
 """For operators and their tools: health, readiness, metrics, and the clock where it is manual."""
 
+import asyncio
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -41,6 +43,10 @@ class _Advance(Body):
     until: str | None = None
 
 
+class _Sleep(Body):
+    seconds: int | float
+
+
 class Operation:
     """The handlers for operators, and their routes."""
 
@@ -57,6 +63,7 @@ class Operation:
             Route("/metrics", self._metrics),
             Route("/clock", self._clock),
             Route("/clock/advance", self._advance, methods=["POST"]),
+            Route("/clock/sleep", self._sleep, methods=["POST"]),
         ]
 
     async def _welcome(self, request: Request) -> Response:
@@ -80,12 +87,30 @@ class Operation:
 
     async def _advance(self, request: Request) -> Response:
         await admit(request)
-        control = self._services.clock_control
-        if control is None:
-            raise Conflict("ClockNotManual", "The clock is not manual; start with --clock manual.")
-        body = await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
-        happened = await _move(control, decode(body, _Advance))
+        control = self._control()
+        happened = await _move(control, decode(await self._body(request), _Advance))
         return answer({"now": stamp(self._services.clock.now()), **happened})
+
+    async def _sleep(self, request: Request) -> Response:
+        """Answer when the clock has moved so far. Who hangs up meanwhile does not sleep any more."""
+        await admit(request)
+        control = self._control()
+        seconds = _in_range(decode(await self._body(request), _Sleep).seconds)
+        sleeping, gone = asyncio.create_task(control.sleep(seconds)), asyncio.create_task(_await_hang_up(request))
+        try:
+            await asyncio.wait({sleeping, gone}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleeping.cancel()
+            gone.cancel()
+        return answer({"now": stamp(self._services.clock.now())})
+
+    def _control(self) -> ClockControl:
+        if self._services.clock_control is None:
+            raise Conflict("ClockNotManual", "The clock is not manual; start with --clock manual.")
+        return self._services.clock_control
+
+    async def _body(self, request: Request) -> bytes:
+        return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
 
 async def _move(control: ClockControl, wanted: _Advance) -> dict[str, object]:
@@ -94,7 +119,16 @@ async def _move(control: ClockControl, wanted: _Advance) -> dict[str, object]:
     if wanted.seconds is None:
         check_choice(wanted.until or "", ("idle",), "until")
         return dict(await control.until_idle())
+    return dict(await control.advance(_in_range(wanted.seconds)))
+
+
+def _in_range(seconds: float) -> float:
     least, most = limits.ADVANCE_S
-    if not least <= wanted.seconds <= most:
+    if not least <= seconds <= most:
         raise invalid(f"'seconds' must be between {least} and {most}.", "seconds")
-    return dict(await control.advance(wanted.seconds))
+    return seconds
+
+
+async def _await_hang_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        continue

@@ -31,6 +31,9 @@ class ClockControl(Protocol):
     async def until_idle(self) -> Mapping[str, object]:
         """Move from due time to due time until nothing is pending."""
 
+    async def sleep(self, seconds: float) -> None:
+        """Return when others have moved the clock so far."""
+
 
 class Access(NamedTuple):
     """Who is believed. `issuer` is our own, if there is one; `authority` is where tokens are got.

@@ -91,7 +91,7 @@ def _show_explained(explained: Explained, id: str, now: int) -> Shown:
         "decidedBy": {"clause": verdict.clause, "text": verdict.text},
         "attempts": [
             _show(kept.mark, kept.attempt, [told for told in kept.attempt.told() if told.id == id])
-            for kept, _ in explained.kept
+            for kept in explained.kept
         ],
         **_show_standing(standing, now),
     }

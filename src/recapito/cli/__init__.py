@@ -1,12 +1,13 @@
 """The command line: one file per noun. Nothing here prints a traceback for what the user can mend."""
 
-import sys
 from collections.abc import Sequence
+from errno import EPIPE
 from typing import ClassVar
 
 import typer
 
-from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS
+from recapito.cli.ending import describe_defect, describe_os_error, give_up_output
+from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.lazy import LazyGroup, Target
 from recapito.errors import CallerError, NotFound, SettingsError
 
@@ -23,6 +24,9 @@ class Commands(LazyGroup):
         "topic-type": Target("topic_type", "app", "List the types of system topics and their events."),
         "publish": Target("publish", "app", "Publish events."),
         "listen": Target("listen", "app", "Receive events and print them, well or badly."),
+        "explain": Target("explain", "app", "Say what became of an event, and why."),
+        "tail": Target("tail", "app", "Print deliveries as they happen."),
+        "top": Target("top", "app", "Show what event subscriptions do, live."),
         "clock": Target("clock", "app", "See and move the clock of a server."),
         "deadletter": Target("deadletter", "app", "See, send again and remove dead letters."),
         "connection": Target("connection", "app", "Say how Azure resources are reached."),
@@ -60,14 +64,21 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(arguments, prog_name="recapito")
     except SettingsError as error:
-        typer.echo(f"recapito: {error}", err=True)
-        return WRONG_SETTINGS
+        return _end(str(error), WRONG_SETTINGS)
     except CallerError as error:
-        typer.echo(f"recapito: {error.message}", err=True)
-        return NOT_FOUND if isinstance(error, NotFound) else FAILED
+        return _end(error.message, NOT_FOUND if isinstance(error, NotFound) else FAILED)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BrokenPipeError:
-        sys.stderr.close()
-        return FAILED
+    except OSError as error:
+        give_up_output()
+        return FAILED if error.errno == EPIPE else _end(describe_os_error(error), FAILED)
+    except UnicodeEncodeError as error:
+        return _end(f"{error.object!a} is not text that can be sent; is the locale right?", WRONG_USE)
+    except Exception as error:
+        return _end(describe_defect(error), FAILED)
     return 0
+
+
+def _end(text: str, code: int) -> int:
+    typer.echo(f"recapito: {text}", err=True)
+    return code

@@ -16,6 +16,7 @@ from recapito.domain.access import is_loopback
 from recapito.errors import CallerError
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
+PORTAL_PORT = 8586
 _LEAST_FREE_MB = 512
 _LEAST_FREE_SHARE = 0.05
 _APART_S = 5.0
@@ -95,16 +96,50 @@ def access(client: Client) -> Finding:
 
 
 def time(client: Client) -> Finding:
-    """Whether the server's clock and ours agree; a manual or a scaled one need not."""
+    """Which clock the server has, and whether it agrees with ours; a manual or a scaled one need not."""
     shown = client.call("GET", "/clock")
     if shown["mode"] != "system":
-        return Finding(NOTE, "time", f"{shown['now']}, the clock is {shown['mode']}", "`recapito clock` moves it")
+        moves = "`recapito clock` moves it" if shown["mode"] == "manual" else "nothing real should depend on it"
+        return Finding(NOTE, "time", f"{shown['now']}, the clock is {shown['mode']}", moves)
     theirs = datetime.fromisoformat(shown["now"][:26] + "+00:00")
     apart = abs((theirs - datetime.now(UTC)).total_seconds())
     if apart > _APART_S:
         remedy = "set both clocks by NTP: tokens and time to live depend on them"
         return Finding(WRONG, "time", f"the server's clock and this one are {apart:.0f} s apart", remedy)
-    return Finding(OK, "time", shown["now"])
+    return Finding(OK, "time", f"{shown['now']}, the clock is system")
+
+
+def history(client: Client) -> Finding:
+    """Whether attempts are kept, so that `explain` and `tail` have something to tell."""
+    try:
+        kept = client.call("GET", "/deliveries?limit=1")["kept"]
+    except CallerError as error:
+        remedy = "`explain` and `tail` have nothing to tell (settings: [history])"
+        return Finding(NOTE, "history", error.message, remedy)
+    if not kept["attempts"]:
+        remedy = "nothing was attempted yet, or history is off (settings: [history])"
+        return Finding(NOTE, "history", "no attempt is kept", remedy)
+    lost = f"; {kept['notKept']} were not kept, since too many came at once" if kept["notKept"] else ""
+    since = f" since {kept['since']}" if kept["since"] else ""
+    return Finding(OK, "history", f"{kept['attempts']} attempts{since}{lost}")
+
+
+def portal(server: Client, url: str | None, usual_port: int = PORTAL_PORT) -> Finding:
+    """Whether the portal answers. It is at its usual port of the same host, unless the user says where."""
+    parts = urlsplit(server.url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    where = url or f"{parts.scheme}://{host}:{usual_port}"
+    client = server.elsewhere(where)
+    remedy = "it is off, or elsewhere (settings: [portal]); name it: --portal URL"
+    try:
+        answer = client.request("GET", "/", None, {})
+    except CallerError as error:
+        return Finding(NOTE if url is None else WRONG, "portal", error.message.partition(". ")[0], remedy)
+    finally:
+        client.close()
+    if answer.status >= 400 or (answer.status == 200 and b"Recapito" not in answer.body):
+        return Finding(NOTE if url is None else WRONG, "portal", f"{where} answers, but it is not the portal", remedy)
+    return Finding(OK, "portal", where)
 
 
 def subscriptions(session: Session) -> Iterator[Finding]:

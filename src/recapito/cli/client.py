@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,6 +19,12 @@ DATA = "https://eventgrid.azure.net"
 _TIMEOUT_S = 60.0
 _CLOCK_TIMEOUT_S = 3600.0
 _PAGE = 100
+_IDLE_S = 2.0  # a server may end a connection that nobody uses: after 5 s uvicorn does
+_AWAY = (502, 503, 504)
+
+
+class NoAnswer(CallerError):
+    """The server is not there, or not ready; it may be later."""
 
 
 class Credential(NamedTuple):
@@ -47,6 +54,7 @@ class Client:
         self._credential = credential
         self._tokens: dict[str, str] = {}
         self._connection: http.client.HTTPConnection | None = None
+        self._used_at = 0.0
 
     def __repr__(self) -> str:
         return f"<Client {self.url}>"
@@ -55,6 +63,10 @@ class Client:
     def signs_in(self) -> bool:
         """Whether it has a principal to show."""
         return self._credential is not None or bool(os.environ.get("RECAPITO_TOKEN"))
+
+    def elsewhere(self, url: str) -> "Client":
+        """A client of another address, which trusts whom this one trusts and signs in nowhere."""
+        return Client(url, self._ca_file)
 
     def close(self) -> None:
         """End the connection."""
@@ -80,11 +92,17 @@ class Client:
     def call(self, method: str, target: str, body: Any = None, timeout_s: float = _TIMEOUT_S) -> Any:
         """A request that must succeed; its JSON answer, None if it has none."""
         content = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json", **self._bearer(MANAGEMENT)}
-        answer = self.request(method, target, content, headers, timeout_s)
+        answer = self._ask(method, target, content, timeout_s)
+        if answer.status == 401 and self._tokens:  # the token may have grown old meanwhile
+            self._tokens.clear()
+            answer = self._ask(method, target, content, timeout_s)
         if answer.status >= 300:
             raise self._refusal(answer)
         return self._decode(answer.body)
+
+    def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> Answer:
+        headers = {"Content-Type": "application/json", **self._bearer(MANAGEMENT)}
+        return self.request(method, target, content, headers, timeout_s)
 
     def advance(self, body: Mapping[str, Any]) -> Any:
         """Move the clock, however long that takes."""
@@ -105,12 +123,16 @@ class Client:
             connection = self._connect(timeout_s)
             connection.request(method, target, body, dict(headers))
             response = connection.getresponse()
-            return Answer(response.status, response.read())
+            answer = Answer(response.status, response.read())
+            self._used_at = time.monotonic()
+            return answer
         except (OSError, http.client.HTTPException, ValueError) as error:
             self.close()
             raise self._trouble(error) from None
 
     def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
+        if time.monotonic() - self._used_at > _IDLE_S:
+            self.close()
         if self._connection is None:
             parts = urlsplit(self.url)
             host = parts.hostname or ""
@@ -179,12 +201,12 @@ class Client:
                 " Sign in with --tenant, --client-id and --client-secret, or set AZURE_TENANT_ID, AZURE_CLIENT_ID"
                 " and AZURE_CLIENT_SECRET."
             )
-        kind = NotFound if answer.status == 404 else CallerError
+        kind = NotFound if answer.status == 404 else NoAnswer if answer.status in _AWAY else CallerError
         return kind(code, f"({code}) {message}", target)
 
     def _trouble(self, error: Exception) -> CallerError:
         """What went wrong below HTTP, and what to do about it."""
-        return CallerError("NoAnswer", self._explain(error))
+        return NoAnswer("NoAnswer", self._explain(error))
 
     def _explain(self, error: Exception) -> str:
         match error:

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.duration import read_duration
+from recapito.cli.lazy import commands
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="See and move the clock of a server.")
+app = commands("See and move the clock of a server.")
 noun = Noun(app)
 
 

@@ -5,10 +5,11 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.defaults import DEFAULTS, choose, file_path, read_file, source, write_file
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is assumed when a flag is left out.")
+app = commands("What is assumed when a flag is left out.")
 noun = Noun(app)
 
 Key = Annotated[str, typer.Argument(help=f"One of {', '.join(DEFAULTS)}.")]

@@ -4,9 +4,10 @@ from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.lazy import commands
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Say how Azure resources are reached.")
+app = commands("Say how Azure resources are reached.")
 noun = Noun(app)
 
 ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="The resource, by its Azure id.")]

@@ -1,19 +1,17 @@
 """`recapito deadletter`: see, send again and remove what could not be delivered."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
 import typer
 
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="See, send again and remove events that could not be delivered.",
-)
+app = commands("See, send again and remove events that could not be delivered.")
 noun = Noun(app)
 
 _PATH = "/deadletters"
@@ -21,15 +19,37 @@ _PAGE = 100
 _STEP = 1000
 _TIMEOUT_S = 120.0
 
-Topic = Annotated[str | None, typer.Option(help="Only of this topic.")]
-Subscription = Annotated[str | None, typer.Option(help="Only of the event subscription of this name.")]
-Since = Annotated[str | None, typer.Option(help="Written in the hour of this time or later, e.g. 2026-01-31T12:00Z.")]
-Until = Annotated[str | None, typer.Option(help="Written in an hour that began before this time.")]
-Reason = Annotated[str | None, typer.Option(help="Only with this reason, e.g. MaxDeliveryAttemptsExceeded.")]
-EventType = Annotated[str | None, typer.Option(help="Only events of this type.")]
-Subject = Annotated[str | None, typer.Option(help="Only events whose subject begins so.")]
 Redriven = Annotated[bool | None, typer.Option(help="Only those that were, or were not, redriven.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which dead letters are meant: all that every flag takes."""
+
+    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None
+    event_subscription: Annotated[str | None, typer.Option(help="Only of the event subscription of this name.")] = None
+    since: Annotated[
+        str | None, typer.Option(help="Written in the hour of this time or later, e.g. 2026-01-31T12:00Z.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Written in an hour that began before this time.")] = None
+    reason: Annotated[str | None, typer.Option(help="Only with this reason, e.g. MaxDeliveryAttemptsExceeded.")] = None
+    event_type: Annotated[str | None, typer.Option(help="Only events of this type.")] = None
+    subject: Annotated[str | None, typer.Option(help="Only events whose subject begins so.")] = None
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The selection as the API takes it."""
+        given = {
+            "topic": self.topic,
+            "subscription": self.event_subscription,
+            "since": self.since,
+            "until": self.until,
+            "reason": self.reason,
+            "eventType": self.event_type,
+            "subject": self.subject,
+        }
+        return {name: value for name, value in given.items() if value is not None}
 
 
 def _all_done(answer: Mapping[str, Any]) -> bool:
@@ -39,18 +59,12 @@ def _all_done(answer: Mapping[str, Any]) -> bool:
 @noun.verb("list", form=Output.TABLE)
 def list_letters(
     session: Session,
-    topic: Topic = None,
-    event_subscription: Subscription = None,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    event_type: EventType = None,
-    subject: Subject = None,
+    selection: Selection,
     redriven: Redriven = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
 ) -> Any:
     """List dead letters."""
-    query = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    query = selection.wire
     if redriven is not None:
         query["redriven"] = str(redriven).lower()
     letters: list[Any] = []
@@ -73,13 +87,7 @@ def show(session: Session, letter: Annotated[str, typer.Argument(help="A letter'
 @noun.verb("redrive", judge=_all_done)
 def redrive(
     session: Session,
-    topic: Topic = None,
-    event_subscription: Subscription = None,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    event_type: EventType = None,
-    subject: Subject = None,
+    selection: Selection,
     rate: Annotated[int | None, typer.Option(min=1, help="At most so many events a second.")] = None,
     dry_run: DryRun = False,
 ) -> Any:
@@ -87,7 +95,7 @@ def redrive(
 
     What was redriven is marked and not redriven again, so this can be stopped at any time and run anew.
     """
-    wanted = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    wanted = selection.wire
     if rate is not None:
         wanted["eventsPerSecond"] = rate
     return _go_through(session, "redrive", wanted, dry_run)
@@ -96,13 +104,7 @@ def redrive(
 @noun.verb("purge", judge=_all_done)
 def purge(
     session: Session,
-    topic: Topic = None,
-    event_subscription: Subscription = None,
-    since: Since = None,
-    until: Until = None,
-    reason: Reason = None,
-    event_type: EventType = None,
-    subject: Subject = None,
+    selection: Selection,
     redriven: Redriven = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     dry_run: DryRun = False,
@@ -110,31 +112,10 @@ def purge(
     """Remove dead letters for good. A file of which only some letters are meant stays whole."""
     if not dry_run and not yes:
         typer.confirm("Dead letters that are purged can not be brought back. Purge them?", abort=True, err=True)
-    wanted = _wanted(topic, event_subscription, since, until, reason, event_type, subject)
+    wanted = selection.wire
     if redriven is not None:
         wanted["redriven"] = redriven
     return _go_through(session, "purge", wanted, dry_run)
-
-
-def _wanted(
-    topic: str | None,
-    subscription: str | None,
-    since: str | None,
-    until: str | None,
-    reason: str | None,
-    event_type: str | None,
-    subject: str | None,
-) -> dict[str, Any]:
-    given = {
-        "topic": topic,
-        "subscription": subscription,
-        "since": since,
-        "until": until,
-        "reason": reason,
-        "eventType": event_type,
-        "subject": subject,
-    }
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:

@@ -8,11 +8,12 @@ import typer
 
 from recapito.cli import checkup
 from recapito.cli.checkup import WRONG, Finding
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 def _is_well(findings: list[dict[str, Any]]) -> bool:
@@ -25,14 +26,18 @@ def doctor(
     data: Annotated[Path, typer.Option(help="The data directory of the server, if it is on this machine.")] = Path(
         "recapito-data"
     ),
+    portal: Annotated[
+        str | None, typer.Option(help="The URL of the portal.", show_default="port 8586 of the server's host")
+    ] = None,
     endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
     connections: Annotated[bool, typer.Option(help="Have the server try its connections to Azure resources.")] = True,
 ) -> list[dict[str, Any]]:
-    """Look for what is wrong: the server, its data directory, time, TLS, endpoints, and connections to Azure."""
-    return [finding._asdict() for finding in _examine(session, data, endpoints, connections)]
+    """Look for what is wrong: the server, its data, time, TLS, history, the portal, endpoints, connections to Azure."""
+    findings = _examine(session, data, portal, endpoints, connections)
+    return [finding._asdict() for finding in findings]
 
 
-def _examine(session: Session, data: Path, endpoints: bool, connections: bool) -> Iterator[Finding]:
+def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
     yield from checkup.directory(data)
     server = checkup.server(session.client)
     yield server
@@ -45,6 +50,8 @@ def _examine(session: Session, data: Path, endpoints: bool, connections: bool) -
     if access.state == WRONG:
         return
     yield checkup.time(session.client)
+    yield checkup.history(session.client)
+    yield checkup.portal(session.client, portal)
     if endpoints:
         yield from checkup.subscriptions(session)
     if connections:

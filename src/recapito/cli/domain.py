@@ -4,20 +4,19 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli import event_subscription, option
+from recapito.cli import option
 from recapito.cli.greedy import TRUTH, truth
-from recapito.cli.resource import Resources
+from recapito.cli.lazy import commands
+from recapito.cli.resource import Resources, Subscribed
 from recapito.cli.session import part
 from recapito.cli.topic_body import given, topic_body, topic_change
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage domains, their topics and their keys.")
-topics = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage the topics of a domain.")
-keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage the keys of a domain.")
+app = commands("Manage domains, their topics and their keys.", Subscribed)
+topics = commands("Manage the topics of a domain.", Subscribed)
+keys = commands("Manage the keys of a domain.")
 app.add_typer(topics, name="topic")
 app.add_typer(keys, name="key")
-app.add_typer(event_subscription.app, name="event-subscription")
-topics.add_typer(event_subscription.app, name="event-subscription")
 noun, topic, key = Noun(app), Noun(topics), Noun(keys)
 domains = Resources("domains")
 

@@ -4,8 +4,10 @@ Checking is the domain's own, so that what passes here is taken there.
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -62,6 +64,18 @@ def _value(data: str | None) -> Any:
         return json.loads(data)
     except ValueError:
         return data
+
+
+def read_content(file: str | None) -> bytes:
+    """What a file holds, or stdin."""
+    if file is None or file == "-":
+        if sys.stdin.isatty():
+            typer.echo("recapito: reading events from the terminal; Ctrl-D ends them", err=True)
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 
 
 def read_events(content: bytes, name: str) -> list[Draft]:

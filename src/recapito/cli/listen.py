@@ -13,13 +13,15 @@ import typer
 
 from recapito.cli import option
 from recapito.cli.behaviour import from_flags, from_script
+from recapito.cli.ending import give_up_output
+from recapito.cli.lazy import commands
 from recapito.cli.plain import plain
 from recapito.cli.receiver import Arrival, Receiver
 from recapito.cli.session import PROVIDER, Session
 from recapito.cli.verb import Noun
 from recapito.errors import CallerError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @Noun(app).verb("listen")
@@ -75,9 +77,13 @@ class _Printer:
         self._turn = threading.Lock()
 
     def tell(self, arrival: Arrival) -> None:
-        """Print one arrival."""
+        """Print one arrival. When nobody can read it any more, that is the end."""
         with self._turn:
-            typer.echo(json.dumps(arrival._asdict()) if self._lines else "\n".join(_describe(arrival)))
+            try:
+                typer.echo(json.dumps(arrival._asdict()) if self._lines else "\n".join(_describe(arrival)))
+            except OSError:
+                give_up_output()
+                self._ended.set()
 
     def count(self, events: int) -> None:
         """Events were answered; when there were enough of them, that is the end."""

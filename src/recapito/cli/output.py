@@ -6,7 +6,8 @@ Shown is what az shows: `properties` are part of what they belong to, and the re
 import json
 import os
 import re
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +16,7 @@ import typer
 from recapito.cli.plain import escape, plain
 
 Select = Callable[[Any], Any]
+Tell = Callable[[Any], Iterable[str]]
 
 _GROUP = re.compile(r"/resourceGroups/([^/]+)/", re.IGNORECASE)
 _HIDDEN_COLUMNS = ("id", "type", "etag", "kind", "metricResourceId", "publicNetworkAccess", "disableLocalAuth")
@@ -36,7 +38,7 @@ def show(value: Any) -> Any:
     """A resource, or a list of them, as az shows it; what is not a resource stays as it is."""
     if isinstance(value, list):
         return [show(one) for one in value]
-    return _flatten(value) if isinstance(value, dict) and "id" in value else value
+    return _flatten(value) if isinstance(value, dict) and isinstance(value.get("id"), str) else value
 
 
 def _flatten(value: Any) -> Any:
@@ -79,6 +81,55 @@ def read_query(query: str | None) -> Select | None:
             raise explain(error) from None
 
     return select
+
+
+class Printer:
+    """Prints what one command answers: all of it, or bit by bit as it comes."""
+
+    def __init__(self, output: Output, select: Select | None, tell: Tell | None) -> None:
+        self._output = output
+        self._select = select
+        self._tell = tell if output is Output.TABLE and select is None else None
+
+    @property
+    def live(self) -> bool:
+        """Whether a person looks at it, on a terminal, as it comes."""
+        return self._tell is not None and sys.stdout.isatty()
+
+    def print(self, answer: Any) -> Any:
+        """Print an answer, and give it back."""
+        if isinstance(answer, Iterator):
+            self._print_bits(answer)
+        elif self._tell is not None and answer is not None:
+            self._print_lines(answer)
+        else:
+            print_answer(answer, self._output, self._select)
+        return answer
+
+    def _print_bits(self, bits: Iterator[Any]) -> None:
+        """Until there are no more; such an answer may have no end but Ctrl-C."""
+        try:
+            for bit in bits:
+                self._print_bit(bit)
+        except KeyboardInterrupt:
+            return
+
+    def _print_lines(self, value: Any) -> None:
+        assert self._tell is not None
+        for line in self._tell(value):
+            typer.echo(line)
+
+    def _print_bit(self, value: Any) -> None:
+        """One of many: JSON on one line each, so that a program can read line by line."""
+        if self._tell is not None:
+            self._print_lines(value)
+        elif self._output in (Output.YAML, Output.TSV):
+            print_answer([value], self._output, self._select and (lambda bits: [self._pick(bit) for bit in bits]))
+        elif self._output is not Output.NONE:
+            typer.echo(escape(json.dumps(self._pick(value), ensure_ascii=False)))
+
+    def _pick(self, value: Any) -> Any:
+        return value if self._select is None else self._select(value)
 
 
 def print_answer(value: Any, output: Output, select: Select | None = None) -> None:

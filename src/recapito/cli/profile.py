@@ -12,6 +12,7 @@ from rich.table import Table
 
 from recapito.cli.duration import show_duration
 from recapito.cli.exit import FAILED
+from recapito.cli.lazy import commands
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
@@ -19,9 +20,7 @@ from recapito.domain.subscription import RetryPolicy
 from recapito.domain.timetable import Timetable, timetable
 from recapito.errors import InvalidInput
 
-app = typer.Typer(
-    no_args_is_help=True, rich_markup_mode=None, help="Show Event Grid's behaviour by date: the profiles."
-)
+app = commands("Show Event Grid's behaviour by date: the profiles.")
 
 
 class Output(StrEnum):

@@ -3,24 +3,23 @@
 All events are read and checked before the first is sent, so that a bad one stops everything, unless `--partial`.
 """
 
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from recapito.cli import option
 from recapito.cli.defaults import choose
-from recapito.cli.draft import Draft, Verifier, make_event, read_events, repeated
+from recapito.cli.draft import Draft, Verifier, make_event, read_content, read_events, repeated
+from recapito.cli.lazy import commands
 from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 from recapito.domain import limits
 from recapito.domain.schema import InputSchema
 from recapito.errors import CallerError
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 _CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 
 
@@ -54,7 +53,7 @@ def publish(
     elif any(given is not None for given in (type, subject, data, source)):
         raise typer.BadParameter("an event is made from flags, or read from a file", param_hint="--type")
     else:
-        made = read_events(_read(file), "stdin" if file in (None, "-") else str(file))
+        made = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
     good, bad = verifier.check(made)
     if bad and not partial:
         for one in bad[:10]:
@@ -67,17 +66,6 @@ def publish(
     if bad:
         raise CallerError("BadEvents", f"Published {sent} events; {len(bad)} were left out.")
     return {"topic": shown["name"], "published": sent}
-
-
-def _read(file: str | None) -> bytes:
-    if file is None or file == "-":
-        if sys.stdin.isatty():
-            typer.echo("recapito: reading events from the terminal; Ctrl-D ends them", err=True)
-        return sys.stdin.buffer.read()
-    try:
-        return Path(file).read_bytes()
-    except OSError as error:
-        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 
 
 def _ask_key(session: Session, path: str) -> str:
@@ -102,17 +90,20 @@ def _send(
     total, sent = len(drafts) * count, 0
     largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))
     began = time.monotonic()
-    with progress("Publishing", total) as advance:
-        for bodies in _batches(drafts, count, largest):
-            if rate is not None:
-                time.sleep(max(0.0, began + sent / rate - time.monotonic()))
-            try:
+    try:
+        with progress("Publishing", total) as advance:
+            for bodies in _batches(drafts, count, largest):
+                if rate is not None:
+                    time.sleep(max(0.0, began + sent / rate - time.monotonic()))
                 session.client.publish(path, b"[" + b",".join(bodies) + b"]", content_type, key)
-            except CallerError as error:
-                already = f" {sent} of {total} events were published before." if sent else ""
-                raise type(error)(error.code, f"{error.message}{_advice(error)}{already}") from None
-            sent += len(bodies)
-            advance(len(bodies))
+                sent += len(bodies)
+                advance(len(bodies))
+    except CallerError as error:
+        already = f" {sent} of {total} events were published before." if sent else ""
+        raise type(error)(error.code, f"{error.message}{_advice(error)}{already}") from None
+    except KeyboardInterrupt:
+        session.note(f"{sent} of {total} events were published; a request that was under way may have been, too.")
+        raise
     return sent
 
 

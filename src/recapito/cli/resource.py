@@ -1,10 +1,17 @@
 """What topics, domains and system topics have in common on the command line: show, list, delete, and keys."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from recapito.cli import option
+from recapito.cli.lazy import LazyGroup, Target
 from recapito.cli.session import PROVIDER
 from recapito.cli.verb import Noun, Session
+
+
+class Subscribed(LazyGroup):
+    """The commands of what can be subscribed to: az has those of event subscriptions below each such noun."""
+
+    table: ClassVar = {"event-subscription": Target("event_subscription", "app", "Manage event subscriptions.")}
 
 
 class Resources:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.duration import show_duration
+from recapito.cli.lazy import commands
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun
 from recapito.domain import limits
@@ -14,7 +15,7 @@ from recapito.domain.profile import DEFAULT, EndpointKind, load
 from recapito.domain.subscription import RetryPolicy
 from recapito.domain.timetable import timetable
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = commands()
 
 
 @Noun(app).verb("schedule", session=False, form=Output.TABLE)

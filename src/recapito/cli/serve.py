@@ -2,17 +2,25 @@
 
 import asyncio
 import signal
+import socket
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 from rich.console import Console
 
 from recapito import access, roles, storage
 from recapito import settings as settings_module
+from recapito.child import Child
 from recapito.cli.welcome import print_welcome
-from recapito.clock import origin_now
+from recapito.clock import Origin, origin_now
+from recapito.errors import SettingsError
+from recapito.keys.identity import Identity
+from recapito.portal.order import PortalOrder, with_portal
 from recapito.settings import Settings
 from recapito.supervisor import Supervisor, listen
 from recapito.telemetry import LineJournal
@@ -45,6 +53,10 @@ def serve(
     azurite: Annotated[
         bool, typer.Option("--azurite", help="Storage accounts without a connection are an Azurite on this machine.")
     ] = False,
+    no_portal: Annotated[bool, typer.Option("--no-portal", help="Serve no portal.")] = False,
+    portal_port: Annotated[
+        int | None, typer.Option(help="The portal's port, 0 for a free one.", show_default="8586")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
 ) -> None:
@@ -65,39 +77,99 @@ def serve(
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
             "tls.key": tls_key,
+            "portal.enabled": False if no_portal else None,
+            "portal.port": portal_port,
         },
     )
-    asyncio.run(_serve(chosen, quiet))
+    asyncio.run(_serve(chosen, portal_port is not None, quiet))
 
 
-async def _serve(settings: Settings, quiet: bool) -> None:
+async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
     found = await storage.prepare_store(settings, journal)
     async with storage.inspecting(settings, found, journal):
-        await _listen(settings, found.newest, journal, quiet)
+        await _listen(settings, found.newest, journal, insists, quiet)
 
 
-async def _listen(settings: Settings, newest: int, journal: LineJournal, quiet: bool) -> None:
+async def _listen(settings: Settings, newest: int, journal: LineJournal, insists: bool, quiet: bool) -> None:
     access.prepare_tls(settings)
     identity = access.prepare_identity(settings)
-    with listen(settings.server.host, settings.server.port) as listener:
+    with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
+        settings = with_portal(settings, door.getsockname()[1] if door else None)
         origin = origin_now(newest)
-        stopping = asyncio.Event()
+        stopping, ready = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stopping.set)
 
         def on_ready() -> None:
             print_welcome(settings, identity, Console(stderr=True), sys.stdout, quiet)
+            ready.set()
 
-        if settings.one_process:
-            await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
-            return
-        supervisor = Supervisor(settings, origin, listener, journal)
-        running = asyncio.create_task(supervisor.run(on_ready))
-        stop = asyncio.create_task(stopping.wait())
-        await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
-        stop.cancel()
-        supervisor.stop()
-        await running
+        portal = asyncio.create_task(_keep_portal(settings, door, ready, stopping, journal))
+        try:
+            await _run(settings, identity, origin, listener, stopping, on_ready, journal)
+        finally:
+            stopping.set()
+            await portal
+
+
+async def _run(
+    settings: Settings,
+    identity: Identity | None,
+    origin: Origin,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    on_ready: Callable[[], None],
+    journal: LineJournal,
+) -> None:
+    """The roles, until told to stop or one of them can not start."""
+    if settings.one_process:
+        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
+        return
+    supervisor = Supervisor(settings, origin, listener, journal)
+    running = asyncio.create_task(supervisor.run(on_ready))
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    supervisor.stop()
+    await running
+
+
+@contextmanager
+def _listen_portal(settings: Settings, insists: bool) -> Iterator[socket.socket | None]:
+    """The portal's listening socket. That its usual port is busy is no reason not to serve."""
+    if not settings.portal.enabled:
+        yield None
+        return
+    chosen = insists or settings.portal.port != settings_module.load(environment={}).portal.port
+    try:
+        door = listen(settings.portal.host, settings.portal.port, "portal", "--portal-port")
+    except SettingsError as error:
+        if chosen:
+            raise
+        typer.echo(f"recapito: there is no portal: {error} Or start with --no-portal.", err=True)
+        yield None
+        return
+    with door:
+        yield door
+
+
+async def _keep_portal(
+    settings: Settings,
+    door: socket.socket | None,
+    ready: asyncio.Event,
+    stopping: asyncio.Event,
+    journal: LineJournal,
+) -> None:
+    """The portal, from when the server is ready. Whatever becomes of it, the server goes on."""
+    waiting = {asyncio.create_task(ready.wait()), asyncio.create_task(stopping.wait())}
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    if door is None or stopping.is_set():
+        return
+    order = PortalOrder(msgspec.to_builtins(settings), door.fileno())
+    if not await Child("portal", msgspec.json.encode(order), [door.fileno()], journal).keep(stopping):
+        journal("portal.refused")

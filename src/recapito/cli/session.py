@@ -24,7 +24,7 @@ class Session:
     def __init__(self, client: Client, subscription: str, quiet: bool = False) -> None:
         self.client = client
         self.subscription = subscription
-        self._quiet = quiet
+        self.quiet = quiet
 
     def group(self, group: str | None) -> str:
         """The path of a resource group."""
@@ -55,7 +55,7 @@ class Session:
 
     def note(self, text: str) -> None:
         """Tell the user something that is not part of the answer."""
-        if not self._quiet:
+        if not self.quiet:
             typer.echo(f"recapito: {text}", err=True)
 
 

@@ -4,15 +4,15 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli import event_subscription, option
+from recapito.cli import option
 from recapito.cli.defaults import choose
 from recapito.cli.greedy import pairs
-from recapito.cli.resource import Resources
+from recapito.cli.lazy import commands
+from recapito.cli.resource import Resources, Subscribed
 from recapito.cli.topic_body import given
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage system topics.")
-app.add_typer(event_subscription.app, name="event-subscription")
+app = commands("Manage system topics.", Subscribed)
 noun = Noun(app)
 system_topics = Resources("systemTopics")
 

@@ -2,17 +2,15 @@
 
 from typing import Any
 
-import typer
-
-from recapito.cli import event_subscription, option
-from recapito.cli.resource import Resources
+from recapito.cli import option
+from recapito.cli.lazy import commands
+from recapito.cli.resource import Resources, Subscribed
 from recapito.cli.topic_body import topic_body, topic_change
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage topics and their keys.")
-keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Manage the keys of a topic.")
+app = commands("Manage topics and their keys.", Subscribed)
+keys = commands("Manage the keys of a topic.")
 app.add_typer(keys, name="key")
-app.add_typer(event_subscription.app, name="event-subscription")
 noun, key = Noun(app), Noun(keys)
 topics = Resources("topics")
 

@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.lazy import commands
 from recapito.cli.session import PROVIDER, part
 from recapito.cli.verb import Noun, Session
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="List the types of system topics and their events.")
+app = commands("List the types of system topics and their events.")
 noun = Noun(app)
 
 Name = Annotated[str | None, typer.Option("--name", "-n", help="The type, like Microsoft.Storage.StorageAccounts.")]

@@ -12,8 +12,9 @@ import typer
 
 from recapito.cli.defaults import choose, source
 from recapito.cli.exit import FAILED
+from recapito.cli.flags import gather, spread
 from recapito.cli.greedy import GreedyCommand
-from recapito.cli.output import Output, print_answer, read_query, show
+from recapito.cli.output import Output, Printer, Tell, read_query, show
 from recapito.cli.session import Session, connect
 
 Command = Callable[..., Any]
@@ -47,44 +48,58 @@ class Noun:
         self._app = app
 
     def verb(
-        self, name: str, session: bool = True, form: Output = Output.JSON, judge: Judge = lambda answer: True
+        self,
+        name: str,
+        session: bool = True,
+        form: Output = Output.JSON,
+        judge: Judge = lambda answer: True,
+        tell: Tell | None = None,
     ) -> Callable[[Command], Command]:
         """A verb. With `session` its function gets one as its first argument.
 
-        `form` is how it prints if nobody says otherwise; `judge` says whether the answer is a success.
+        `form` is how it prints if nobody says otherwise; `judge` says whether the answer is a success; `tell` gives
+        the lines that people read in place of a table. An answer that comes bit by bit, an iterator, is printed so.
         """
 
         def add(function: Command) -> Command:
-            self._app.command(name, cls=GreedyCommand)(dress(function, session, form, judge))
+            self._app.command(name, cls=GreedyCommand)(dress(function, session, form, judge, tell))
             return function
 
         return add
 
 
-def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Command:
-    """The function as Typer sees it: with the flags that all verbs have, printing what it returns."""
+def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: Tell | None = None) -> Command:
+    """The function as Typer sees it: with the flags that all verbs have, printing what it returns.
+
+    A flag of its own goes before the common one of the same name. A parameter `live` is no flag: it says whether a
+    person looks at the answer as it comes.
+    """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1 if session else 0 :]
-    by_position = any(parameter.name == "name" for parameter in own)
-    added = _OUTPUT | (_CONNECTION if session else {})
+    asks_live = "live" in signature.parameters
+    own = [parameter for parameter in own if parameter.name != "live"]
+    flat = spread(own)
+    names = {parameter.name for parameter in flat}
+    by_position = "name" in names
+    asking = {key: hint for key, hint in _CONNECTION.items() if session and key not in names}
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        form, select = _form(given.pop("output"), usual), read_query(given.pop("query"))
-        connection = {key: given.pop(key) for key in _CONNECTION} if session else {}
+        printer = Printer(_form(given.pop("output"), usual), read_query(given.pop("query")), tell)
+        connection = {key: given.pop(key) for key in asking}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
+        wanted = gather(own, given) | ({"live": printer.live} if asks_live else {})
         if session:
             with connect(**connection) as opened:
-                answer = show(function(opened, **given))
+                answer = printer.print(show(function(opened, **wanted)))
         else:
-            answer = function(**given)
-        print_answer(answer, form, select)
+            answer = printer.print(function(**wanted))
         if not judge(answer):
             raise typer.Exit(FAILED)
 
     first = [_parameter("positional_name", _NAME)] if by_position else []
-    parameters = first + [_keyword(p) for p in own] + [_parameter(key, hint) for key, hint in added.items()]
+    parameters = first + flat + [_parameter(key, hint) for key, hint in (_OUTPUT | asking).items()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
@@ -92,10 +107,6 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge) -> Comm
 
 def _parameter(name: str, annotation: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _keyword(parameter: inspect.Parameter) -> inspect.Parameter:
-    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
 
 
 def _pick(positional: str | None, flag: str | None) -> str:

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 from rich.console import Console
 
 from recapito.keys.identity import Development, Identity
+from recapito.portal.order import portal_url
 from recapito.settings import Settings
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
@@ -27,6 +28,8 @@ It does not speak TLS: keys, secrets and tokens cross the network in clear. Star
 def print_welcome(settings: Settings, identity: Identity | None, console: Console, out: TextIO, quiet: bool) -> None:
     """Print it from a thread of its own: it asks the server, which must go on meanwhile."""
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
+    if settings.portal.enabled:
+        print(f"The portal is at {portal_url(settings)}", file=out, flush=True)
     if not quiet:
         threading.Thread(target=_print, args=(settings, identity, console), daemon=True).start()
 

@@ -2,9 +2,9 @@
 
 A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is
 down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to. A
-container that hangs or is out of reach holds up no other, not even of the same lane. Who wants to hear of a blob is
-told by a notice in the commit that counts it. A lane's container rests for a moment after a write, so that what falls
-due one by one is not written one by one.
+container that hangs or is out of reach holds up no other, not even of the same lane. A lane's container rests for a
+moment after a write, so that what falls due one by one is not written one by one. Who wants to hear of a blob is told
+by a notice in the commit that counts it.
 """
 
 from collections.abc import Callable

@@ -48,13 +48,8 @@ class Piece(NamedTuple):
         return {self.segment.versions[self.segment.version_of[i]] for i in self.offsets}
 
 
-class Manifest(NamedTuple):
-    """The events of a load in columns, as an Attempt has them."""
-
-    ids: list[str]
-    positions: list[tuple[int, int]]
-    offsets: Sequence[int]
-    numbers: Sequence[int] = ()
+# The events of a load in columns, as an Attempt has them: ids, runs of positions, offsets, numbers of attempts.
+Manifest = tuple[list[str], list[tuple[int, int]], Sequence[int], Sequence[int]]
 
 
 class Load:
@@ -98,7 +93,7 @@ class Load:
     def manifest(self) -> Manifest:
         """Which events these are, and which attempt this is of each."""
         if self.span is None:
-            return Manifest(
+            return (
                 [id_of(delivery.body) for delivery in self._parked],
                 [(1, delivery.identity.position) for delivery in self._parked],
                 [delivery.identity.offset for delivery in self._parked],
@@ -106,11 +101,12 @@ class Load:
             )
         if self.events == 1:
             position, segment, offsets = self._pieces[0]
-            return Manifest([segment.id(offsets[0])], [(1, position)], offsets)
-        return Manifest(
+            return [segment.id(offsets[0])], [(1, position)], offsets, ()
+        return (
             [id for piece in self._pieces for id in piece.ids()],
             [(len(piece.offsets), piece.position) for piece in self._pieces],
             [offset for piece in self._pieces for offset in piece.offsets],
+            (),
         )
 
     def batch(self, presentation: Presentation, origin: str) -> Batch:

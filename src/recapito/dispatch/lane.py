@@ -100,9 +100,11 @@ class Lane:
 
     def has_work(self) -> bool:
         """True when something is unread, parked, under way or not yet settled."""
+        if self.stopped is not None or self.account.row.ended:
+            return False
         unread = not self.reader.caught_up(self.subscription, self.end)
         unsettled = self.account.stage.pressing or self.account.committing is not None
-        return self.stopped is None and bool(unread or unsettled or len(self.flights) or self.retries.has_work)
+        return bool(unread or unsettled or len(self.flights) or self.retries.has_work)
 
     def wants_due(self, now: int) -> bool:
         """True when parked deliveries should be fetched from the ledger."""

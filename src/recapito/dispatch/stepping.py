@@ -1,11 +1,12 @@
 """Moving a manual clock: it stops wherever something comes due, lets it happen and settle, and goes on.
 
 While a request is open it waits for the answer, up to `patience` of wall time, before it moves on: an endpoint that
-hangs times out when the clock passes 30 seconds, not when the wall does.
+hangs times out when the clock passes 30 seconds, not when the wall does. An endpoint that sleeps by this very clock is
+not waited for until it wakes.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
@@ -36,7 +37,7 @@ class Books(NamedTuple):
 
 
 class ClockMover:
-    """Moves the clock of a service that runs in one process. One move at a time."""
+    """Moves the clock of a service that runs in one process. One move at a time. `late` are the late exchanges."""
 
     def __init__(
         self,
@@ -45,14 +46,18 @@ class ClockMover:
         dispatcher: Dispatcher,
         ledger: Ledger,
         patience: int = SECOND,
+        late: Sized = (),
     ) -> None:
         self._clock = clock
         self._wall = wall
         self._dispatcher = dispatcher
         self._ledger = ledger
         self._patience = patience
+        self._late = late
         self._moving = asyncio.Lock()
         self._others: list[Callable[[], bool]] = []
+        self._asleep = 0
+        self._woken = False
 
     def wait_for(self, quiet: Callable[[], bool]) -> None:
         """Wait for somebody else too, who is quiet when nothing is to be done at this instant."""
@@ -70,6 +75,15 @@ class ClockMover:
         """Move from due time to due time until nothing is pending, 30 days at most, and say what happened."""
         return await self._move(LONGEST_NS, until_idle=True)
 
+    async def sleep(self, seconds: float) -> None:
+        """Return when the clock has moved so far: an endpoint under test waits by it, to answer at its instant."""
+        self._asleep += 1
+        try:
+            await self._clock.sleep_until(self._clock.now() + int(seconds * SECOND))
+            self._woken = True
+        finally:
+            self._asleep -= 1
+
     async def _move(self, duration: int, until_idle: bool) -> dict[str, object]:
         async with self._moving:
             before = await self._books()
@@ -79,13 +93,16 @@ class ClockMover:
                 instant = self._clock.next_instant()
                 if instant is None or instant > target:
                     break
-                self._clock.move_to(instant)
-                await self._settle()
+                await self._move_to(instant)
             if not until_idle:
-                self._clock.move_to(target)
-                await self._settle()
+                await self._move_to(target)
             happened = (await self._books()).since(before)
             return {**happened, "idle": not await self._dispatcher.pending()}
+
+    async def _move_to(self, instant: int) -> None:
+        self._woken = False
+        self._clock.move_to(instant)
+        await self._settle()
 
     async def _settle(self) -> None:
         """Wait until nothing happens any more at this instant, and nobody who was asked may still answer."""
@@ -94,8 +111,13 @@ class ClockMover:
             await self._wall.sleep_until(self._wall.now() + LOOK_AGAIN_NS)
             if not self._dispatcher.quiet() or not all(quiet() for quiet in self._others):
                 patient_until = self._wall.now() + self._patience
-            elif not self._dispatcher.under_way or self._wall.now() >= patient_until:
+            elif not self._awaited() or self._wall.now() >= patient_until:
                 return
+
+    def _awaited(self) -> bool:
+        """Whether an answer may still come at this instant: not from who sleeps, but a late one from who just woke."""
+        under_way = self._dispatcher.under_way
+        return (under_way > 0 or self._woken) and under_way + len(self._late) > self._asleep
 
     async def _books(self) -> Books:
         return Books(self._dispatcher.attempts, {lane.id: lane.counts for lane in await self._ledger.lanes()})

@@ -208,16 +208,23 @@ NOTICES = 200  # of blobs that were written, published in one commit
 LETTER_PAGE = (1, 1000)
 LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
+LETTER_FILES_READ = 200  # by one request, however few of their letters are meant
 LETTER_READS = 8  # files read ahead
 REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # how long a paced request may take
 LETTER_PROBLEMS = 10  # told by one request
+
+# The portal.
+PORTAL_SESSIONS = 1000
+PORTAL_LOGIN_BYTES = 64 * KB
 
 assert EVENT_BYTES <= PUBLISH_BYTES <= SEGMENT_BYTES
 assert PUBLISH_EVENTS <= SEGMENT_EVENTS
 assert PUBLISH_BYTES <= SKIPPED_BYTES <= READING_BYTES
 assert PUBLISH_BYTES <= WAITING_BYTES
 assert LIST_PAGE[0] <= LIST_PAGE_DEFAULT <= LIST_PAGE[1]
+assert HISTORY_CHUNK_EVENTS <= HISTORY_WAITING_EVENTS
+assert HISTORY_PAGE[0] <= HISTORY_PAGE_DEFAULT <= HISTORY_PAGE[1] <= EXPLAINED_ATTEMPTS
 assert ATTEMPTS[0] <= ATTEMPTS_DEFAULT <= ATTEMPTS[1]
 assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES

@@ -36,11 +36,11 @@ class LaneStates(Protocol):
 
 
 class Explained(NamedTuple):
-    """One subscription's part in an event. `tries` are those of this event, oldest first."""
+    """One subscription's part in an event. `kept` are the attempts of this event, oldest first."""
 
     label: Label
     verdict: Verdict
-    kept: list[tuple[Kept, Try]]
+    kept: list[Kept]
     standing: Standing
 
 
@@ -148,7 +148,7 @@ class Explainer:
         kept: list[tuple[Kept, Try, Identity]],
     ) -> Explained:
         tries = [one for _, one, identity in kept if identity == place]
-        shown = [(one, tried) for one, tried, _ in kept]
+        shown = _attempts(kept)
         waiting = await self._ledger.find(subscription.id, place)
         verdict = _verdict(subscription, place, None if event is None else event.seen, event)
         if verdict.matched is None and (tries or waiting is not None):
@@ -215,11 +215,14 @@ def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, Identity]]:
     ]
 
 
+def _attempts(kept: list[tuple[Kept, Try, Identity]]) -> list[Kept]:
+    """Each attempt once, though a batch may have had two events of the id."""
+    return list({one.mark: one for one, _, _ in kept}.values())
+
+
 def _explain_gone(kept: list[tuple[Kept, Try, Identity]]) -> Explained:
     """A subscription that is not there any more."""
     tries = [one for _, one, _ in kept]
     verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
     gone = Standing(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
-    return Explained(
-        tries[0].attempt.label, verdict, [(one, tried) for one, tried, _ in kept], how_it_ended(tries) or gone
-    )
+    return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

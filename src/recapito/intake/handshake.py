@@ -54,6 +54,9 @@ class Asked:
         return f"<Asked {self.invitation.subscription.destination!r}, {'given' if self.given else 'not given'}>"
 
 
+TokenSource = Callable[[str, str], Awaitable[str | None]]
+"""A bearer token of a tenant for an application, None if there is none to be had."""
+
 Attempt = Callable[[Asked | None], Awaitable[Subscription | Unasked]]
 """Tries to store a subscription: first without an answer of its endpoint, then, if it must be asked, with it."""
 
@@ -61,7 +64,7 @@ Attempt = Callable[[Asked | None], Awaitable[Subscription | Unasked]]
 class Handshakes:
     """Speaks with endpoints. `patience` is the clock of real time; `public_url` is how endpoints reach this server.
 
-    `token_for` signs a token for the application that protects an endpoint.
+    `token_for` has a token for the application that protects an endpoint, or none.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class Handshakes:
         random_bytes: Callable[[int], bytes],
         public_url: str,
         journal: Journal = silent,
-        token_for: Callable[[str], str] | None = None,
+        token_for: TokenSource | None = None,
     ) -> None:
         self._caller = caller
         self._clock = clock
@@ -107,7 +110,8 @@ class Handshakes:
     async def asking(self, about: Unasked) -> AsyncIterator[Asked]:
         """Ask an endpoint; a refusal is the caller's error. Until the end of the block `hear` takes its consent."""
         code = self._new_id()
-        asked = Asked(invite(self._public_url, about.topic, self._authorized(about.wanted), code, self._clock.now()))
+        wanted = await self._authorized(about.wanted)
+        asked = Asked(invite(self._public_url, about.topic, wanted, code, self._clock.now()))
         self._open.add(asked)
         try:
             async with self._turns:
@@ -125,24 +129,25 @@ class Handshakes:
 
     def tell_deletion(self, topic: Topic, subscription: Subscription) -> None:
         """Tell an endpoint that had consented that its subscription is gone: once, later, and if there is room."""
-        request = deletion_request(topic, self._authorized(subscription), self._new_id(), self._clock.now())
-        if request is None or not is_consented(subscription):
+        if not isinstance(subscription.destination, WebHook) or not is_consented(subscription):
             return
         if len(self._notices) >= limits.DELETION_NOTICES:
             self._journal("handshake.deletion_not_told", subscription=subscription.name, reason="too many at once")
             return
-        task = asyncio.create_task(self._tell(subscription, request))
+        task = asyncio.create_task(self._tell(topic, subscription))
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
-    def _authorized(self, subscription: Subscription) -> Subscription:
+    async def _authorized(self, subscription: Subscription) -> Subscription:
         """The subscription as its endpoint is spoken to: one that an application protects sees a token."""
-        destination = subscription.destination
-        application = destination.application if isinstance(destination, WebHook) else None
-        if application is None or self._token_for is None:
+        hook = subscription.destination
+        if not isinstance(hook, WebHook) or hook.application is None or self._token_for is None:
             return subscription
-        token = StaticAttribute("Authorization", f"Bearer {self._token_for(application)}", secret=True)
-        return replace(subscription, attributes=(*subscription.attributes, token))
+        token = await self._token_for(hook.tenant or "", hook.application)
+        if token is None:
+            return subscription
+        shown = StaticAttribute("Authorization", f"Bearer {token}", secret=True)
+        return replace(subscription, attributes=(*subscription.attributes, shown))
 
     async def close(self) -> None:
         """Tell nobody any more. Whoever is being asked is let go when the caller is closed."""
@@ -170,7 +175,10 @@ class Handshakes:
                 case Refused():
                     raise _refusal(invitation, answer, tries)
 
-    async def _tell(self, subscription: Subscription, request: Request) -> None:
+    async def _tell(self, topic: Topic, subscription: Subscription) -> None:
+        request = deletion_request(topic, await self._authorized(subscription), self._new_id(), self._clock.now())
+        if request is None:
+            return
         answer = await self._request(request)
         self._journal("handshake.deletion_told", **_named(subscription), **_outcome(answer))
 

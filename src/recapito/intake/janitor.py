@@ -1,4 +1,4 @@
-"""The janitor trims what every subscription has passed, and forgets subscriptions whose lane has ended.
+"""The janitor trims what every subscription has passed and nobody keeps, and forgets subscriptions that have ended.
 
 The law: nothing is trimmed that a lane has still to read. A subscription without a lane counts with the position at
 which it was created; the ends of topics are read before the subscriptions, so that one created meanwhile loses nothing.
@@ -15,6 +15,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.subscription import Subscription
 from recapito.errors import StoreFailed
 from recapito.intake.disk import DiskWatch
+from recapito.intake.retention import NOTHING, Keeping, Retention
 from recapito.store import Lane, Log, Registry
 from recapito.telemetry import Journal, silent
 
@@ -60,6 +61,7 @@ class Janitor:
         trimming: Callable[[], AbstractContextManager[bool]] = allowed,
         disk: DiskWatch | None = None,
         journal: Journal = silent,
+        keeping: Keeping = NOTHING,
     ) -> None:
         self.subscribed: Callable[[Set[int]], None] = unheard
         self._log = log
@@ -70,8 +72,9 @@ class Janitor:
         self._disk = disk
         self._mark = 0
         self._journal = journal
-        self._ends: dict[int, int] = {}  # of topics that have grown and are not trimmed since
-        self._trimmed: dict[int, int] = {}  # topic -> below which position it is trimmed already
+        self._ends: dict[int, int] = {}  # of topics that have grown and were not looked at since
+        self._retention = Retention(log, keeping)
+        self._due: dict[int, int] = {}  # topic -> below which position it is to be trimmed
 
     async def run(self) -> None:
         """A round every second, for ever. A round that fails leaves its work to the next one."""
@@ -119,17 +122,20 @@ class Janitor:
         return lane.cursor.low[0]
 
     async def _trim_all(self, floors: dict[int, int]) -> int:
-        total = 0
-        self._trimmed = {topic: below for topic, below in self._trimmed.items() if topic in floors}
+        """Trim what is passed, but for what is kept. What can not be trimmed now stays due."""
+        now, total = self._housekeeping.now(), 0
         for topic in self._ends.keys() | floors.keys():
             end = self._ends.get(topic)
-            below = floors.get(topic, 0 if end is None else end + 1)
-            if below > self._trimmed.get(topic, 0):
-                trimmed = await self._trim(topic, below)
-                if trimmed is None:
-                    return total
-                total += trimmed
+            await self._retention.passed(topic, floors.get(topic, 0 if end is None else end + 1), now)
             self._ends.pop(topic, None)
+        self._due |= self._retention.release(now, self._disk is not None and self._disk.reason() is not None)
+        self._retention.forget(floors)
+        for topic, below in list(self._due.items()):
+            trimmed = await self._trim(topic, below)
+            if trimmed is None:
+                return total
+            del self._due[topic]
+            total += trimmed
         return total
 
     async def _trim(self, topic: int, below: int) -> int | None:
@@ -142,6 +148,5 @@ class Janitor:
                 cut = await self._log.trim(topic, below)
             total += cut
             if cut < limits.TRIM_SLICE:
-                self._trimmed[topic] = below
                 return total
             await asyncio.sleep(0)

@@ -96,23 +96,14 @@ class Lookup:
 
     async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> Found | None:
         budget = _Budget()
-        async for one in self._topics(topic):
-            places = [place async for place in self._search(one.id, id, 0, budget)]
-            if places:
-                return Found(one.id, sorted(places, reverse=True), [], notes)
-            if budget.spent:
-                return None
+        topics = await self._registry.topics("", PAGE) if topic is None else [topic]
+        while topics and not budget.spent:
+            for one in topics:
+                places = [place async for place in self._search(one.id, id, 0, budget)]
+                if places:
+                    return Found(one.id, sorted(places, reverse=True), [], notes)
+            topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
         return None
-
-    async def _topics(self, topic: Topic | None) -> AsyncIterator[Topic]:
-        if topic is not None:
-            yield topic
-            return
-        after = ""
-        while page := await self._registry.topics(after, PAGE):
-            for one in page:
-                yield one
-            after = page[-1].key
 
     async def _search(self, topic: int, id: str, above: int, budget: "_Budget") -> AsyncIterator[Identity]:
         """Places of the event in one log above a position, newest first; only a slice is looked at in one go."""

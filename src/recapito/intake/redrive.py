@@ -95,24 +95,26 @@ class Redriver:
     ) -> list["_Chosen"]:
         """The letters that one commit redrives: as many as are wanted and fit into a segment's size."""
         batch: list[_Chosen] = []
-        size = 0
+        size = read = 0
         async with aclosing(self.letters.walk(selection, after)) as files:
             async for file, first in files:
+                read += 1
                 places = _meant(file, selection, progress, first)[: limit - progress.selected]
                 progress.selected += len(places)
                 size += sum(len(file.letters[place].record) for place in places)
                 if places:
                     batch.append(_Chosen(file, places))
-                if progress.selected >= limit or size >= limits.SEGMENT_BYTES:
+                if progress.selected >= limit or size >= limits.SEGMENT_BYTES or read >= limits.LETTER_FILES_READ:
                     progress.next = str(file.name(places[-1] if places else len(file.letters)))
                     break
         return batch
 
     async def purge(self, selection: Selection, after: Name | None, limit: int, dry_run: bool = False) -> Progress:
         """Remove the files of which all letters are meant; a file of which only some are meant stays whole."""
-        progress = Progress()
+        progress, read = Progress(), 0
         async with self._one_at_a_time, aclosing(self.letters.walk(selection, after)) as files:
             async for file, first in files:
+                read += 1
                 if first:  # behind a name of the last call: its file was dealt with whole
                     continue
                 places = _meant(file, selection, progress)
@@ -123,7 +125,7 @@ class Redriver:
                     progress.done += len(places)
                     self._journal("deadletter.purged", path=file.path, events=len(places))
                 progress.kept += bool(places) and not whole
-                if progress.selected >= limit:
+                if progress.selected >= limit or read >= limits.LETTER_FILES_READ:
                     progress.next = str(file.name(len(file.letters)))
                     break
         return progress

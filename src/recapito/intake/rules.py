@@ -170,11 +170,12 @@ def check_endpoint(url: str, egress: Egress) -> None:
 
 
 def check_protection(hook: WebHook, signs_tokens: bool) -> None:
-    """A webhook that an application protects needs a token, which only an issuer of our own signs."""
+    """A webhook that an application protects needs a token, of an issuer of our own or of Microsoft Entra."""
     if hook.application is not None and not signs_tokens:
         raise InvalidInput(
             "NotSupported",
-            "This server has no token issuer of its own, so it can not authenticate to a protected webhook.",
+            "This server has no token issuer of its own, so it can not authenticate to a protected webhook; with the"
+            " setting delivery.webhook_tokens = 'entra' it could, by tokens of Microsoft Entra.",
             "azureActiveDirectoryApplicationIdOrUri",
         )
 

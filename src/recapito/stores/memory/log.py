@@ -67,13 +67,15 @@ class MemoryLog(MemoryRegistry):
 
     async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
         stored = self._disk.topics.get(topic)
-        entries = [] if stored is None else [entry for entry in stored.entries if entry.position < below][-count:]
+        entries = [] if stored is None else stored.entries[: max(below - stored.first, 0)][-count:]
         found = [entry.position for entry in reversed(entries) if text in entry.columns]
         return Sought(found, entries[0].position if len(entries) == count else None)
 
     async def size(self, topic: int, first: int, below: int) -> int:
         stored = self._disk.topics.get(topic)
-        entries = [] if stored is None else [entry for entry in stored.entries if first <= entry.position < below]
+        if stored is None:
+            return 0
+        entries = stored.entries[max(first - stored.first, 0) : max(below - stored.first, 0)]
         return sum(len(entry.columns) + len(entry.body) for entry in entries)
 
     async def trim(self, topic: int, below: int) -> int:

@@ -35,7 +35,7 @@ class FileKind(NamedTuple):
 
 LOG = FileKind("log", 0x52636C67, limits.LOG_PAGE_BYTES)  # "Rclg"
 DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp"
-HISTORY = FileKind("history", 0x52636873, limits.DISPATCH_PAGE_BYTES)  # "Rchs"
+HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES)  # "Rchs"
 
 
 class Medium(NamedTuple):

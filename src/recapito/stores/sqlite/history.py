@@ -70,7 +70,7 @@ class SqliteHistoryReader:
             self._let_go()
             try:
                 self._database = Database(self._path, HISTORY, read_only=True, journal=self._journal)
-            except (SettingsError, StoreFailed) as error:
+            except SettingsError as error:
                 raise StoreFailed(str(error)) from error
             self._file = found
         return self._database
@@ -85,7 +85,10 @@ class SqliteHistoryReader:
 
 
 class SqliteHistory(SqliteHistoryReader):
-    """Writes history.db. `now` is the clock of the attempts; marks go on from the wall's, should the file be lost."""
+    """Writes history.db, while its disk `has_room`: the last of it is for what may not be lost.
+
+    `now` is the clock of the attempts; marks go on from the wall's, should the file be lost.
+    """
 
     def __init__(
         self,
@@ -95,9 +98,11 @@ class SqliteHistory(SqliteHistoryReader):
         wall: Clock,
         *,
         threaded: bool = True,
+        has_room: Callable[[], bool] = lambda: True,
         journal: Journal = silent,
     ) -> None:
         self._keep = keep
+        self._has_room = has_room
         self._now = now
         self._wall = wall
         self._waiting: list[Attempt] = []
@@ -140,7 +145,7 @@ class SqliteHistory(SqliteHistoryReader):
         if self._database is None:
             try:
                 self._begin()
-            except (SettingsError, StoreFailed) as error:
+            except StoreFailed as error:
                 self._journal("history.set_aside", file=self._path.name, why=str(error))
                 self._set_aside()
                 self._begin()
@@ -148,7 +153,10 @@ class SqliteHistory(SqliteHistoryReader):
         return self._database
 
     def _begin(self) -> None:
-        database = Database(self._path, HISTORY, medium=UNSYNCED, journal=self._journal)
+        try:
+            database = Database(self._path, HISTORY, medium=UNSYNCED, journal=self._journal)
+        except SettingsError as error:
+            raise StoreFailed(str(error)) from error
         try:
             found = database.read(history_file.bounds)
         except BaseException:
@@ -163,10 +171,12 @@ class SqliteHistory(SqliteHistoryReader):
 
     def _store(self, attempts: list[Attempt], omitted: int) -> int:
         """In the pump: store attempts. Whatever is wrong with the file, delivery goes on; how many are not counted."""
+        if attempts and not self._has_room():
+            return len(attempts) + omitted
         try:
             database = self._opened()
             self._bounds = database.write(history_file.write, attempts, omitted, self._bounds, self._keep, self._now())
-        except (StoreFailed, SettingsError) as error:
+        except StoreFailed as error:
             self._journal("history.failed", why=str(error), attempts=len(attempts))
             if _is_damage(error):
                 self._let_go()

@@ -1,0 +1,61 @@
+"""Single events with everything on that looks on (history, a scrape each second, 1 % of traces), against all off."""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from bench.lab import Lab, Measure
+from bench.process import Child, module
+from bench.report import Goal, Sample
+from bench.scenarios import Round, ratio
+from bench.server import call
+
+NAME = "observed"
+ROUNDS = 3
+GOALS = (Goal("observed", "1 event in, 1 out, with history, metrics and 1 % of traces, against without", 0.9),)
+SCRAPE_S = 1.0
+OFF = {"RECAPITO_HISTORY_ENABLED": "false"}
+ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_TELEMETRY_SAMPLE_RATIO": "0.01"}
+
+
+def measure(round: Round) -> list[Sample]:
+    """The rate while everybody looks on, as a part of the rate while nobody does."""
+    alone = round.once("unobserved", _unobserved)
+    return [ratio("observed", round.once("observed", _observed), alone, "unobserved")]
+
+
+def _unobserved(lab: Lab) -> Measure:
+    return _single(lab, OFF, scraped=False)
+
+
+def _observed(lab: Lab) -> Measure:
+    with lab.directory("collector") as path, Child(module("bench.collector"), path / "errors") as collector:
+        endpoint = f"http://127.0.0.1:{collector.line()}/v1/traces"
+        return _single(lab, {**ON, "RECAPITO_TELEMETRY_OTLP_ENDPOINT": endpoint}, scraped=True)
+
+
+def _single(lab: Lab, environment: Mapping[str, str], scraped: bool) -> Measure:
+    with lab.receiver() as receiver, lab.recapito(environment) as server, _scraping(server.port, scraped):
+        target = server.topic("single")
+        server.subscribe("single", "only", receiver.url())
+        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid})
+
+
+@contextmanager
+def _scraping(port: int, scraped: bool) -> Iterator[None]:
+    """Ask for the metrics once a second, if wanted."""
+    over = threading.Event()
+
+    def scrape() -> None:
+        while not over.wait(SCRAPE_S):
+            call(port, "GET", "/metrics")
+
+    scraping = threading.Thread(target=scrape)
+    if scraped:
+        scraping.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if scraped:
+            scraping.join()

@@ -1,0 +1,1 @@
+"""Reserves stock for orders: called by Event Grid, and publishing to it."""

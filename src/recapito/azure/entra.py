@@ -1,0 +1,82 @@
+"""Tokens of Microsoft Entra for webhooks that an application protects, fetched as whoever this server is to Azure.
+
+A token is fetched once for each tenant and application, whoever else asks meanwhile, and anew after half its time.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+from recapito.domain.outcome import Outcome, Result
+
+if TYPE_CHECKING:
+    from azure.core.credentials_async import AsyncTokenCredential
+
+
+class _Known(NamedTuple):
+    token: str
+    until: int
+
+    def __repr__(self) -> str:
+        return "<token>"
+
+
+class EntraTokens:
+    """Fetches tokens and keeps them. `credential` makes the server's identity; `now` is real time."""
+
+    def __init__(
+        self, credential: "Callable[[], AsyncTokenCredential] | None" = None, now: Callable[[], int] = time.time_ns
+    ) -> None:
+        self._credential = credential
+        self._now = now
+        self._known: dict[tuple[str, str], _Known] = {}
+        self._fetching: dict[tuple[str, str], asyncio.Task[str | Outcome]] = {}
+
+    def __repr__(self) -> str:
+        return f"<EntraTokens, {len(self._known)} known>"
+
+    def known(self, tenant: str, application: str) -> str | None:
+        """The token that is there already."""
+        found = self._known.get((tenant, application))
+        return found.token if found is not None and self._now() < found.until else None
+
+    def forget(self, tenant: str, application: str) -> None:
+        """The token was refused: the next one is a new one."""
+        self._known.pop((tenant, application), None)
+
+    async def token(self, tenant: str, application: str) -> str | Outcome:
+        """A token for the application, or why there is none: the delivery is tried again later."""
+        found, key = self.known(tenant, application), (tenant, application)
+        if found is not None:
+            return found
+        if key not in self._fetching:
+            task = self._fetching[key] = asyncio.get_running_loop().create_task(self._fetch(tenant, application))
+            task.add_done_callback(lambda _: self._fetching.pop(key, None))
+        return await asyncio.shield(self._fetching[key])
+
+    async def _fetch(self, tenant: str, application: str) -> str | Outcome:
+        if self._credential is None:
+            self._credential = await asyncio.to_thread(_load)
+        try:
+            async with asyncio.timeout(limits.ISSUER_WAIT_NS / SECOND), self._credential() as credential:
+                token = await credential.get_token(f"{application}/.default", tenant_id=tenant)
+        except Exception as error:  # Microsoft's library promises no closed set; a failed delivery is an Outcome
+            return Outcome(
+                Result.UNAUTHORIZED,
+                detail=f"there is no token of tenant {tenant} for {application}: this server has no identity that"
+                f" Microsoft Entra accepts there ({type(error).__name__})",
+            )
+        if len(self._known) >= limits.WEBHOOK_TOKENS:
+            self._known.clear()
+        now = self._now()
+        self._known[tenant, application] = _Known(token.token, now + (token.expires_on * SECOND - now) // 2)
+        return token.token
+
+
+def _load() -> "Callable[[], AsyncTokenCredential]":
+    from azure.identity.aio import DefaultAzureCredential
+
+    return lambda: DefaultAzureCredential(additionally_allowed_tenants=["*"])

@@ -1,0 +1,56 @@
+"""Where pages are. A resource's page is at its resource id, so that a link says which one it means."""
+
+import re
+from typing import NamedTuple
+from urllib.parse import quote, urlencode
+
+PREFIX = "/resource"
+_ID = re.compile(
+    r"(?P<group>/subscriptions/[^/]+/resourceGroups/[^/]+)/providers/Microsoft\.EventGrid/"
+    r"(?P<kind>topics|domains|systemTopics)/(?P<topic>[^/]+)(?:/topics/(?P<domain_topic>[^/]+))?"
+    r"(?:/eventSubscriptions/(?P<subscription>[^/]+))?",
+    re.IGNORECASE,
+)
+_KINDS = {"topics": "topics", "domains": "domains", "systemtopics": "systemTopics"}
+
+
+class Address(NamedTuple):
+    """A resource by its parts; `kind` is ARM's word for the kind of its topic."""
+
+    id: str
+    group: str
+    kind: str
+    topic: str
+    domain_topic: str | None
+    subscription: str | None
+
+    @property
+    def topic_id(self) -> str:
+        """The id of the topic, the domain or the system topic."""
+        return f"{self.group}/providers/Microsoft.EventGrid/{self.kind}/{self.topic}"
+
+    @property
+    def parent_id(self) -> str:
+        """The id of what the subscription hangs on."""
+        return self.topic_id if self.domain_topic is None else f"{self.topic_id}/topics/{self.domain_topic}"
+
+
+def read_id(id: str) -> Address | None:
+    """The parts of a resource id, None if it is not one of ours."""
+    parts = _ID.fullmatch(id.rstrip("/"))
+    if parts is None:
+        return None
+    kind = _KINDS[parts["kind"].lower()]
+    if kind == "systemTopics" and parts["domain_topic"]:
+        return None
+    return Address(id.rstrip("/"), parts["group"], kind, parts["topic"], parts["domain_topic"], parts["subscription"])
+
+
+def resource_path(id: str, **query: str) -> str:
+    """The page of a resource."""
+    return f"{PREFIX}{quote(id)}" + (f"?{urlencode(query)}" if query else "")
+
+
+def explain_path(event: str, topic: str | None = None) -> str:
+    """The page that explains an event. Its id is in the query: it may hold any characters."""
+    return "/explain?" + urlencode({"event": event, **({"topic": topic} if topic else {})}, quote_via=quote)

@@ -1,0 +1,247 @@
+"""The portal's client of the server's HTTP API: typed answers; a refusal or a silence is an error that can be shown."""
+
+import ssl
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from recapito.errors import CallerError
+from recapito.portal import shape
+
+API_VERSION = "2022-06-15"
+MANAGEMENT = "https://management.azure.com"
+DATA = "https://eventgrid.azure.net"
+PROVIDER = "/providers/Microsoft.EventGrid"
+PAGE = 25
+KINDS = {"topics": "custom", "domains": "domain", "systemTopics": "system"}
+_TIMEOUT_S = 15.0
+_LONG_S = 600.0
+
+T = TypeVar("T")
+
+
+class Refused(CallerError):
+    """The server answered, but did not do it. `target` names the field that it minds."""
+
+    def __init__(self, status: int, code: str, message: str, target: str | None) -> None:
+        super().__init__(code, message, target)
+        self.status = status
+
+
+class Unreachable(Exception):
+    """The server did not answer."""
+
+
+class Page(NamedTuple):
+    """A page of an ARM list, and where the next one starts."""
+
+    value: list[dict[str, Any]]
+    next: str | None
+
+
+class Tokens(NamedTuple):
+    """Who asks: a token to manage with, and one to publish with where the principal has it."""
+
+    management: str
+    data: str | None
+
+    def __repr__(self) -> str:
+        return "<Tokens>"
+
+
+class Wire:
+    """The connections to one server, shared by everybody who uses the portal."""
+
+    def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
+        self.url = url
+        connector = aiohttp.TCPConnector(ssl=tls or True, limit=32)
+        self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+
+    def __repr__(self) -> str:
+        return f"<Wire {self.url}>"
+
+    async def close(self) -> None:
+        """End all connections."""
+        await self._session.close()
+
+    async def request(
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
+    ) -> tuple[int, bytes]:
+        """One request; the status and the body of its answer, whatever they say."""
+        limit = aiohttp.ClientTimeout(total=timeout_s, sock_connect=5)
+        try:
+            async with self._session.request(
+                method,
+                URL(f"{self.url}{target}", encoded=True),
+                data=body,
+                headers=headers,
+                timeout=limit,
+                allow_redirects=False,
+            ) as answer:
+                return answer.status, await answer.read()
+        except TimeoutError:
+            raise Unreachable(f"The server at {self.url} did not answer in time.") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unreachable(f"The server at {self.url} can not be reached: {_reason(error)}.") from None
+
+    async def sign_in(self, client_id: str, secret: str) -> tuple[Tokens, int]:
+        """The tokens of a principal, and for how many seconds they are good."""
+        management, life_s = await self._token(client_id, secret, MANAGEMENT)
+        data, _ = await self._token(client_id, secret, DATA)
+        return Tokens(management, data), life_s
+
+    async def _token(self, client_id: str, secret: str, audience: str) -> tuple[str, int]:
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": client_id,
+            "client_secret": secret,
+            "scope": f"{audience}/.default",
+        }
+        headers = {"Content-Type": "application/x-www-form-urlencoded"}
+        status, body = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
+        if status == 404:
+            raise Refused(status, "SignInFailed", "This server believes the tokens of another issuer: use one.", None)
+        if status != 200:
+            raise Refused(status, "SignInFailed", "The client id is unknown, or this is not its secret.", None)
+        granted = _decode(body, dict[str, Any])
+        return str(granted["access_token"]), int(granted.get("expires_in", 3599))
+
+
+class Server:
+    """A server as one person sees it."""
+
+    def __init__(self, wire: Wire, tokens: Tokens | None = None) -> None:
+        self._wire = wire
+        self._tokens = tokens
+
+    def __repr__(self) -> str:
+        return f"<Server {self._wire.url}>"
+
+    async def arm(self, method: str, path: str, body: object = None, **query: str) -> Any:
+        """A management request; its JSON answer, None if it has none."""
+        asked = urlencode({"api-version": API_VERSION, **query}, quote_via=quote)
+        return await self.call(method, f"{quote(path)}?{asked}", body)
+
+    async def call(self, method: str, target: str, body: object = None, timeout_s: float = _TIMEOUT_S) -> Any:
+        """A request that must succeed; its JSON answer, None if it has none."""
+        answer = await self._ask(method, target, body, timeout_s)
+        return _decode(answer, Any) if answer else None
+
+    async def page(self, path: str, search: str = "", start: str | None = None, size: int = PAGE) -> Page:
+        """A page of an ARM list; `search` is a part of the name."""
+        query = {"$top": str(size)}
+        if search:
+            quoted = search.replace("'", "''")
+            query["$filter"] = f"contains(name, '{quoted}')"
+        if start is not None:
+            query["$skiptoken"] = start
+        listed = await self.arm("GET", path, **query)
+        link = listed.get("nextLink")
+        following = parse_qs(urlsplit(link).query).get("$skiptoken") if link else None
+        return Page(listed["value"], following[0] if following else None)
+
+    async def azure_subscriptions(self) -> list[str]:
+        """The ids of the Azure subscriptions that are known here."""
+        return [one["subscriptionId"] for one in (await self.arm("GET", "/subscriptions"))["value"]]
+
+    async def lanes(self, **query: str | None) -> shape.Lanes:
+        """The state of subscriptions now."""
+        return await self._get("/lanes", shape.Lanes, query)
+
+    async def count(self, topic: str, kind: str) -> shape.Count:
+        """What a topic has counted; `kind` is ARM's word for its kind."""
+        found = await self._get("/counts", shape.Counts, {"topic": topic})
+        return next((one for one in found.value if one.topic_kind == KINDS[kind]), shape.Count(topic=topic))
+
+    async def deliveries(self, **query: str | None) -> shape.Attempts:
+        """Attempts that are kept, newest first."""
+        return await self._get("/deliveries", shape.Attempts, query)
+
+    async def explain(self, event: str, topic: str | None = None) -> shape.Explanation:
+        """What became of an event."""
+        return await self._get("/deliveries/explain", shape.Explanation, {"event": event, "topic": topic})
+
+    async def dry_run(self, topic: str, event: object) -> shape.Explanation:
+        """What would become of an event."""
+        body = {"topic": topic, "event": event}
+        return _decode(await self._ask("POST", "/deliveries/explain", body), shape.Explanation)
+
+    async def letters(self, **query: str | None) -> shape.Letters:
+        """Dead letters."""
+        return await self._get("/deadletters", shape.Letters, query)
+
+    async def letter(self, name: str) -> dict[str, Any]:
+        """One dead letter with its event."""
+        found: dict[str, Any] = await self.call("GET", f"/deadletters/{quote(name)}")
+        return found
+
+    async def turn(self, verb: str, body: Mapping[str, object]) -> shape.Progress:
+        """One turn of redrive or purge."""
+        return _decode(await self._ask("POST", f"/deadletters/{verb}", body, _LONG_S), shape.Progress)
+
+    async def clock(self) -> shape.ClockNow:
+        """The server's clock."""
+        return await self._get("/clock", shape.ClockNow, {})
+
+    async def advance(self, body: Mapping[str, object]) -> shape.Moved:
+        """Move the clock, however long that takes."""
+        return _decode(await self._ask("POST", "/clock/advance", body, _LONG_S), shape.Moved)
+
+    async def readiness(self) -> shape.Readiness:
+        """Whether the server does its work."""
+        status, body = await self._wire.request("GET", "/readyz", None, {})
+        if status not in (200, 503):
+            raise _refusal(status, body)
+        return _decode(body, shape.Readiness)
+
+    async def publish(self, topic: Mapping[str, Any], body: bytes, content_type: str) -> None:
+        """Publish as the topic lets in: with a key of it, or with the token of whoever asks."""
+        kind = "domains" if topic["type"].lower().endswith("/domains") else "topics"
+        if topic["properties"].get("disableLocalAuth") and self._tokens is not None:
+            sign = {"Authorization": f"Bearer {self._tokens.data}"}
+        else:
+            sign = {"aeg-sas-key": (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
+        target = f"/{kind}/{quote(topic['name'], safe='')}/api/events"
+        status, answer = await self._wire.request("POST", target, body, {"Content-Type": content_type, **sign})
+        if status != 200:
+            raise _refusal(status, answer)
+
+    async def _get(self, path: str, type: type[T], query: Mapping[str, str | None]) -> T:
+        given = {name: value for name, value in query.items() if value}
+        return _decode(await self._ask("GET", f"{path}?{urlencode(given, quote_via=quote)}"), type)
+
+    async def _ask(self, method: str, target: str, body: object = None, timeout_s: float = _TIMEOUT_S) -> bytes:
+        headers = {"Content-Type": "application/json"}
+        if self._tokens is not None:
+            headers["Authorization"] = f"Bearer {self._tokens.management}"
+        content = None if body is None else msgspec.json.encode(body)
+        status, answer = await self._wire.request(method, target, content, headers, timeout_s)
+        if status >= 300:
+            raise _refusal(status, answer)
+        return answer
+
+
+def _decode(body: bytes, type: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=type)
+    except msgspec.MsgspecError as error:
+        raise Refused(502, "NotRecapito", f"The server answered what is not understood here: {error}.", None) from None
+
+
+def _refusal(status: int, body: bytes) -> Refused:
+    try:
+        error = msgspec.json.decode(body)["error"]
+        details = error.get("details") or [{}]
+        target = error.get("target") or details[0].get("target")
+        return Refused(status, str(error["code"]), str(error["message"]), target)
+    except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, IndexError):
+        return Refused(status, "NotRecapito", f"The server answered with status {status}.", None)
+
+
+def _reason(error: Exception) -> str:
+    inner = getattr(error, "os_error", None) or error
+    return getattr(inner, "strerror", None) or type(error).__name__

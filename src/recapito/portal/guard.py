@@ -1,0 +1,123 @@
+"""What stands in front of every page and socket of the portal: who may come in, and what a browser is told not to do.
+
+Without a login the Host header must name this machine by loopback, so that no other name can be bent to it (DNS
+rebinding). A request of a page from elsewhere says so in its Origin and is refused, sockets included: nothing that
+changes state is reachable by GET, and the session's cookie is SameSite=Strict besides.
+"""
+
+import secrets
+from collections.abc import Iterable
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from recapito.domain.access import is_loopback
+from recapito.portal.session import Sessions
+
+SESSION = "recapito.session"
+LOGIN = "/login"
+_OPEN = (LOGIN, "/assets/", "/_nicegui/", "/favicon.ico")
+_NONCE_BYTES = 16
+# NiceGUI compiles its templates in the browser, hence 'unsafe-eval'; scripts in the page are those with our nonce.
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)
+_HEADERS = {
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not say whose page a form is on
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+class Guard:
+    """Lets in, or turns away. With `sessions` people must have signed in; without, they must be on this machine."""
+
+    def __init__(self, app: ASGIApp, sessions: Sessions | None) -> None:
+        self.app = app
+        self._sessions = sessions
+
+    def __repr__(self) -> str:
+        return f"<Guard with {self._sessions}>" if self._sessions else "<Guard of loopback>"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        refused = self._refusal(scope)
+        if refused is None:
+            await self.app(scope, receive, send if scope["type"] == "websocket" else _Protected(send))
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await refused(scope, receive, _Protected(send))
+
+    def _refusal(self, scope: Scope) -> Response | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        if len(hosts) != 1:
+            return PlainTextResponse("A request names one host.", 400)
+        if self._sessions is None and not _is_loopback_host(hosts[0]):
+            return PlainTextResponse("The portal answers only when it is asked by a loopback name.", 403)
+        if not _is_own(headers.getlist("origin"), hosts[0]):
+            return PlainTextResponse("The portal does not answer pages from elsewhere.", 403)
+        if self._sessions is None:
+            return None
+        session = self._sessions.find(headers.get("cookie", "").encode("latin-1"))
+        scope[SESSION] = session
+        path = scope["path"]
+        if session is not None or path.startswith(_OPEN):
+            return None
+        if scope["type"] == "http" and scope["method"] == "GET" and not path.startswith("/_nicegui_ws/"):
+            return RedirectResponse(f"{LOGIN}?next={quote(path, safe='')}", 303)
+        return PlainTextResponse("Sign in first.", 401)
+
+
+class _Protected:
+    """Sends an answer with the headers that protect a page; scripts of our own pages get this answer's nonce."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        self._held: Message | None = None
+        self._body = b""
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(raw=message["headers"])
+            for name, value in _HEADERS.items():
+                headers[name] = value
+            headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce)
+            if headers.get("content-type", "").startswith("text/html"):
+                self._held = message
+                return
+        elif message["type"] == "http.response.body" and self._held is not None:
+            self._body += message.get("body", b"")
+            if message.get("more_body"):
+                return
+            body = self._body.replace(b"<script", f'<script nonce="{self._nonce}"'.encode())
+            MutableHeaders(raw=self._held["headers"])["content-length"] = str(len(body))
+            await self._send(self._held)
+            message = {"type": "http.response.body", "body": body}
+        await self._send(message)
+
+
+def _is_loopback_host(host: str) -> bool:
+    name = _hostname(f"//{host}")
+    return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
+
+
+def _is_own(origins: Iterable[str], host: str) -> bool:
+    return all(origin.partition("://")[2].lower() == host.lower() for origin in origins)
+
+
+def _hostname(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:
+        return ""

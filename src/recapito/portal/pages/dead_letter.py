@@ -1,0 +1,40 @@
+"""All dead letters, and the page of one."""
+
+import json
+
+from recapito.portal import words
+from recapito.portal.address import explain_path
+from recapito.portal.frame import Crumb
+from recapito.portal.letters import LetterList
+from recapito.portal.piece import Fact, code, facts, panel
+from recapito.portal.visit import Visit
+
+
+async def build_list(visit: Visit) -> None:
+    """All dead letters of the server."""
+    visit.frame("Dead letters", "/dead-letters")
+    with panel():
+        letters = LetterList(visit)
+    await letters.listing.refresh()
+
+
+async def build_one(visit: Visit) -> None:
+    """One dead letter, with its event as it was buried."""
+    letter = await visit.server.letter(visit.request.path_params["name"])
+    id = letter.get("eventId") or ""
+    visit.frame(f"Dead letter {id}", "/dead-letters", Crumb("Dead letters", "/dead-letters"))
+    with panel("Letter"):
+        facts(
+            [
+                Fact("Event", id, explain_path(id, letter["topic"])),
+                Fact("Subscription", f"{letter['topic']} / {letter['subscription']}"),
+                Fact("Reason", letter["reason"] or ""),
+                Fact("Attempts", str(letter["deliveryAttempts"])),
+                Fact("Last outcome", letter["lastDeliveryOutcome"] or ""),
+                Fact("Published", words.instant(letter["publishTime"])),
+                Fact("Kept in", f"{letter['container']} / {letter['path']}"),
+                Fact("Redriven", words.instant(letter["redriven"]["at"]) if letter["redriven"] else "no"),
+            ]
+        )
+    with panel("As it was buried"):
+        code(json.dumps(letter["record"], indent=2, ensure_ascii=False))

@@ -1,0 +1,17 @@
+"""Recent deliveries of all subscriptions."""
+
+from recapito.portal.attempts import recent_deliveries
+from recapito.portal.piece import bar, link_button, panel, text
+from recapito.portal.visit import Visit
+
+
+async def build(visit: Visit) -> None:
+    """Build the page."""
+    visit.frame("Deliveries", "/deliveries", heading=False)
+    with bar("head"):
+        text("h1", "Deliveries")
+        link_button("Explain an event", "/explain")
+    with panel():
+        listing = recent_deliveries(visit)
+    await listing.refresh()
+    visit.poll(listing.refresh)

@@ -1,0 +1,92 @@
+"""The first page: whether the server is well, which subscriptions fail, and the topics."""
+
+import asyncio
+
+from recapito.portal import words
+from recapito.portal.address import resource_path
+from recapito.portal.piece import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
+from recapito.portal.shape import Count, Lane, Readiness
+from recapito.portal.table import Cell, Row, Table
+from recapito.portal.visit import Visit
+
+_FAILING = 10
+_TOPICS = 10
+_CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch"}
+
+
+async def build(visit: Visit) -> None:
+    """Build the page."""
+    server = visit.server
+    visit.frame("Overview", "/")
+    with panel("Server"), bar() as health:
+        pass
+    with panel("Subscriptions that need a look", "failing"):
+        calm = text("p", "Every subscription is delivering.", "muted")
+        failing = Table("Subscriptions that need a look", ("Subscription", "Topic", "State", "Why", "Pending#"))
+    with panel("Topics"):
+        topics = Table("Topics", ("Topic", "Published#", "Publish failed#", "Unmatched#", "Subscriptions#"))
+        with empty("There is no topic yet.", "A topic is where events are published to. Create one to begin.") as none:
+            link_button("Create a topic", "/new-topic", "primary")
+        with empty("No topic has a subscription yet.", "A subscription says which events go where.") as unheard:
+            first = link_button("Create a subscription", "/topics", "primary")
+        with bar("end"):
+            link("All topics", "/topics")
+
+    chips = {}
+    with health:
+        for name, title in _CHECKS.items():
+            chips[name] = chip(f"{title} …")
+
+    def show_health(found: Readiness) -> None:
+        for name, title in _CHECKS.items():
+            state = found.checks.get(name, "unknown")
+            chips[name].text = f"{title} {state}" if state == "ok" else f"{title}: {state}"
+            set_tone(chips[name], "good" if state == "ok" else "bad")
+
+    async def refresh() -> None:
+        show_health(await server.readiness())
+        lanes = (await server.lanes(failing="true", limit=str(_FAILING))).value
+        calm.set_visibility(not lanes)
+        failing.show([_failing_row(lane) for lane in lanes])
+        listed = []
+        for azure in await server.azure_subscriptions():
+            page = await server.page(f"/subscriptions/{azure}/providers/Microsoft.EventGrid/topics", size=_TOPICS)
+            listed += page.value
+        listed = listed[:_TOPICS]
+        none.set_visibility(not listed)
+        counts = await asyncio.gather(*(server.count(one["name"], "topics") for one in listed))
+        unheard.set_visibility(bool(listed) and not any(count.subscriptions for count in counts))
+        if listed:
+            attribute(first, href=f"/new-subscription{listed[0]['id']}")
+        topics.show([_topic_row(one["id"], count) for one, count in zip(listed, counts, strict=True)])
+
+    await refresh()
+    visit.poll(refresh, 4.0)
+
+
+def _failing_row(lane: Lane) -> Row:
+    state, tone = lane.state
+    why = lane.hold.reason if lane.hold and lane.hold.on else words.tally(lane.failed_attempts)
+    return Row(
+        lane.resource_id,
+        (
+            Cell(lane.subscription, resource_path(lane.resource_id)),
+            Cell(lane.topic),
+            Cell(state, tone=tone),
+            Cell(lane.stopped or why),
+            Cell(words.number(lane.pending)),
+        ),
+    )
+
+
+def _topic_row(id: str, count: Count) -> Row:
+    return Row(
+        id,
+        (
+            Cell(words.name_of(id), resource_path(id)),
+            Cell(words.number(count.published)),
+            Cell(words.number(count.failures)),
+            Cell(words.number(count.unmatched)),
+            Cell(words.number(count.subscriptions)),
+        ),
+    )

@@ -1,0 +1,28 @@
+"""The page of a resource, whichever it is: the id says."""
+
+from recapito.portal.address import read_id
+from recapito.portal.client import Refused
+from recapito.portal.pages import subscription, subscription_form, topic, topic_form
+from recapito.portal.visit import Visit
+
+
+async def build(visit: Visit) -> None:
+    """Build the page of a topic or a subscription."""
+    address = read_id("/" + visit.request.path_params["id"])
+    if address is None:
+        raise Refused(404, "NotFound", "This is not the id of a topic, a domain or an event subscription.", None)
+    if address.subscription is not None:
+        await subscription.build(visit, address)
+    else:
+        await topic.build(visit, address)
+
+
+async def build_edit(visit: Visit) -> None:
+    """Build the page on which a resource is changed."""
+    address = read_id("/" + visit.request.path_params["id"])
+    if address is None or (address.subscription is None and address.kind != "topics"):
+        raise Refused(404, "NotFound", "This can not be changed here.", None)
+    if address.subscription is not None:
+        await subscription_form.build_edit(visit, address)
+    else:
+        await topic_form.build_edit(visit, address)

@@ -1,0 +1,146 @@
+"""A subscription's page: how it is, live; when it retries; what it delivered; its dead letters; its settings."""
+
+import asyncio
+from typing import Any
+
+from nicegui import ui
+
+from recapito.portal import words
+from recapito.portal.address import Address, resource_path
+from recapito.portal.attempts import recent_deliveries
+from recapito.portal.chart import SERIES, LaneChart, totals
+from recapito.portal.client import KINDS, Refused
+from recapito.portal.clock_panel import clock_panel
+from recapito.portal.confirm import confirm
+from recapito.portal.frame import Crumb
+from recapito.portal.letters import LetterList
+from recapito.portal.pages.subscription_facts import settings_facts
+from recapito.portal.pages.topic import LISTS
+from recapito.portal.piece import Tiles, bar, button, chip, facts, link_button, panel, set_tone, text
+from recapito.portal.retry_panel import retry_panel
+from recapito.portal.shape import Lane
+from recapito.portal.visit import POLL_S, Visit
+
+_NOW = {"pending": "Pending", "parked": "Wait for a retry", "unread": "Unread, at most", "latency": "Mean latency"}
+
+
+async def build(visit: Visit, address: Address) -> None:
+    """Build the page."""
+    shown, topic = await asyncio.gather(visit.server.arm("GET", address.id), visit.server.arm("GET", address.topic_id))
+    crumbs = [LISTS[address.kind], Crumb(topic["name"], resource_path(address.topic_id))]
+    if address.domain_topic is not None:
+        crumbs.append(Crumb(address.domain_topic, resource_path(address.parent_id)))
+    visit.frame(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    state = _head(visit, address, shown)
+    _consent(shown)
+    with panel("Now"):
+        why = text("p", "", "note bad hold")
+        why.set_visibility(False)
+        series = Tiles(SERIES, "series")
+        chart = LaneChart(POLL_S)
+        tiles = Tiles(_NOW)
+        reasons = text("p", "", "muted")
+    clock = clock_panel(visit) if visit.settings.clock.manual else None
+    retry_panel(visit, topic, shown)
+    with panel("Recent deliveries"):
+        deliveries = recent_deliveries(visit, topic["name"], shown["name"])
+    with panel("Dead letters"):
+        letters = LetterList(visit, topic["name"], shown["name"])
+    with panel("Settings"):
+        facts(settings_facts(shown))
+
+    async def refresh() -> None:
+        lane = await _find(visit, address)
+        word, tone = lane.state
+        state.text = word
+        set_tone(state, tone)
+        said = _why(lane)
+        why.text = said
+        why.set_visibility(bool(said))
+        chart.show(lane)
+        series.show({name: words.number(total) for name, total in zip(SERIES, totals(lane), strict=True)})
+        tiles.show(_now(lane))
+        reasons.text = _reasons(lane)
+        await deliveries.refresh()
+        if clock is not None:
+            await clock()
+        if lane.dead_lettered != seen["letters"]:
+            seen["letters"] = lane.dead_lettered
+            await letters.listing.refresh()
+
+    seen = {"letters": -1}
+    await refresh()
+    visit.poll(refresh)
+
+
+async def _find(visit: Visit, address: Address) -> Lane:
+    found = await visit.server.lanes(topic=address.topic, subscription=address.subscription)
+    for lane in found.value:
+        if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
+            return lane
+    raise Refused(404, "NotFound", "This subscription is gone.", None)
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return (one or "").lower() == (other or "").lower()
+
+
+def _head(visit: Visit, address: Address, shown: dict[str, Any]) -> Any:
+    async def delete() -> None:
+        detail = "What waits to be delivered is given up. It can not be undone."
+        if await confirm(f"Delete '{shown['name']}'?", detail, "Delete"):
+            await visit.server.arm("DELETE", address.id)
+            ui.navigate.to(resource_path(address.parent_id))
+
+    with bar("head"):
+        with bar():
+            text("h1", shown["name"])
+            state = chip("…")
+        with bar():
+            link_button("Edit", f"/edit{address.id}")
+            button("Delete", visit.doing(delete), "danger")
+    return state
+
+
+def _consent(shown: dict[str, Any]) -> None:
+    """Handshake help: what is awaited, and what the server advises."""
+    properties = shown["properties"]
+    state = properties["provisioningState"]
+    if state not in ("AwaitingManualAction", "Failed"):
+        return
+    with panel("The endpoint has not consented yet" if state != "Failed" else "The endpoint did not consent in time"):
+        text("p", str(properties.get("handshakeMessage") or "It was asked, and did not agree."), "note wait")
+        text(
+            "p",
+            "Until it consents, nothing new is delivered to it. Open the validation URL that it was sent, or change "
+            "the endpoint and save the subscription again: it is then asked anew.",
+        )
+
+
+def _why(lane: Lane) -> str:
+    if lane.stopped:
+        return f"This subscription has stopped: {lane.stopped}"
+    if lane.hold is not None and lane.hold.on:
+        return f"On probation: {lane.hold.reason}."
+    return ""
+
+
+def _now(lane: Lane) -> dict[str, str]:
+    mean = lane.took_ms / lane.answers if lane.answers else None
+    return {
+        "pending": words.number(lane.pending),
+        "parked": words.number(lane.parked),
+        "unread": words.number(lane.unread),
+        "latency": words.milliseconds(mean),
+    }
+
+
+def _reasons(lane: Lane) -> str:
+    parts = []
+    if lane.next_due_at is not None:
+        parts.append(f"Next retry due {words.instant(lane.next_due_at)} UTC.")
+    if lane.failed_attempts:
+        parts.append(f"Failed attempts: {words.tally(lane.failed_attempts)}.")
+    if lane.dropped:
+        parts.append(f"Dropped: {words.tally(lane.dropped)}.")
+    return " ".join(parts)

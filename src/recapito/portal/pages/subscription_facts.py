@@ -1,0 +1,77 @@
+"""The settings of a subscription in words, without its secrets."""
+
+from typing import Any
+
+from recapito.portal import words
+from recapito.portal.condition_text import show_values
+from recapito.portal.piece import Fact
+
+
+def settings_facts(shown: dict[str, Any]) -> list[Fact]:
+    """What a subscription is set to."""
+    properties = shown["properties"]
+    wrapped = properties.get("deliveryWithResourceIdentity") or {}
+    destination = properties.get("destination") or wrapped.get("destination") or {}
+    policy = properties["retryPolicy"]
+    found = [
+        Fact("Endpoint type", destination.get("endpointType", "")),
+        *_destination(destination.get("properties") or {}),
+        Fact("Event schema", properties["eventDeliverySchema"]),
+        Fact("Max delivery attempts", str(policy["maxDeliveryAttempts"])),
+        Fact("Event time to live", f"{policy['eventTimeToLiveInMinutes']} min"),
+        Fact("Dead letters", _dead_letters(properties)),
+        *_filter(properties.get("filter") or {}),
+        Fact(
+            "Expires", words.instant(properties.get("expirationTimeUtc")) if properties.get("expirationTimeUtc") else ""
+        ),
+        Fact("Labels", ", ".join(properties.get("labels") or [])),
+        Fact("Provisioning state", properties["provisioningState"]),
+        Fact("Created", words.instant(shown["systemData"]["createdAt"])),
+        Fact("Resource id", shown["id"]),
+    ]
+    return [fact for fact in found if fact.value]
+
+
+def _destination(properties: dict[str, Any]) -> list[Fact]:
+    headers = [_header(one) for one in properties.get("deliveryAttributeMappings") or []]
+    batch = properties.get("maxEventsPerBatch")
+    return [
+        Fact("Endpoint", properties.get("endpointBaseUrl") or properties.get("resourceId") or ""),
+        Fact("Queue", properties.get("queueName") or ""),
+        Fact("Batching", f"{batch} events, {properties.get('preferredBatchSizeInKilobytes')} KB" if batch else ""),
+        Fact("Headers", ", ".join(headers)),
+    ]
+
+
+def _header(mapping: dict[str, Any]) -> str:
+    properties = mapping.get("properties") or {}
+    if mapping["type"] == "Dynamic":
+        return f"{mapping['name']} from {properties.get('sourceField')}"
+    return (
+        f"{mapping['name']} (secret)" if properties.get("isSecret") else f"{mapping['name']}: {properties.get('value')}"
+    )
+
+
+def _dead_letters(properties: dict[str, Any]) -> str:
+    wrapped = properties.get("deadLetterWithResourceIdentity") or {}
+    place = properties.get("deadLetterDestination") or wrapped.get("deadLetterDestination")
+    if place is None:
+        return "nowhere: events that are given up are dropped"
+    inner = place["properties"]
+    if place["endpointType"] == "Directory":
+        return f"directory {inner['name']}"
+    return f"container {inner['blobContainerName']} of {words.name_of(inner['resourceId'])}"
+
+
+def _filter(filter: dict[str, Any]) -> list[Fact]:
+    types = filter.get("includedEventTypes")
+    conditions = [
+        f"{one['key']} {one['operatorType']} {show_values(one).replace(chr(10), ', ')}".strip()
+        for one in filter.get("advancedFilters") or []
+    ]
+    return [
+        Fact("Event types", ", ".join(types) if types else "all"),
+        Fact("Subject begins with", filter.get("subjectBeginsWith") or ""),
+        Fact("Subject ends with", filter.get("subjectEndsWith") or ""),
+        Fact("Advanced filters", "; ".join(conditions)),
+    ]

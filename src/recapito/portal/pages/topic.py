@@ -1,0 +1,219 @@
+"""A topic's page, a domain's, a system topic's: what was published, its subscriptions, its keys, a test event."""
+
+from typing import Any
+
+from nicegui import ui
+from nicegui.element import Element
+
+from recapito.portal import words
+from recapito.portal.address import Address, resource_path
+from recapito.portal.client import KINDS, PAGE
+from recapito.portal.confirm import confirm
+from recapito.portal.frame import Crumb
+from recapito.portal.listing import Listing
+from recapito.portal.pages.sample_event import sample_event
+from recapito.portal.piece import Fact, Tiles, bar, button, code, empty, facts, link_button, note, panel, text
+from recapito.portal.shape import Lane, Lanes
+from recapito.portal.table import Cell, Row, Table
+from recapito.portal.visit import Visit
+
+LISTS = {
+    "topics": Crumb("Topics", "/topics"),
+    "domains": Crumb("Domains", "/domains"),
+    "systemTopics": Crumb("System topics", "/system-topics"),
+}
+_TILES = {
+    "published": "Published",
+    "failed": "Publish failed",
+    "unmatched": "Unmatched",
+    "subscriptions": "Subscriptions",
+}
+_COLUMNS = ("Subscription", "State", "Endpoint", "Matched#", "Delivered#", "Pending#", "Dead-lettered#", "Dropped#")
+
+
+async def build(visit: Visit, address: Address) -> None:
+    """Build the page."""
+    topic = await visit.server.arm("GET", address.topic_id)
+    crumbs = [LISTS[address.kind]]
+    if address.domain_topic is not None:
+        await visit.server.arm("GET", address.parent_id)
+        crumbs.append(Crumb(topic["name"], resource_path(address.topic_id)))
+    visit.frame(address.domain_topic or topic["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    _head(visit, address, topic)
+    tiles = None
+    if address.domain_topic is None:
+        tiles = Tiles(_TILES)
+        why = text("p", "", "muted")
+    with panel("Event subscriptions"):
+        search = ui.input("Search by name").props("outlined dense clearable debounce=300")
+        listing = _subscriptions(visit, address, search)
+    if address.kind == "domains" and address.domain_topic is None:
+        await _domain_topics(visit, address)
+    if address.kind != "systemTopics":
+        sample_event(visit, topic, address.domain_topic)
+    with ui.element("div").classes("columns"):
+        with panel("Settings"):
+            facts(_facts(topic))
+        if address.kind != "systemTopics" and address.domain_topic is None:
+            _keys(visit, topic)
+
+    async def refresh() -> None:
+        await listing.refresh()
+        if tiles is not None:
+            count = await visit.server.count(topic["name"], address.kind)
+            tiles.show(
+                {
+                    "published": words.number(count.published),
+                    "failed": words.number(count.failures),
+                    "unmatched": words.number(count.unmatched),
+                    "subscriptions": words.number(count.subscriptions),
+                }
+            )
+            why.text = f"Publish failures by reason: {words.tally(count.publish_failed)}." if count.failures else ""
+
+    await refresh()
+    visit.poll(refresh)
+
+
+def _head(visit: Visit, address: Address, topic: dict[str, Any]) -> None:
+    async def delete() -> None:
+        what = "its subscriptions, and everything that waits to be delivered"
+        if await confirm(
+            f"Delete '{topic['name']}'?", f"This deletes the topic, {what}. It can not be undone.", "Delete"
+        ):
+            await visit.server.arm("DELETE", topic["id"])
+            ui.navigate.to(LISTS[address.kind].path)
+
+    with bar("head"):
+        text("h1", address.domain_topic or topic["name"])
+        with bar():
+            link_button("Create a subscription", f"/new-subscription{address.parent_id}", "primary")
+            if address.kind == "topics":
+                link_button("Edit", f"/edit{topic['id']}")
+            if address.domain_topic is None:
+                button("Delete", visit.doing(delete), "danger")
+
+
+def _subscriptions(visit: Visit, address: Address, search: ui.input) -> Listing:
+    table = Table("Event subscriptions", _COLUMNS)
+    with empty("There is no such subscription.", "A subscription says which events go where.") as none:
+        link_button("Create a subscription", f"/new-subscription{address.parent_id}", "primary")
+
+    async def load(start: str | None) -> Lanes:
+        return await visit.server.lanes(topic=address.topic, search=search.value, after=start, limit=str(PAGE))
+
+    async def show(found: Lanes) -> str | None:
+        lanes = [lane for lane in found.value if _belongs(lane, address)]
+        none.set_visibility(not lanes)
+        table.show([lane_row(lane) for lane in lanes])
+        return found.next
+
+    listing = Listing(visit, load, show)
+    search.on_value_change(listing.restart)
+    return listing
+
+
+def _belongs(lane: Lane, address: Address) -> bool:
+    if lane.topic_kind != KINDS[address.kind]:
+        return False
+    wanted = address.domain_topic
+    return wanted is None or (lane.domain_topic or "").lower() == wanted.lower()
+
+
+def lane_row(lane: Lane) -> Row:
+    """A subscription with its counts."""
+    state, tone = lane.state
+    name = lane.subscription if lane.domain_topic is None else f"{lane.domain_topic} / {lane.subscription}"
+    return Row(
+        lane.resource_id,
+        (
+            Cell(name, resource_path(lane.resource_id)),
+            Cell(state, tone=tone),
+            Cell(
+                lane.endpoint
+                if lane.endpoint_type == "WebHook"
+                else f"{lane.endpoint_type} {words.name_of(lane.endpoint)}"
+            ),
+            Cell(words.number(lane.matched)),
+            Cell(words.number(lane.delivered)),
+            Cell(words.number(lane.pending)),
+            Cell(words.number(lane.dead_lettered)),
+            Cell(words.number(lane.lost)),
+        ),
+    )
+
+
+async def _domain_topics(visit: Visit, address: Address) -> None:
+    with panel("Domain topics"):
+        table = Table("Domain topics", ("Name", "State"))
+        with empty(
+            "There is no topic in this domain yet.", "One is made with its first subscription or event."
+        ) as none:
+            pass
+
+        async def load(start: str | None) -> Any:
+            return await visit.server.page(f"{address.topic_id}/topics", start=start)
+
+        async def show(found: Any) -> str | None:
+            none.set_visibility(not found.value)
+            table.show(
+                [
+                    Row(
+                        one["id"],
+                        (Cell(one["name"], resource_path(one["id"])), Cell(one["properties"]["provisioningState"])),
+                    )
+                    for one in found.value
+                ]
+            )
+            following: str | None = found.next
+            return following
+
+        await Listing(visit, load, show).refresh()
+
+
+def _facts(topic: dict[str, Any]) -> list[Fact]:
+    properties, tags = topic["properties"], topic.get("tags") or {}
+    shown = [
+        Fact("Endpoint", properties.get("endpoint", "")),
+        Fact("Input schema", properties.get("inputSchema", "")),
+        Fact("Source", properties.get("source", "")),
+        Fact("Topic type", properties.get("topicType", "")),
+        Fact("Resource group", words.group_of(topic)),
+        Fact("Location", topic.get("location", "")),
+        Fact("Tags", ", ".join(f"{name}={value}" for name, value in tags.items()) or "none"),
+        Fact("Local authentication", "off" if properties.get("disableLocalAuth") else "on"),
+        Fact("Created", words.instant(topic["systemData"]["createdAt"])),
+        Fact("Resource id", topic["id"]),
+    ]
+    if "source" in properties:
+        shown = [fact for fact in shown if fact.name != "Local authentication"]
+    return [fact for fact in shown if fact.value]
+
+
+def _keys(visit: Visit, topic: dict[str, Any]) -> None:
+    with panel("Access keys"):
+        text("p", "Whoever has a key can publish to this topic.", "muted")
+        place = ui.element("div")
+
+        async def show() -> None:
+            _show_keys(place, await visit.server.arm("POST", f"{topic['id']}/listKeys"))
+
+        async def renew() -> None:
+            if await confirm(
+                "Make a new key1?", "Publishers that use the old one are refused from then on.", "New key"
+            ):
+                answer = await visit.server.arm("POST", f"{topic['id']}/regenerateKey", {"keyName": "key1"})
+                _show_keys(place, answer)
+
+        with bar():
+            button("Show keys", visit.doing(show))
+            button("Hide", lambda: place.clear(), "quiet")
+            button("New key1", visit.doing(renew), "quiet")
+
+
+def _show_keys(place: Element, keys: dict[str, str]) -> None:
+    place.clear()
+    with place:
+        for name in ("key1", "key2"):
+            code(f"{name}  {keys[name]}")
+        note("Hide them when you are done.")

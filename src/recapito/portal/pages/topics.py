@@ -1,0 +1,100 @@
+"""The lists of topics, domains and system topics: searched and paged by the server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from nicegui import ui
+
+from recapito.portal import words
+from recapito.portal.address import resource_path
+from recapito.portal.client import PROVIDER, Page
+from recapito.portal.listing import Listing
+from recapito.portal.piece import bar, empty, link_button, panel, text
+from recapito.portal.shape import Count
+from recapito.portal.table import Cell, Row, Table
+from recapito.portal.visit import Visit
+
+_COLUMNS = ("Name", "Published#", "Publish failed#", "Unmatched#", "Subscriptions#", "Resource group")
+
+
+class _Kind(NamedTuple):
+    arm: str
+    title: str
+    path: str
+    nothing: str
+    hint: str
+
+
+_TOPICS = _Kind(
+    "topics", "Topics", "/topics", "There is no such topic.", "A topic is where events are published to. Create one."
+)
+_DOMAINS = _Kind(
+    "domains",
+    "Domains",
+    "/domains",
+    "There is no domain.",
+    "A domain holds many topics behind one endpoint. Create one with: recapito domain create NAME",
+)
+_SYSTEM = _Kind(
+    "systemTopics",
+    "System topics",
+    "/system-topics",
+    "There is no system topic.",
+    "A system topic carries the events of an Azure resource, such as a storage account. Create one with: "
+    "recapito system-topic create NAME",
+)
+
+
+async def _build(kind: _Kind, visit: Visit) -> None:
+    server = visit.server
+    subscriptions = await server.azure_subscriptions()
+    visit.frame(kind.title, kind.path, heading=False)
+    with bar("head"):
+        text("h1", kind.title)
+        if kind is _TOPICS:
+            link_button("Create a topic", "/new-topic", "primary")
+    with panel():
+        with bar():
+            search = ui.input("Search by name").props("outlined dense clearable debounce=300").classes("grow")
+            azure = ui.select(subscriptions, label="Azure subscription", value=subscriptions[0])
+            azure.props("outlined dense").classes("grow").set_visibility(len(subscriptions) > 1)
+        table = Table(kind.title, _COLUMNS)
+        with empty(kind.nothing, kind.hint) as none:
+            pass
+
+    async def load(start: str | None) -> Page:
+        path = f"/subscriptions/{azure.value}{PROVIDER}/{kind.arm}"
+        return await server.page(path, search.value or "", start)
+
+    async def show(found: Page) -> str | None:
+        none.set_visibility(not found.value)
+        counts = await asyncio.gather(*(server.count(one["name"], kind.arm) for one in found.value))
+        table.show([_row(one, count) for one, count in zip(found.value, counts, strict=True)])
+        return found.next
+
+    listing = Listing(visit, load, show)
+    search.on_value_change(listing.restart)
+    azure.on_value_change(listing.restart)
+    await listing.refresh()
+    visit.poll(listing.refresh, 5.0)
+
+
+def _row(topic: dict[str, Any], count: Count) -> Row:
+    return Row(
+        topic["id"],
+        (
+            Cell(topic["name"], resource_path(topic["id"])),
+            Cell(words.number(count.published)),
+            Cell(words.number(count.failures)),
+            Cell(words.number(count.unmatched)),
+            Cell(words.number(count.subscriptions)),
+            Cell(words.group_of(topic)),
+        ),
+    )
+
+
+build_topics: Callable[[Visit], Awaitable[None]] = partial(_build, _TOPICS)
+build_domains: Callable[[Visit], Awaitable[None]] = partial(_build, _DOMAINS)
+build_system_topics: Callable[[Visit], Awaitable[None]] = partial(_build, _SYSTEM)

@@ -1,0 +1,70 @@
+"""Who is signed in: a random name in a cookie stands for the tokens of a principal, until these end.
+
+Secrets are exchanged for tokens and forgotten; sessions live in memory, so a portal that starts again knows nobody.
+"""
+
+import secrets
+from collections.abc import Callable
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+
+from recapito.clock import SECOND
+from recapito.domain import limits
+from recapito.portal.client import Tokens
+
+COOKIE = "recapito_session"
+_NAME_BYTES = 32
+
+
+class Session(NamedTuple):
+    """Somebody who has signed in."""
+
+    who: str
+    tokens: Tokens
+    ends_at: int
+
+
+class Sessions:
+    """All sessions. `now` is the clock's; under TLS cookies are for TLS alone."""
+
+    def __init__(self, now: Callable[[], int], secure: bool) -> None:
+        self._now = now
+        self._secure = secure
+        self._sessions: dict[str, Session] = {}
+
+    def __repr__(self) -> str:
+        return f"<Sessions {len(self._sessions)}>"
+
+    def begin(self, who: str, tokens: Tokens, life_s: int) -> str:
+        """Remember somebody; the cookie to set."""
+        if len(self._sessions) >= limits.PORTAL_SESSIONS:
+            del self._sessions[next(iter(self._sessions))]
+        name = secrets.token_urlsafe(_NAME_BYTES)
+        self._sessions[name] = Session(who, tokens, self._now() + life_s * SECOND)
+        return self._cookie(name, life_s)
+
+    def end(self, cookies: bytes) -> str:
+        """Forget whoever these cookies name; the cookie to set."""
+        self._sessions.pop(_name_in(cookies), None)
+        return self._cookie("", 0)
+
+    def find(self, cookies: bytes) -> Session | None:
+        """Who these cookies name, while their tokens are good."""
+        name = _name_in(cookies)
+        found = self._sessions.get(name)
+        if found is not None and found.ends_at <= self._now():
+            del self._sessions[name]
+            return None
+        return found
+
+    def _cookie(self, name: str, life_s: int) -> str:
+        secure = "; Secure" if self._secure else ""
+        return f"{COOKIE}={name}; Path=/; Max-Age={life_s}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _name_in(cookies: bytes) -> str:
+    try:
+        jar = SimpleCookie(cookies.decode("latin-1"))
+    except CookieError:
+        return ""
+    return jar[COOKIE].value if COOKIE in jar else ""

@@ -1,0 +1,59 @@
+"""The clock of the server under test: it stands still until a test moves it."""
+
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from recapito.testing.answer import Duration, seconds_of
+from recapito.testing.client import Client
+
+_ADVANCE_TIMEOUT_S = 600.0
+
+
+class Passed(NamedTuple):
+    """What happened while the clock moved, counted in events but for `attempts`, which are requests."""
+
+    attempts: int
+    delivered: int
+    dead_lettered: int
+    dropped: int
+    pending: int
+    idle: bool
+
+
+class Clock:
+    """Tells the time of the server, and moves it, from due time to due time."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"<Clock at {self.now:%Y-%m-%d %H:%M:%S}>"
+
+    @property
+    def now(self) -> datetime:
+        """What time it is for the server."""
+        return datetime.fromisoformat(self._client.call("GET", "/clock")["now"])
+
+    def advance(
+        self, duration: Duration = 0.0, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
+    ) -> Passed:
+        """Let time pass: `advance("6m40s")`, `advance(minutes=5)`. All that comes due on the way has then happened."""
+        parts = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+        return self._move({"seconds": seconds_of(duration) + parts.total_seconds()})
+
+    def until_idle(self) -> Passed:
+        """Let time pass until nothing is left to deliver, to retry or to bury, 30 days at most."""
+        return self._move({"until": "idle"})
+
+    def settle(self) -> Passed:
+        """Let what is due now happen; no time passes."""
+        return self._move({"seconds": 0})
+
+    def sleep(self, seconds: float) -> None:
+        """Return when somebody else has moved the clock so far."""
+        self._client.call("POST", "/clock/sleep", {"seconds": seconds}, timeout_s=_ADVANCE_TIMEOUT_S)
+
+    def _move(self, body: dict[str, Any]) -> Passed:
+        happened = self._client.call("POST", "/clock/advance", body, timeout_s=_ADVANCE_TIMEOUT_S)
+        names = ("attempts", "delivered", "deadLettered", "dropped", "pending", "idle")
+        return Passed(*(happened[name] for name in names))

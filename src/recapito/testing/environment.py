@@ -1,0 +1,69 @@
+"""What the fixture `recapito` is: topics, receivers and the clock of one test, gone when it ends."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from recapito.domain import profile as profiles
+from recapito.testing.answer import Script, Step
+from recapito.testing.clock import Clock
+from recapito.testing.receiver import Receiver
+from recapito.testing.server import Server
+from recapito.testing.switchboard import Switchboard
+from recapito.testing.topic import Topic, topic_body
+
+_GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/test/providers/Microsoft.EventGrid"
+
+
+class Recapito:
+    """Event Grid for one test. `url` is the server's, `clock` moves its time."""
+
+    def __init__(self, server: Server, switchboard: Switchboard) -> None:
+        self.url = server.url
+        self.clock = Clock(server.client)
+        self._server = server
+        self._switchboard = switchboard
+        self._topics: dict[str, Topic] = {}
+        self._receivers: list[Receiver] = []
+        self._published: dict[str, datetime] = {}
+
+    def __repr__(self) -> str:
+        return f"<Recapito at {self.url}>"
+
+    def topic(
+        self,
+        name: str,
+        *,
+        input_schema: str = "EventGridSchema",
+        profile: str | None = None,
+        input_schema_mapping: Mapping[str, Any] | None = None,
+    ) -> Topic:
+        """A new topic. `profile` is Event Grid's behaviour at a date; the schemas are named as ARM names them."""
+        if name in self._topics:
+            raise ValueError(f"This test has a topic '{name}' already.")
+        body = topic_body(input_schema, profile, input_schema_mapping)
+        self._server.client.arm("PUT", f"{_GROUP}/topics/{name}", body)
+        shown = self._server.client.arm("GET", f"{_GROUP}/topics/{name}")
+        self._topics[name] = Topic(self._server.client, self.clock, self._published, shown)
+        return self._topics[name]
+
+    def receiver(self, *script: Step, name: str = "hook") -> Receiver:
+        """A webhook that answers as the script says, request by request, and repeats its last step; without one, 200.
+
+        A step is a status, an `answer(…)`, `hang()`, `drop()`, or a function of the request that returns one of these.
+        """
+        settings = self._server.settings.delivery
+        jitter = profiles.load(settings.profile).schedule.jitter if settings.jitter else 0.0
+        url = self._switchboard.next_url(name)
+        receiver = Receiver(url, Script(script), self.clock, self._published, jitter)
+        self._switchboard.connect(receiver)
+        self._receivers.append(receiver)
+        return receiver
+
+    def close(self) -> None:
+        """Forget everything: the next test finds neither topics nor events."""
+        for topic in self._topics.values():
+            self._server.client.arm("DELETE", topic.id)
+        self.clock.until_idle()  # dead letters that waited are written for nobody
+        for receiver in self._receivers:
+            self._switchboard.disconnect(receiver)

@@ -1,0 +1,61 @@
+"""The pytest plugin. It loads nothing else of Recapito until a test asks for one of its fixtures."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from recapito.testing.environment import Recapito
+    from recapito.testing.server import Server
+    from recapito.testing.switchboard import Switchboard
+
+
+@pytest.fixture(scope="session")
+def recapito_settings() -> Mapping[str, Any]:
+    """Settings of the server for tests, by dotted names; override it in a conftest.py to change some."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def recapito_server(
+    recapito_settings: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> "Iterator[Server]":
+    """A Recapito server for the whole run, one in each worker of pytest-xdist."""
+    from recapito.errors import SettingsError
+    from recapito.testing.server import Server, ServerNotStarted
+
+    try:
+        server = Server(tmp_path_factory.mktemp("recapito"), recapito_settings)
+    except (SettingsError, ServerNotStarted) as error:
+        pytest.fail(str(error), pytrace=False)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def recapito_switchboard(recapito_server: "Server") -> "Iterator[Switchboard]":
+    """What all receivers of the run listen by."""
+    from recapito.testing.clock import Clock
+    from recapito.testing.switchboard import Switchboard
+
+    board = Switchboard(Clock(recapito_server.client))
+    board.start()
+    try:
+        yield board
+    finally:
+        board.stop()
+
+
+@pytest.fixture
+def recapito(recapito_server: "Server", recapito_switchboard: "Switchboard") -> "Iterator[Recapito]":
+    """Event Grid for one test: topics, scripted receivers, and a clock that the test moves."""
+    from recapito.testing.environment import Recapito
+
+    it = Recapito(recapito_server, recapito_switchboard)
+    try:
+        yield it
+    finally:
+        it.close()

@@ -1,0 +1,464 @@
+"""An event is explained at every stage of its life, on virtual time: matched or not, tried, waiting, ended."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from recapito.api.wire_delivery import show_explanation
+from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
+from recapito.domain.instant import SECOND, stamp
+from recapito.domain.outcome import Result
+from recapito.domain.profile import DEFAULT
+from recapito.domain.schema import InputSchema
+from recapito.domain.segment import Publish, StampedEvent, pack
+from recapito.domain.subscription import (
+    Batching,
+    DeadLetterDirectory,
+    FilterSince,
+    RetryPolicy,
+    Subscription,
+    WebHook,
+)
+from recapito.domain.topic import Topic, TopicKind
+from recapito.errors import NotFound
+from recapito.intake.explainer import Explainer
+from recapito.store import NewSegment
+from tests.dispatch.test_whole import Bench
+from tests.sim.clock import BEGINNING
+from tests.sim.loop import SimLoop, run
+
+EVENT = {"id": "e-1", "subject": "/orders/1", "eventType": "Created", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
+BOX = DeadLetterDirectory("box")
+
+
+class Scene(Bench):
+    """A bench with somebody who explains."""
+
+    def __init__(self, loop: SimLoop, *statuses: int) -> None:
+        super().__init__(loop, *statuses)
+        self.explainer = Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT)
+
+    async def explain(self, id: str = "e-1", topic: str | None = None) -> dict[str, Any]:
+        """The whole answer, as it is shown."""
+        return show_explanation(await self.explainer.explain(id, topic), self.clock.now())
+
+    async def one(self, id: str = "e-1") -> dict[str, Any]:
+        """What is said of the only subscription."""
+        (explained,) = (await self.explain(id))["subscriptions"]
+        assert isinstance(explained, dict)
+        return explained
+
+    async def orders(self, **changes: Any) -> Topic:
+        """The topic, dispatched from now on."""
+        topic = await self.log.put_topic(replace(await self._blank(), **changes) if changes else await self._blank())
+        self.running = asyncio.create_task(self.dispatcher.run(self.writer))
+        return topic
+
+    async def _blank(self) -> Topic:
+        return Topic(
+            name="orders",
+            azure_subscription="s",
+            resource_group="g",
+            location="l",
+            key1="1",
+            key2="2",
+            created_at=0,
+            modified_at=0,
+        )
+
+    async def add(self, topic: Topic, name: str = "sub", filter: Filter = TAKE_ALL, **settings: Any) -> Subscription:
+        made = await self.log.put_subscription(
+            Subscription(
+                topic=topic.id,
+                name=name,
+                destination=WebHook(url="http://sub/"),
+                filters=(FilterSince(0, filter),),
+                created_at=0,
+                modified_at=0,
+                **settings,
+            )
+        )
+        self.dispatcher.notify()
+        return made
+
+    async def send(self, topic: Topic, *changes: dict[str, Any]) -> None:
+        await self.accept(topic, json.dumps([EVENT | change for change in changes or ({},)]).encode())
+
+
+def play(story: Callable[[Scene], Awaitable[None]], *statuses: int) -> None:
+    """Tell a story with endpoints that answer so, the last status for ever."""
+
+    async def main(loop: SimLoop) -> None:
+        scene = Scene(loop, *statuses)
+        await story(scene)
+        scene.running.cancel()
+
+    run(1, main)
+
+
+def at(seconds: float) -> str:
+    """So many seconds after the beginning, when the event is published; an answer takes 0.1 s."""
+    return stamp(BEGINNING + int(seconds * SECOND))
+
+
+def test_an_event_that_fails_twice_and_succeeds() -> None:
+    """At each stage it is said what was tried, what comes next, when, by which rule, and what is left."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.send(topic)
+        unread = await scene.one()
+        assert (unread["matched"], unread["state"], unread["attempts"], unread["end"]) == (True, "unread", [], None)
+        assert (unread["expiresAt"], unread["ttlLeftSeconds"], unread["attemptsLeft"]) == (at(86400), 86400.0, 30)
+        await asyncio.sleep(10)
+        parked = await scene.one()
+        assert (parked["state"], len(parked["attempts"]), parked["attemptsLeft"]) == ("parked", 1, 29)
+        assert parked["next"] == {"at": at(30.1), "rule": "minimum", "text": "the least delay after 503, 30 s"}
+        first = parked["attempts"][0]
+        assert (first["at"], first["tookMs"], first["outcome"], first["status"]) == (at(0), 100.0, "Busy", 503)
+        assert first["events"] == [
+            {
+                "id": "e-1",
+                "attempt": 1,
+                "then": "retry",
+                "dueAt": at(30.1),
+                "rule": "minimum",
+                "reason": None,
+                "where": None,
+            }
+        ]
+        await asyncio.sleep(30)
+        again = await scene.one()
+        assert (again["state"], len(again["attempts"])) == ("parked", 2)
+        text = "the 2nd step of the schedule, 30 s (+ up to 10%)"
+        assert again["next"] == {"at": at(60.2), "rule": "schedule", "text": text}
+        assert again["stateText"] == f"Its 3rd attempt waits until {at(60.2)}."
+        await asyncio.sleep(30)
+        done = await scene.one()
+        assert (done["state"], done["next"], done["attemptsLeft"]) == ("delivered", None, None)
+        assert done["end"] == {"at": at(60.3), "reason": None, "where": None}
+        assert [one["events"][0]["then"] for one in done["attempts"]] == ["retry", "retry", "delivered"]
+
+    play(story, 503, 503, 200)
+
+
+def test_the_endpoint_that_holds_its_subscription() -> None:
+    """While a subscription is held it is said until when, why, and that the hold sets the time; fresh ones wait too."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.send(topic, *({"id": f"e-{n}"} for n in range(30)))
+        await asyncio.sleep(100)
+        held = await scene.one("e-0")
+        assert held["state"] == "held" and held["next"]["rule"] == "hold"
+        lane = await scene.ledger.lane(1)
+        assert lane is not None and held["next"]["at"] == stamp(lane.hold.until)
+        assert "in a row failed, the last with Busy" in held["stateText"]
+        fresh = await scene.one("e-29")
+        assert (fresh["state"], fresh["attempts"], fresh["next"]["rule"]) == ("held", [], "hold")
+
+    play(story, 503)
+
+
+def test_a_dead_letter_waits_and_is_written() -> None:
+    """First it is said when and where it will be written and why, then where it lies."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
+        await scene.send(topic)
+        await asyncio.sleep(10)
+        waiting = await scene.one()
+        assert (waiting["state"], waiting["attemptsLeft"]) == ("deadLetterWaiting", 0)
+        assert waiting["next"] == {"at": at(300), "rule": "deadLetterDelay", "text": "5 min after the end"}
+        assert "MaxDeliveryAttemptsExceeded" in waiting["stateText"]
+        await asyncio.sleep(600)
+        written = await scene.one()
+        ((container, path),) = scene.vault.files
+        assert written["state"] == "deadLettered"
+        assert written["end"] == {
+            "at": at(300),
+            "reason": "MaxDeliveryAttemptsExceeded",
+            "where": f"{container}/{path}",
+        }
+        assert [one["outcome"] for one in written["attempts"]] == ["NotFound", "DeadLettered"]
+
+    play(story, 404)
+
+
+def test_an_event_that_expires() -> None:
+    """It is said before that it will expire, and afterwards that it was dropped without another attempt."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, retry_policy=RetryPolicy(ttl_minutes=1, max_attempts=30))
+        await scene.send(topic)
+        await asyncio.sleep(45)
+        parked = await scene.one()
+        assert (parked["state"], parked["expiresAt"], parked["ttlLeftSeconds"]) == ("parked", at(60), 15.0)
+        assert "expires before that" in parked["stateText"]
+        await asyncio.sleep(200)
+        gone = await scene.one()
+        assert (gone["state"], gone["end"]["reason"]) == ("dropped", "TimeToLiveExceeded")
+        last = gone["attempts"][-1]
+        assert (last["outcome"], last["status"], last["events"][0]["attempt"]) == ("NotSent", None, 2)
+
+    play(story, 503)
+
+
+def test_what_is_never_retried_is_dropped() -> None:
+    """A code that ends delivery at once is named as the reason."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(10)
+        gone = await scene.one()
+        assert (gone["state"], gone["end"]["reason"]) == ("dropped", "UndeliverableDueToHttpBadRequest")
+
+    play(story, 400)
+
+
+def test_batches() -> None:
+    """Of a batch each event is explained alone, and the attempt says how many there were."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, batching=Batching(max_events=100))
+        await scene.send(topic, *({"id": f"e-{n}"} for n in range(25)))
+        await asyncio.sleep(10)
+        for n in (0, 24):
+            (attempt,) = (await scene.one(f"e-{n}"))["attempts"]
+            assert [event["id"] for event in attempt["events"]] == [f"e-{n}"]
+            assert attempt["eventCount"] == 25
+
+    play(story, 200)
+
+
+def test_one_id_twice_in_a_batch() -> None:
+    """Both events are told of, in one attempt."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, batching=Batching(max_events=100))
+        await scene.send(topic, {}, {"id": "other"}, {})
+        await asyncio.sleep(10)
+        (attempt,) = (await scene.one())["attempts"]
+        assert [event["id"] for event in attempt["events"]] == ["e-1", "e-1"]
+
+    play(story, 200)
+
+
+@pytest.mark.parametrize(
+    ("filter", "clause", "text"),
+    [
+        (Filter(event_types=("A", "B")), "includedEventTypes", "eventType 'Created' is not one of 'A', 'B'"),
+        (
+            Filter(subject_begins_with="/x"),
+            "subjectBeginsWith",
+            "subject '/orders/1' does not begin with '/x'",
+        ),
+        (
+            Filter(subject_ends_with="X", subject_case_sensitive=True),
+            "subjectEndsWith",
+            "subject '/orders/1' does not end with 'X' (case matters)",
+        ),
+        (
+            Filter(
+                conditions=(
+                    Condition(Operator.IS_NOT_NULL, "data"),
+                    Condition(Operator.STRING_IN, "data.color", ("red",)),
+                )
+            ),
+            "advancedFilters[1]",
+            "data.color StringIn 'red' does not hold: the event has no data.color",
+        ),
+    ],
+)
+def test_what_is_not_matched(filter: Filter, clause: str, text: str) -> None:
+    """The clause of the filter that refused is named, in words, also long after the event was passed."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, filter=filter)
+        await scene.send(topic)
+        await asyncio.sleep(600)
+        refused = await scene.one()
+        assert (refused["matched"], refused["state"]) == (False, "notMatched")
+        assert refused["decidedBy"] == {"clause": clause, "text": text}
+
+    play(story, 200)
+
+
+def test_subscriptions_that_come_change_and_go() -> None:
+    """The filter in force at the event's place decides; later ones had not been created, deleted ones are named."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        changed = await scene.add(topic, "changed", Filter(event_types=("Other",)))
+        early = await scene.add(topic, "early")
+        before = await scene.add(topic, "before")
+        await scene.log.delete_subscription(before.id)
+        await scene.send(topic)
+        await asyncio.sleep(10)
+        await scene.log.put_subscription(replace(changed, filters=(FilterSince(0, TAKE_ALL),)))
+        await scene.add(topic, "late")
+        said = {one["subscription"]: one for one in (await scene.explain())["subscriptions"]}
+        clauses = {name: one["decidedBy"]["clause"] for name, one in said.items()}
+        assert clauses == {
+            "changed": "includedEventTypes",
+            "early": "all",
+            "before": "deleted",
+            "late": "notYetCreated",
+        }
+        await scene.log.delete_subscription(early.id)
+        scene.dispatcher.notify()
+        await asyncio.sleep(10)
+        await scene.log.forget(early.id)
+        said = {one["subscription"]: one for one in (await scene.explain())["subscriptions"]}
+        assert (said["early"]["decidedBy"]["clause"], said["early"]["state"]) == ("deleted", "delivered")
+
+    play(story, 200)
+
+
+def test_a_deleted_subscription_drops_what_it_has() -> None:
+    """What was parked when its subscription was deleted is dropped as Canceled, and history knows whose it was."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        mine = await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(5)
+        await scene.log.delete_subscription(mine.id)
+        scene.dispatcher.notify()
+        await asyncio.sleep(10)
+        gone = await scene.one()
+        assert (gone["state"], gone["end"]["reason"]) == ("dropped", str(Result.CANCELED))
+
+    play(story, 503)
+
+
+def test_a_redriven_event() -> None:
+    """It is a new delivery to its one subscription, past its filter, with all that was tried before."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        mine = await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
+        await scene.add(topic, "other", Filter(event_types=("Other",)))
+        await scene.send(topic)
+        await asyncio.sleep(600)
+        event = StampedEvent(json.dumps(EVENT).encode(), "Created", "/orders/1", "", "", "e-1")
+        again = pack([Publish(scene.clock.now(), [event])], only=mine.id, origin="name")
+        await scene.log.append([NewSegment(topic.id, 1, *again)])
+        explained = await scene.explain()
+        said = {one["subscription"]: one for one in explained["subscriptions"]}
+        assert "2 times" in explained["note"]
+        assert said["sub"]["decidedBy"]["clause"] == "redriven" and said["sub"]["state"] == "unread"
+        assert said["other"]["decidedBy"]["clause"] == "includedEventTypes"
+        scene.dispatcher.notify()
+        await asyncio.sleep(10)
+        said = {one["subscription"]: one for one in (await scene.explain())["subscriptions"]}
+        assert said["sub"]["state"] == "delivered"
+        assert [one["outcome"] for one in said["sub"]["attempts"]] == ["NotFound", "DeadLettered", "Success"]
+
+    play(story, 404, 200)
+
+
+def test_a_cloud_events_topic() -> None:
+    """CloudEvents are found by their id, and their attributes and extensions decide."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders(input_schema=InputSchema.CLOUD_EVENT)
+        await scene.add(topic, filter=Filter(conditions=(Condition(Operator.NUMBER_IN, "size", (5,)),)))
+        event = {"id": "c-1", "source": "mine", "type": "t", "specversion": "1.0", "size": 4}
+        await scene.accept(topic, json.dumps([event]).encode())
+        await asyncio.sleep(10)
+        explained = await scene.explain("c-1")
+        assert (explained["event"]["type"], explained["event"]["publishedAt"]) == ("t", at(0))
+        (refused,) = explained["subscriptions"]
+        assert refused["decidedBy"]["text"] == "size NumberIn 5 does not hold: size is 4"
+
+    play(story, 200)
+
+
+def test_a_domain() -> None:
+    """Of a domain only the subscriptions of the event's topic and of the domain itself are spoken of."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders(kind=TopicKind.DOMAIN)
+        for name in ("north", "south"):
+            await scene.add(topic, name, Filter(domain_topic=name), domain_topic=name)
+        await scene.add(topic, "all")
+        await scene.send(topic, {"topic": "North"})
+        await asyncio.sleep(10)
+        said = {one["subscription"]: one["state"] for one in (await scene.explain())["subscriptions"]}
+        assert said == {"north": "delivered", "all": "delivered"}
+
+    play(story, 200)
+
+
+def test_a_late_answer() -> None:
+    """A success after 30 seconds is recorded as late, and ends the delivery whatever was decided before."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        scene.delay_s = 40
+        await scene.send(topic)
+        await asyncio.sleep(35)
+        given_up = await scene.one()
+        assert [one["outcome"] for one in given_up["attempts"]] == ["TimedOut"]
+        await asyncio.sleep(10)
+        done = await scene.one()
+        assert done["state"] == "delivered" and done["attempts"][1]["late"] is True
+        assert done["attempts"][1]["tookMs"] == 40_000
+
+    play(story, 200)
+
+
+def test_what_the_log_has_no_more() -> None:
+    """Then only what was tried is known, and the note says so; what nobody knows is not found."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.add(topic, "picky", Filter(event_types=("Other",)))
+        await scene.send(topic)
+        await asyncio.sleep(10)
+        await scene.log.trim(topic.id, 100)
+        explained = await scene.explain()
+        assert "not in the log any more" in explained["note"]
+        assert explained["event"]["type"] is None and explained["event"]["topic"] == "orders"
+        states = {one["subscription"]: (one["matched"], one["state"]) for one in explained["subscriptions"]}
+        assert states == {"sub": (True, "delivered"), "picky": (None, "unknown")}
+        with pytest.raises(NotFound):
+            await scene.explain("nobody")
+        with pytest.raises(NotFound):
+            await scene.explain("e-1", "nowhere")
+
+    play(story, 200)
+
+
+def test_an_id_of_several_topics() -> None:
+    """Without a topic the one that had it last is explained, and the note names the others."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        other = await scene.log.put_topic(replace(await scene._blank(), name="others"))
+        for one in (topic, other):
+            await scene.add(one, f"of-{one.name}")
+            await scene.send(one)
+            await asyncio.sleep(10)
+        explained = await scene.explain()
+        assert explained["event"]["topic"] == "others" and "Topics orders" in explained["note"]
+        named = await scene.explain("e-1", "ORDERS")
+        assert [one["subscription"] for one in named["subscriptions"]] == ["of-orders"]
+
+    play(story, 200)

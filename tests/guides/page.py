@@ -1,0 +1,43 @@
+"""The guides, as their readers use them: blocks of code by language, and the commands in them."""
+
+import re
+import shlex
+from pathlib import Path
+
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from recapito.cli import app
+from recapito.cli.lazy import LazyCommand
+
+GUIDES = Path(__file__).parents[2] / "docs" / "guides"
+NAMES = ("testing-in-ci", "run-on-a-server", "move-from-azure", "promises")
+_COMMAND = re.compile(r"(?:^|\$\(|[ /])recapito ((?!\()[a-z][^|>&)#]*)")
+
+
+def blocks(name: str, language: str) -> list[str]:
+    """The blocks of one language on a page."""
+    text = (GUIDES / f"{name}.md").read_text("utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def block(name: str, language: str, mark: str) -> str:
+    """The one block that has a mark in it."""
+    [found] = [text for text in blocks(name, language) if mark in text]
+    return found
+
+
+def commands(name: str) -> list[list[str]]:
+    """The commands of `recapito` in the shell blocks of a page, as words."""
+    lines = [line for text in blocks(name, "sh") for line in text.replace("\\\n", "").splitlines()]
+    programs = [line for line in lines if not line.startswith(("#", "install ", "useradd ", "systemctl ", "docker "))]
+    return [shlex.split(found) for line in programs for found in _COMMAND.findall(line)]
+
+
+def check_command(words: list[str]) -> None:
+    """Read a command without running it; a word or a flag that is not known is an error of click's."""
+    command = get_command(app)
+    while isinstance(command, TyperGroup):
+        found = command.commands[words[0]]
+        command, words = (found.load() if isinstance(found, LazyCommand) else found), words[1:]
+    command.make_context("recapito", list(words)).close()

@@ -1,0 +1,197 @@
+"""The guides tell the truth: what they print can be typed, and does what they say."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from recapito import settings
+from tests.guides.page import NAMES, block, blocks, check_command, commands
+from tests.system.machine import receiver, server
+
+BIN = Path(sys.executable).parent
+PATIENCE_S = 120.0
+
+
+def shell(script: str, folder: Path, **environment: str) -> str:
+    """What a script prints that must succeed, with `recapito` on its path and no defaults of whoever runs the tests."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RECAPITO_", "AZURE_"))}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={
+            **inherited,
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "RECAPITO_CONFIG": str(folder / "config.toml"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pytest_says(folder: Path, *tests: str) -> str:
+    """What pytest says about tests that a guide prints."""
+    folder.joinpath("test_guide.py").write_text("\n\n".join(tests), "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, folder],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_shells_and_recapito_understand_its_commands(name: str, tmp_path: Path) -> None:
+    """Each block of shell is well formed, and `recapito` knows each word and flag in it."""
+    for text in blocks(name, "sh"):
+        subprocess.run(["bash", "-n", "-c", text], check=True, timeout=PATIENCE_S)
+    file = tmp_path / "recapito.toml"
+    file.touch()
+    for words in commands(name):
+        check_command([str(file) if word == "/etc/recapito/recapito.toml" else word for word in words])
+
+
+def test_all_commands_were_found() -> None:
+    """The search for commands does not miss those behind sudo, in substitutions and with a path."""
+    found = [" ".join(words[:2]) for name in NAMES for words in commands(name)]
+    assert {"serve --memory", "topic key", "backup /var/backups/recapito/today", "deadletter purge"} - set(found) == {
+        "deadletter purge"  # it stands in the text
+    }
+    assert "serve --settings" in found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_settings_are_settings(name: str, tmp_path: Path) -> None:
+    """Each block of settings is taken as it is, but for the secrets that it leaves out."""
+    for text in blocks(name, "toml"):
+        file = tmp_path / "recapito.toml"
+        file.write_text(text.replace('"…"', f'"{"a" * 64}"'), "utf-8")
+        assert settings.load(file, environment={}).server.host == tomllib.loads(text)["server"]["host"]
+
+
+def test_tests_that_it_prints_pass(tmp_path: Path) -> None:
+    """The tests of the guide pass as they stand, also with the settings that it shows."""
+    shown = [block("testing-in-ci", "python", mark) for mark in ("fails_for_a_while", "azure.eventgrid")]
+    assert " 3 passed" in pytest_says(tmp_path, *shown)
+    tmp_path.joinpath("conftest.py").write_text(block("testing-in-ci", "python", "def recapito_settings"), "utf-8")
+    assert " 3 passed" in pytest_says(tmp_path, *shown)
+
+
+def test_steps_that_it_prints_are_steps(tmp_path: Path) -> None:
+    """Each line of the list of steps can stand in a script of a receiver."""
+    lines = block("testing-in-ci", "python", "from recapito.testing").splitlines()
+    steps = ",\n        ".join(line.partition("#")[0].rstrip() for line in lines[2:])
+    test = f"""
+{lines[0]}
+
+
+def test_steps(recapito):
+    topic = recapito.topic("orders")
+    hook = recapito.receiver(
+        {steps}
+    )
+    topic.subscribe(hook)
+    event_id = topic.publish("Order.Created", {{"total": 1}})
+    recapito.clock.until_idle()
+    hook.assert_delivered(event_id)
+"""
+    assert " 1 passed" in pytest_says(tmp_path, test)
+
+
+def test_the_story_that_it_prints(tmp_path: Path) -> None:
+    """An assertion that fails says just that, but for the id and the port."""
+    said = pytest_says(
+        tmp_path,
+        """
+def test_story(recapito):
+    topic = recapito.topic("orders")
+    hook = recapito.receiver(503, 503, 200)
+    topic.subscribe(hook)
+    topic.publish("Order.Created", id="5f1c")
+    recapito.clock.until_idle()
+    hook.assert_delivered("5f1c", attempt=4)
+""",
+    )
+    told = "\n".join(line.removeprefix("E").removeprefix("       ") for line in said.splitlines() if line[:2] == "E ")
+    [shown] = blocks("testing-in-ci", "text")
+    assert re.sub(r":\d+/\d+/", ":40321/1/", told) == shown.strip()
+
+
+def test_the_workflow_is_one(tmp_path: Path) -> None:
+    """GitHub's workflow is YAML with steps; what it installs is what the sample project's README installs."""
+    [text] = blocks("testing-in-ci", "yaml")
+    workflow = yaml.safe_load(text)
+    runs = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
+    assert runs == ["pip install ./recapito -e '.[test]'", "python -m pytest"]
+
+
+def test_any_other_language(tmp_path: Path) -> None:
+    """The script for other languages, as it stands but for its ports: three attempts arrive, the last is taken."""
+    if shutil.which("curl") is None:
+        reason = "curl is missing"
+        assert os.environ.get("CI") != "true", reason
+        pytest.skip(reason)
+    script = block("testing-in-ci", "sh", "--clock manual")
+    ports = {"8585": free_port(), "9000": free_port()}
+    for shown, free in ports.items():
+        script = script.replace(shown, free)
+    own = f"http://127.0.0.1:{ports['8585']}"
+    shell(script, tmp_path, RECAPITO_SERVER=own, RECAPITO_SERVER_PORT=ports["8585"])
+    arrived = [json.loads(line) for line in (tmp_path / "arrived.jsonl").read_text("utf-8").splitlines()]
+    attempts = [(one["attempt"], one["status"]) for one in arrived if one["kind"] == "events"]
+    assert attempts == [(1, 503), (2, 503), (3, 200)]
+
+
+def free_port() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
+def test_backup_and_restore_as_printed(tmp_path: Path) -> None:
+    """After the commands of the guide a server goes on with what the backup had; users and systemd stay out of it."""
+    data = tmp_path / "lib" / "recapito"
+    data.parent.mkdir()
+    (tmp_path / "backups").mkdir()
+
+    def rehearse(mark: str) -> None:
+        script = block("run-on-a-server", "sh", mark)
+        script = script.replace("sudo -u recapito /opt/recapito/venv/bin/", "").replace("-o recapito -g recapito ", "")
+        script = script.replace("/var/lib", str(data.parent)).replace("/var/backups", str(tmp_path / "backups"))
+        shell(f"systemctl() {{ :; }}\n{script}", tmp_path)
+
+    with receiver() as hook, server(data) as before:
+        key = before.key
+        before.subscribe("mine", hook.url)
+        assert before.publish("first") == 200
+        hook.wait_for({"first"})
+        rehearse(" backup ")
+        (data / "connection.key").touch()  # it has no TLS and no connections of its own
+        (data / "tls").mkdir()
+    rehearse(" restore ")
+    with receiver(), server(data) as after:
+        assert after.key == key
+        assert after.publish("second") == 200
+        assert after.counts("mine")["matched"] >= 1
+
+
+def test_watching_as_printed(tmp_path: Path) -> None:
+    """Health, readiness, metrics and the doctor answer."""
+    script = block("run-on-a-server", "sh", "/readyz")
+    with server(tmp_path / "data") as it:
+        script = script.replace("8585", str(it.port)).replace("/var/lib/recapito", str(tmp_path / "data"))
+        said = shell(script, tmp_path, RECAPITO_SERVER=it.url)
+    assert '"ready"' in said and "recapito_" in said

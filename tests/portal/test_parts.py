@@ -1,0 +1,145 @@
+"""The parts of the portal that need no browser: words, addresses, what people type, samples, sessions."""
+
+import pytest
+
+from recapito.clock import SECOND
+from recapito.domain.filter import Operator
+from recapito.portal import words
+from recapito.portal.address import explain_path, read_id, resource_path
+from recapito.portal.chart import SAMPLES, SERIES, Sampler
+from recapito.portal.client import Tokens
+from recapito.portal.condition_text import check_values, read_values, show_values
+from recapito.portal.form import check_number
+from recapito.portal.picture import sentence, timetable_of
+from recapito.portal.session import COOKIE, Sessions
+from recapito.portal.shape import Hold, Lane
+from recapito.portal.table import Pager
+from tests.system.machine import GROUP
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0, "0 s"), (59.6, "1 min"), (400, "6 min 40 s"), (3600, "1 h"), (90061, "1 d 1 h")]
+)
+def test_durations_have_two_units_at_most(seconds: float, said: str) -> None:
+    """A duration is told by its two largest units."""
+    assert words.duration(seconds) == said
+
+
+def test_instants_are_told_from_now() -> None:
+    """An instant is so far ahead or behind; what is none is told as nothing."""
+    noon = "2026-01-01T12:00:00.0000000Z"
+    assert words.relative("2026-01-01T12:05:00.0000000Z", noon) == "in 5 min"
+    assert words.relative("2026-01-01T11:00:00.0000000Z", noon) == "1 h ago"
+    assert words.relative(None, noon) == "" and words.instant("nonsense") == "–"
+
+
+def test_every_operator_is_typed_and_shown_alike() -> None:
+    """What is read from a condition's text is shown as that text again, for all 19 operators."""
+    typed = {
+        Operator.BOOL_EQUALS: "true",
+        Operator.IS_NOT_NULL: "",
+        Operator.IS_NULL_OR_UNDEFINED: "",
+        Operator.NUMBER_IN: "1\n2.5",
+        Operator.NUMBER_NOT_IN: "-1",
+        Operator.NUMBER_IN_RANGE: "1, 5\n10, 20.5",
+        Operator.NUMBER_NOT_IN_RANGE: "0, 0",
+    }
+    assert len(Operator) == 19
+    for operator in Operator:
+        default = "3" if operator.startswith("Number") else "one, two\nthree"
+        text = typed.get(operator, default)
+        assert show_values(read_values(operator, text)) == text
+
+
+@pytest.mark.parametrize(
+    ("operator", "typed", "said"),
+    [
+        (Operator.STRING_IN, " \n", "A value is needed."),
+        (Operator.NUMBER_IN, "one", "'one' is not a number."),
+        (Operator.NUMBER_IN, "nan", "'nan' is not a number."),
+        (Operator.NUMBER_IN_RANGE, "5", "two numbers"),
+        (Operator.NUMBER_IN_RANGE, "5, 1", "smaller number comes first"),
+        (Operator.NUMBER_LESS_THAN, "1\n2", "one value only"),
+        (Operator.BOOL_EQUALS, "yes", "true or false"),
+    ],
+)
+def test_wrong_values_are_explained(operator: Operator, typed: str, said: str) -> None:
+    """What can not be a value of an operator is said in words."""
+    assert said in (check_values(operator, typed) or "")
+
+
+@pytest.mark.parametrize("given", ["", "0", "31", "1.5", "x", "-1", "９", "1" * 40])
+def test_numbers_out_of_range_are_refused(given: str) -> None:
+    """Only whole numbers within the range are taken."""
+    assert check_number(given, (1, 30)) is not None
+    assert check_number("30", (1, 30)) is None
+
+
+def test_addresses_are_resource_ids() -> None:
+    """A page's path is the id of its resource, whatever is in that; an id of something else is none."""
+    id = f"{GROUP}/domains/shop/topics/a b?<c>/eventSubscriptions/apples"
+    assert "<" not in resource_path(id) and "?" not in resource_path(id)
+    address = read_id(id)
+    assert address is not None
+    assert (address.kind, address.topic, address.subscription) == ("domains", "shop", "apples")
+    assert address.parent_id.endswith("/domains/shop/topics/a b?<c>")
+    assert read_id(f"{GROUP}/systemTopics/x/topics/y") is None and read_id("/etc/passwd") is None
+    assert explain_path("a&b=c", "t") == "/explain?event=a%26b%3Dc&topic=t"
+
+
+def test_samples_are_what_happened_between_looks() -> None:
+    """A sample holds differences, not totals; only the last ones are kept, and a new lane begins anew."""
+    sampler = Sampler()
+    for n in range(SAMPLES + 50):
+        sampler.take(Lane(id=1, matched=2 * n, delivered=n, answers=n, took_ms=5.0 * n, failed_attempts={"Busy": n}))
+    assert len(sampler.samples) == SAMPLES
+    newest = dict(zip(SERIES, sampler.samples[-1].counts, strict=True))
+    assert (newest["matched"], newest["delivered"], newest["failed"]) == (2, 1, 1)
+    assert sampler.samples[-1].latency == 5.0
+    sampler.take(Lane(id=2, matched=5))
+    assert len(sampler.samples) == SAMPLES
+
+
+def test_states_are_named_by_the_worst() -> None:
+    """A subscription on probation is not merely retrying, and one that waits for consent is neither."""
+    assert Lane().state == ("Healthy", "good")
+    assert Lane(parked=1).state == ("Retrying", "wait")
+    assert Lane(parked=1, hold=Hold(on=True)).state == ("Probation", "bad")
+    assert Lane(provisioning_state="AwaitingManualAction").state[1] == "wait"
+
+
+def test_timetable_in_a_sentence() -> None:
+    """The sentence under the picture says how often, for how long and to what end."""
+    times = timetable_of("2021-03", True, 3, 1440, "503", dead_letters=False)
+    assert len(times.attempts) == 3
+    assert sentence(times, dead_letters=False).startswith("An event is tried 3 times, and is dropped")
+    assert "dead-lettered at once" in sentence(timetable_of("2021-03", True, 30, 1440, "400", True), True)
+
+
+def test_sessions_end() -> None:
+    """A session ends with its tokens, by signing out, or when there are too many."""
+    now = {"at": 0}
+    sessions = Sessions(lambda: now["at"], secure=True)
+    cookie = sessions.begin("me", Tokens("t", None), 60)
+    assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" in cookie
+    sent = cookie.partition(";")[0].encode()
+    found = sessions.find(b"other=1; " + sent)
+    assert found is not None and found.who == "me" and "t" not in repr(found.tokens).replace("Tokens", "")
+    now["at"] = 60 * SECOND
+    assert sessions.find(sent) is None
+    again = sessions.begin("me", Tokens("t", None), 60).partition(";")[0].encode()
+    assert "Max-Age=0" in sessions.end(again)
+    assert sessions.find(again) is None and sessions.find(f"{COOKIE}=".encode()) is None
+
+
+def test_pages_go_back_and_forth() -> None:
+    """A pager goes on where the server says, back where it came from, and starts over."""
+    pager = Pager()
+    pager.follow("b")
+    pager.forward()
+    pager.follow(None)
+    pager.forward()
+    assert pager.start == "b" and pager.has_before and not pager.has_next
+    pager.back()
+    pager.back()
+    assert pager.start is None and not pager.has_before
