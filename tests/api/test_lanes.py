@@ -78,6 +78,7 @@ def test_a_lane_is_shown_whole() -> None:
             "failedAttempts": {"Busy": 1},
             "answers": 2,
             "tookMs": 7.5,
+            "failuresInARow": 10,
             "nextDueAt": answer.json["now"],
             "stopped": None,
         }

@@ -137,6 +137,7 @@ def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int,
         "failedAttempts": attempts.failed,
         "answers": attempts.answers,
         "tookMs": attempts.took_ns / MILLISECOND,
+        "failuresInARow": 0 if lane is None else lane.hold.failures,
         "nextDueAt": None if lane is None or lane.next_due_at is None else stamp(lane.next_due_at),
         "hold": None if lane is None else _show_hold(lane.hold, now),
     }
