@@ -187,7 +187,10 @@ class Server:
         """The process ids of the running roles."""
         found = {}
         for pid in Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split():
-            command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            try:
+                command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it has just ended
             if b"role" in command:
                 found[command[command.index(b"role") + 1].decode()] = int(pid)
         return found

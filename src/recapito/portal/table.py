@@ -62,17 +62,23 @@ class Table:
         made = []
         with ui.element("tr"):
             for column, numeric, cell in zip(self._columns, self._numbers, row.cells, strict=True):
-                with ui.element("td").classes("number" if numeric else "") as box:
-                    attribute(box, data_label=column)
-                    made.append(_make(cell))
+                box = text("td", "" if _is_dressed(cell) else cell.text, "number" if numeric else "")
+                attribute(box, data_label=column)
+                with box:
+                    made.append(_dress(cell) if _is_dressed(cell) else box)
         return made
 
 
-def _shape(row: Row) -> tuple[str, ...]:
-    return (row.key, *(cell.path for cell in row.cells))
+def _shape(row: Row) -> tuple[tuple[str, bool] | str, ...]:
+    return (row.key, *((cell.path, bool(cell.tone)) for cell in row.cells))
 
 
-def _make(cell: Cell) -> TextElement:
+def _is_dressed(cell: Cell) -> bool:
+    """Whether a cell is more than its text."""
+    return bool(cell.path or cell.tone)
+
+
+def _dress(cell: Cell) -> TextElement:
     element = text("a" if cell.path else "span", cell.text)
     if cell.path:
         attribute(element, href=cell.path)
@@ -85,7 +91,7 @@ def _change(element: TextElement, before: Cell, after: Cell) -> None:
     if before.text != after.text:
         element.text = after.text
     if before.tone != after.tone:
-        element.classes(replace=f"chip {after.tone}" if after.tone else "")
+        set_tone(element, after.tone)
 
 
 class Pager:
