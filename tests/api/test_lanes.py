@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
@@ -10,8 +11,10 @@ from recapito.domain.hold import Hold
 from recapito.domain.instant import SECOND
 from recapito.domain.outcome import Result
 from recapito.domain.subscription import Subscription
+from recapito.domain.topic import Topic
 from recapito.status import Gauge, Heard, Status
 from recapito.store import Attempts, Settlement
+from recapito.stores.memory import MemoryLog
 from tests.api.client import GROUP, NESTED, World, event, run, webhook
 from tests.api.known import Known, bearer
 
@@ -75,6 +78,7 @@ def test_a_lane_is_shown_whole() -> None:
             "failedAttempts": {"Busy": 1},
             "answers": 2,
             "tookMs": 7.5,
+            "failuresInARow": 10,
             "nextDueAt": answer.json["now"],
             "stopped": None,
         }
@@ -141,6 +145,37 @@ def test_lanes_come_in_pages() -> None:
         assert found == names and after is None
 
     run(test)
+
+
+class CountingLog(MemoryLog):
+    """Counts how many subscriptions and topics were read."""
+
+    read = 0
+
+    async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
+        found = await super().subscriptions(topic, after, limit)
+        self.read += len(found)
+        return found
+
+    async def topic_by_id(self, id: int) -> Topic | None:
+        self.read += 1
+        return await super().topic_by_id(id)
+
+
+def test_a_page_costs_the_same_however_many_there_are() -> None:
+    """Of thousands of subscriptions a page reads a thousand, and of their topics only those that it shows."""
+    log = CountingLog()
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        made = await world.subscription()
+        for n in range(2500):
+            await log.put_subscription(replace(made, id=0, version=0, topic=topic.id, name=f"sub-{n}"))
+        log.read = 0
+        assert len(await lanes(world, "?limit=10&after=1500")) == 10
+        assert log.read == 1000 + 1
+
+    run(test, log=log)
 
 
 def test_subscriptions_of_a_domain_have_their_topic() -> None:

@@ -125,6 +125,7 @@ def test_a_broker_without_a_connection(kind: str) -> None:
             "InvalidRequest",
             f"{WITHIN}.resourceId",
         )
-        assert message.endswith(f"recapito connection set {HUBS if kind == 'EventHub' else BUS}")
+        namespace = HUBS if kind == "EventHub" else BUS
+        assert message.endswith(f"recapito connection set {namespace} --connection-string -")
 
     run(test)

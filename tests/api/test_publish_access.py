@@ -197,7 +197,7 @@ def test_a_topic_has_its_rate() -> None:
         world.clock.instant += 2 * SECOND
         assert (await world.publish(batch, topic.key1)).status == 200
         assert world.publisher.stats.publishes == 3
-        assert "recapito_publishes_throttled_total 1.0" in (await world.call("GET", "/metrics")).body.decode()
+        assert "recapito_publishes_throttled_total 1\n" in (await world.call("GET", "/metrics")).body.decode()
 
     run(test, rate=Rate(events=10))
 

@@ -114,6 +114,7 @@ def lane(id: int, subscription: str, **changed: Any) -> dict[str, Any]:
         "failedAttempts": {},
         "answers": 10,
         "tookMs": 100.0,
+        "failuresInARow": 0,
         "nextDueAt": None,
         "hold": None,
         "stopped": None,

@@ -68,8 +68,10 @@ def test_its_outputs_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert said(rehearsed) == timeless(SHOWN[rehearsed])
         ok("publish", "orders", "event.json")
         assert until(lambda: "attempt 1" in said(explained) and "waits" in said(explained))
+        until(lambda: said(explained) == timeless(SHOWN[explained]), 5.0)
         assert said(explained) == timeless(SHOWN[explained])
         ok("clock", "advance", "40")
+        until(lambda: said(watched, "--interval", "0.1") == timeless(SHOWN[watched]), 5.0)  # when all is settled
         assert said(watched, "--interval", "0.1") == timeless(SHOWN[watched])
         ok("clock", "advance", "10m")
         assert until(lambda: "Success" in said(followed, "--no-follow"))

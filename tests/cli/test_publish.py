@@ -200,7 +200,9 @@ def test_wrong_publishes(live: Server, words: list[str], stdin: bytes, code: int
 def test_the_key_may_be_given(live: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key comes from a flag or from the environment; it is never shown."""
     key = ok("topic", "key", "list", "demo")["key2"]
-    assert ok("publish", "demo", "--type", "t", "--key", key)["published"] == 1
+    published = ok("publish", "demo", "--type", "t", "--key", key)
+    assert published["published"] == 1
+    assert ok("explain", published["id"], "-o", "json")["event"]["id"] == published["id"]
     monkeypatch.setenv("RECAPITO_KEY", "wrong")
     said = recapito("publish", "demo", "--type", "t")
     assert said.code == 1 and "wrong" not in said.err

@@ -109,7 +109,7 @@ def test_it_goes_on_when_the_server_does() -> None:
             assert tail.stderr.readline() == "recapito: connected again\n"
             assert "attempt 3" in tail.stdout.readline()
             tail.send_signal(signal.SIGINT)
-            assert (tail.wait(10), tail.stdout.read(), tail.stderr.read()) == (0, "", "")
+            assert (tail.wait(30), tail.stdout.read(), tail.stderr.read()) == (0, "", "")
 
 
 def test_who_reads_may_go() -> None:
@@ -120,7 +120,7 @@ def test_who_reads_may_go() -> None:
 
     with observed(endless) as it:
         command = f"{sys.executable} -m recapito tail --server {it.url} | head -1"
-        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=20)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert len(lines(done.stdout)) == 1
     assert done.stderr == ""
 

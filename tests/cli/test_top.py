@@ -14,6 +14,7 @@ from tests.cli.observed import NOW, Query, lane, observed
 from tests.cli.terminal import recapito
 
 HELD = {"failures": 10, "until": "2026-01-31T12:46:40.0000000Z", "periodSeconds": 3600, "on": True, "reason": "why"}
+SOON = "2026-01-31T12:00:40.0000000Z"
 BEFORE = {
     1: lane(1, "audit"),
     2: lane(2, "billing", answers=3, tookMs=30.0),
@@ -21,8 +22,8 @@ BEFORE = {
 }
 AFTER = {
     1: lane(1, "audit", delivered=30, answers=30, tookMs=250.0),
-    2: lane(2, "billing", pending=1234, unread=5, parked=7, hold=HELD, nextDueAt="2026-01-31T12:00:40.0000000Z"),
-    3: lane(3, "crm", pending=2, hold={**HELD, "on": False, "failures": 2}, failedAttempts={"Busy": 3, "TimedOut": 2}),
+    2: lane(2, "billing", pending=1234, unread=5, parked=7, failuresInARow=10, hold=HELD, nextDueAt=SOON),
+    3: lane(3, "crm", pending=2, failuresInARow=2, failedAttempts={"Busy": 3, "TimedOut": 2}),
     4: lane(4, "new\x1b[31m", topic="returns"),
 }
 

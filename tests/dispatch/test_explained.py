@@ -135,7 +135,7 @@ def test_an_event_that_fails_twice_and_succeeds() -> None:
         await asyncio.sleep(30)
         again = await scene.one()
         assert (again["state"], len(again["attempts"])) == ("parked", 2)
-        text = "the 2nd step of the schedule, 30 s (+ up to 10%)"
+        text = "the 2nd step of the schedule, 30 s (+ up to 10 %)"
         assert again["next"] == {"at": at(60.2), "rule": "schedule", "text": text}
         assert again["stateText"] == f"Its 3rd attempt waits until {at(60.2)}."
         await asyncio.sleep(30)

@@ -50,7 +50,7 @@ def test_ids() -> None:
     segment = Segment(packed, body)
     assert [segment.id(i) for i in range(3)] == [f"column {n}" for n in range(3)]
     assert segment.converted(lambda event: b"x").id(1) == "column 1"
-    old = Segment(msgspec.msgpack.encode(msgspec.msgpack.decode(packed)[:-1]), body)
+    old = Segment(msgspec.msgpack.encode(msgspec.msgpack.decode(packed)[:-2]), body)
     assert [old.id(i) for i in range(3)] == ["0", "1", "2"]
     assert old.converted(lambda event: b"x").id(1) == "1"
     assert [id_of(event) for event in (b"", b"{}", b'{"id":5}', b'{"id":"5"}')] == ["", "", "", "5"]

@@ -3,6 +3,8 @@
 import random
 from itertools import count
 
+from msgspec.structs import replace
+
 from recapito.domain.instant import SECOND
 from recapito.domain.schema import InputSchema
 from recapito.domain.segment import StampedEvent
@@ -64,9 +66,9 @@ def test_cloud_events_have_traces_of_their_own() -> None:
     other = TraceParent("f" * 32, "e" * 16)
     events = [
         EVENT,
-        EVENT._replace(body=b'{"traceparent":"%b"}' % str(GIVEN).encode()),
-        EVENT._replace(body=b'{"traceparent":"%b"}' % str(other).encode()),
-        EVENT._replace(body=b'{"traceparent":"%b"}' % str(other._replace(sampled=False)).encode()),
+        replace(EVENT, body=b'{"traceparent":"%b"}' % str(GIVEN).encode()),
+        replace(EVENT, body=b'{"traceparent":"%b"}' % str(other).encode()),
+        replace(EVENT, body=b'{"traceparent":"%b"}' % str(other._replace(sampled=False)).encode()),
     ]
     it, _ = tracer(ratio=1)
     traced = it.sample(topic(InputSchema.CLOUD_EVENT), {}, events, 0)

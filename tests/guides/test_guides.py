@@ -18,7 +18,7 @@ from tests.guides.page import NAMES, block, blocks, check_command, commands
 from tests.system.machine import receiver, server
 
 BIN = Path(sys.executable).parent
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 def shell(script: str, folder: Path, **environment: str) -> str:

@@ -194,6 +194,42 @@ def test_redriven_for_their_subscription_alone() -> None:
     asyncio.run(main())
 
 
+class CountingVault(MemoryVault):
+    """Says how often it was read from, and how often at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = self.at_once = self.most = 0
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        self.reads += 1
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        await asyncio.sleep(0)
+        self.at_once -= 1
+        return await super().read(container, path)
+
+
+def test_files_are_read_ahead_by_who_needs_many() -> None:
+    """A redrive that one file satisfies reads that one; one that needs many has a few read side by side."""
+
+    async def main() -> None:
+        stage = Stage()
+        stage.vault = vault = CountingVault()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(50):
+            stage.bury(topic, "sub", f"{n:02d}", *ids(f"{n}-a", f"{n}-b"))
+        assert (await stage.redriver().redrive(Selection(), None, 2)).done == 2
+        assert (vault.reads, vault.most) == (1, 1)
+        assert (await stage.redriver().redrive(Selection(), None, 1000)).done == 98
+        assert (vault.reads, vault.most) == (51, limits.LETTER_READS)
+        found = [id for *_, id in await stage.redriven(topic)]
+        assert found == [f"{n}-{part}" for n in range(50) for part in "ab"]
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_page_by_page(limit: int) -> None:
     """However small the pages, every letter goes once, also when somebody begins again in the middle."""

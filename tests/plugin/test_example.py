@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 SAMPLE = Path(__file__).parents[2] / "examples" / "orders-service"
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 def test_the_sample_project() -> None:

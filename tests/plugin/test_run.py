@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 def command(folder: Path, *flags: str) -> list[str]:

@@ -53,6 +53,7 @@ def test_the_settings_that_keep_events_safe_are_on(tmp_path: Path, kind: FileKin
                 "mmap_size",
                 "wal_autocheckpoint",
                 "journal_size_limit",
+                "temp_store",
             )
         }
         assert connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, -1) == 1
@@ -65,6 +66,7 @@ def test_the_settings_that_keep_events_safe_are_on(tmp_path: Path, kind: FileKin
         "mmap_size": 0,
         "wal_autocheckpoint": 0,
         "journal_size_limit": limits.WAL_KEPT_BYTES,
+        "temp_store": 2,
     }
 
 

@@ -42,7 +42,7 @@ class Exposition:
 
     def add(self, metric: Metric, value: float, labels: str = "") -> None:
         """One sample of a counter or a gauge."""
-        self._lines[metric].append(f"{metric.shown_name}{{{labels}}} {value}")
+        self._lines[metric].append(f"{metric.shown_name}{f'{{{labels}}}' if labels else ''} {value}")
 
     def add_sum(self, metric: Metric, total: float, count: int, labels: str = "") -> None:
         """One sample of a summary without quantiles."""

@@ -71,30 +71,33 @@ class Lanes:
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
 
     async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, Lane | None]]:
-        topics = {topic.id: topic async for topic in self._topics(wanted.topic)}
-        only = next(iter(topics)) if wanted.topic is not None and len(topics) == 1 else None
-        while topics and (page := await self._services.registry.subscriptions(only, after, WALKED)):
+        registry = self._services.registry
+        topics = await self._named(wanted.topic)
+        if wanted.topic is not None and not topics:
+            return
+        only = next(iter(topics)) if len(topics) == 1 else None
+        while page := await registry.subscriptions(only, after, WALKED):
             after = page[-1].id
             chosen = [one for one in page if one.deleted_position is None and wanted.takes(one.name)]
-            chosen = [one for one in chosen if one.topic in topics]
+            if wanted.topic is not None:
+                chosen = [one for one in chosen if one.topic in topics]
             lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
             for one in chosen:
                 lane = lanes.get(one.id)
-                if not wanted.failing or (lane is not None and (lane.hold.on or lane.counts.parked)):
-                    yield topics[one.topic], one, lane
+                if wanted.failing and (lane is None or not (lane.hold.on or lane.counts.parked)):
+                    continue
+                if one.topic not in topics:
+                    topics[one.topic] = await registry.topic_by_id(one.topic)
+                topic = topics[one.topic]
+                if topic is not None:
+                    yield topic, one, lane
 
-    async def _topics(self, name: str | None) -> AsyncIterator[Topic]:
-        if name is not None:
-            for kind in TopicKind:
-                found = await self._services.registry.topic(name, kind)
-                if found is not None:
-                    yield found
-            return
-        after = ""
-        while page := await self._services.registry.topics(after, WALKED):
-            for topic in page:
-                yield topic
-            after = page[-1].key
+    async def _named(self, name: str | None) -> dict[int, Topic | None]:
+        """The topics of a name, of every kind; each kind has names of its own."""
+        if name is None:
+            return {}
+        found = [await self._services.registry.topic(name, kind) for kind in TopicKind]
+        return {topic.id: topic for topic in found if topic is not None}
 
 
 def _read(request: Request) -> tuple[_Wanted, int]:
@@ -134,6 +137,7 @@ def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int,
         "failedAttempts": attempts.failed,
         "answers": attempts.answers,
         "tookMs": attempts.took_ns / MILLISECOND,
+        "failuresInARow": 0 if lane is None else lane.hold.failures,
         "nextDueAt": None if lane is None or lane.next_due_at is None else stamp(lane.next_due_at),
         "hold": None if lane is None else _show_hold(lane.hold, now),
     }

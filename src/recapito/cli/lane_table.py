@@ -45,7 +45,7 @@ COLUMNS = (
     Column("pending", 7, 0, _count("pending")),
     Column("unread", 6, 5, _count("unread")),
     Column("parked", 6, 3, _count("parked")),
-    Column("failing", 7, 1, lambda row, now: f"{row['failures']}x" if row["failures"] else ""),
+    Column("failing", 7, 1, lambda row, now: f"{row['failuresInARow']}x" if row["failuresInARow"] else ""),
     Column("probation", 9, 0, _until("probationUntil")),
     Column("next due", 8, 1, _until("nextDueAt")),
 )

@@ -56,7 +56,7 @@ def measure(before: Look | None, after: Look, sort: Sort) -> list[Row]:
 
 def is_failing(row: Row) -> bool:
     """Whether the last request of a lane failed, or something waits to be tried again."""
-    return bool(row["failures"] or row["probationUntil"] or row["parked"])
+    return bool(row["failuresInARow"] or row["probationUntil"] or row["parked"])
 
 
 def _row(before: Wire | None, lane: Wire, seconds: float) -> Row:
@@ -72,7 +72,7 @@ def _row(before: Wire | None, lane: Wire, seconds: float) -> Row:
         "pending": lane["pending"],
         "unread": lane["unread"],
         "parked": lane["parked"],
-        "failures": hold.get("failures", 0),
+        "failuresInARow": lane["failuresInARow"],
         "probationUntil": hold.get("until") if hold.get("on") else None,
         "probationReason": hold.get("reason") if hold.get("on") else None,
         "nextDueAt": lane["nextDueAt"],
@@ -103,7 +103,7 @@ def _rank(row: Row, sort: Sort) -> tuple[Any, ...]:
         case Sort.RATE:
             return (-(row["deliveredPerSecond"] or 0.0), *name)
         case Sort.FAILING:
-            return (-(row["failedPerSecond"] or 0.0), -row["failures"], -row["parked"], *name)
+            return (-(row["failedPerSecond"] or 0.0), -row["failuresInARow"], -row["parked"], *name)
         case Sort.PROBATION:
             return (row["probationUntil"] is None, row["probationUntil"] or "", *name)
         case Sort.DUE:

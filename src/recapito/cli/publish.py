@@ -17,6 +17,7 @@ from recapito.cli.session import Session
 from recapito.cli.verb import Noun
 from recapito.domain import limits
 from recapito.domain.schema import InputSchema
+from recapito.domain.segment import id_of
 from recapito.errors import CallerError
 
 app = commands()
@@ -65,7 +66,8 @@ def publish(
     sent = _send(session, shown, good, count, rate, choose("key", key) or _ask_key(session, path), verifier.schema)
     if bad:
         raise CallerError("BadEvents", f"Published {sent} events; {len(bad)} were left out.")
-    return {"topic": shown["name"], "published": sent}
+    named = {"id": id_of(good[0].body)} if sent == 1 else {}  # what `explain` is asked with
+    return {"topic": shown["name"], "published": sent, **named}
 
 
 def _ask_key(session: Session, path: str) -> str:

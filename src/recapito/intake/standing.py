@@ -189,7 +189,7 @@ def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
 def _step(profile: Profile, delivery: Delivery) -> str:
     step = delivery.attempts + delivery.skipped
     delay = _span(delay_ns(profile.schedule, step))
-    jitter = f" (+ up to {profile.schedule.jitter:.0%})" if profile.schedule.jitter else ""
+    jitter = f" (+ up to {profile.schedule.jitter * 100:g} %)" if profile.schedule.jitter else ""
     return f"the {_ordinal(step)} step of the schedule, {delay}{jitter}"
 
 

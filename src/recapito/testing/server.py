@@ -21,7 +21,7 @@ from recapito import settings
 from recapito.clock import origin_now
 from recapito.testing.client import Client
 
-SETTINGS = {"server.store": "memory", "clock.mode": "manual", "clock.patience_s": 5.0, "delivery.jitter": False}
+SETTINGS = {"server.store": "memory", "clock.mode": "manual", "clock.patience_s": 10.0, "delivery.jitter": False}
 _LOOPBACK = "127.0.0.1"
 _START_S = 60.0
 _STOP_S = 10.0

@@ -112,6 +112,7 @@ _WRITER: dict[str, tuple[object, ...]] = _READER | {
     "foreign_keys": ("ON", 1),
     "wal_autocheckpoint": (0, 0),
     "journal_size_limit": (limits.WAL_KEPT_BYTES, limits.WAL_KEPT_BYTES),
+    "temp_store": ("MEMORY", 2),  # what could undo a statement: five pages of it would be a file otherwise
 }
 
 
