@@ -54,5 +54,7 @@ def _add(parts: Parts, path: str, build: Build) -> None:
             await build(visit)
         except (Refused, Unreachable) as error:
             visit.show_trouble(error)
+        finally:
+            visit.leave()
 
     ui.page(path, response_timeout=_BUILD_S)(page)

@@ -44,6 +44,11 @@ class Visit:
         if heading:
             text("h1", title)
 
+    def leave(self) -> None:
+        """The page is built. NiceGUI keeps where elements go by task: what is not left would be found by another."""
+        if self._frame is not None:
+            self._frame.main.__exit__(None, None, None)
+
     def poll(self, refresh: Callable[[], Awaitable[None]], every_s: float = POLL_S) -> None:
         """Keep the page fresh while it is open."""
 
