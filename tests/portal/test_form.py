@@ -72,7 +72,7 @@ def test_what_is_hidden_survives_an_edit(browser: Browser, place: Place) -> None
         expect(beside(page, "Values")).to_contain_text("smaller number comes first")
         page.get_by_label("Values", exact=True).fill("1, 5\n10, 20")
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_role("heading", name="kept")).to_be_visible()
+        expect(page.get_by_role("heading", name="kept", exact=True)).to_be_visible()
         assert "s3cret" not in page.content()
     shown = place.server.call("GET", f"{id}?{VERSION}")["properties"]
     assert shown["labels"] == ["one", "two"]

@@ -118,7 +118,7 @@ def explain(seen: Window) -> None:
     expect(seen.page.get_by_text("Success 200")).to_be_visible()
     seen.page.wait_for_function("window.did_handshake === true")
     seen.page.get_by_role("button", name="Try it").click()
-    expect(seen.page.get_by_text("the filter takes every event")).to_be_visible()
+    expect(seen.page.locator(".panel .fate", has_text="the filter takes every event")).to_be_visible()  # of the form
 
 
 def clean_up(seen: Window) -> None:
