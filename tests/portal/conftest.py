@@ -1,4 +1,4 @@
-"""One browser for all tests of the portal, which run one after the other, and a server for those that can share one."""
+"""A browser for the tests of the portal, which run one after the other, and a server for those that can share one."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -26,9 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("portal"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """The browser."""
+    """The browser. It does not outlive its module, since its event loop runs in the thread of all tests."""
     with launched() as it:
         yield it
 
