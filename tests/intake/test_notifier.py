@@ -21,35 +21,13 @@ from recapito.intake.notifier import Notifier
 from recapito.store import EntryKind, Passed
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
-from tests.intake.test_redrive import Crash, Steps
+from tests.intake.breaking import Breaking, Crash, Steps
 from tests.stores.values import burial, new_subscription, new_topic, settlement
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
 BOX = container_id(ACCOUNT, "dead").lower()
 NOW = 1_900_000_000 * 1_000_000_000
 LARGE = 1 << 20
-
-
-class Breaking:
-    """A store or a vault whose n-th call, of all that share the count, is the last thing that happens."""
-
-    def __init__(self, inner: Any, steps: Steps) -> None:
-        self._inner = inner
-        self._steps = steps
-
-    def __getattr__(self, verb: str) -> Any:
-        call = getattr(self._inner, verb)
-
-        async def step(*args: Any) -> Any:
-            self._steps.count -= 1
-            if self._steps.count == 0 and not self._steps.done:
-                raise Crash(verb)
-            result = await call(*args)
-            if self._steps.count == 0:
-                raise Crash(verb)
-            return result
-
-        return step
 
 
 class Stage:

@@ -23,47 +23,11 @@ from recapito.intake.redrive import Progress, Redriver
 from recapito.store import EntryKind
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.vaults.memory import MemoryVault
+from tests.intake.breaking import Breaking, Crash, Steps
 
 NOON = 1_900_000_000 * SECOND // HOUR * HOUR
 BOX = "box"
-
-
-class Crash(BaseException):
-    """The process is gone."""
-
-
-class Breaking:
-    """A store or a vault whose n-th write, of all that share the count, is the last thing that happens."""
-
-    WRITES = frozenset({"append_marked", "put_document", "delete_document", "write", "delete"})
-
-    def __init__(self, inner: Any, steps: "Steps") -> None:
-        self._inner = inner
-        self._steps = steps
-
-    def __getattr__(self, verb: str) -> Any:
-        call = getattr(self._inner, verb)
-        if verb not in self.WRITES:
-            return call
-
-        async def step(*args: Any) -> Any:
-            self._steps.count -= 1
-            if self._steps.count == 0 and not self._steps.done:
-                raise Crash(verb)
-            result = await call(*args)
-            if self._steps.count == 0:
-                raise Crash(verb)
-            return result
-
-        return step
-
-
-class Steps:
-    """How many writes are left until the crash, and whether the last one is still done."""
-
-    def __init__(self, count: int = -1, done: bool = False) -> None:
-        self.count = count
-        self.done = done
+WRITES = frozenset({"append_marked", "put_document", "delete_document", "write", "delete"})
 
 
 class Stage:
@@ -79,7 +43,10 @@ class Stage:
 
     def redriver(self, steps: Steps | None = None, check_open: Callable[[], None] = lambda: None) -> Redriver:
         """Somebody new at the same stores."""
-        log, vault = Breaking(MemoryLog(self.disk), steps or Steps()), Breaking(self.vault, steps or Steps())
+        log, vault = (
+            Breaking(MemoryLog(self.disk), steps or Steps(), WRITES),
+            Breaking(self.vault, steps or Steps(), WRITES),
+        )
         name = f"redrive-{next(self._names)}"
         return Redriver(
             log, Letters(log, vault), ManualClock(NOON), self.wall, check_open, self._ring, lambda: name, self._tell
