@@ -6,7 +6,7 @@ implementation has put itself back on what is really stored before it serves the
 writing. Positions of a topic are dense, start at 1 and are never used twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -174,7 +174,8 @@ class Counts(msgspec.Struct, frozen=True):
     """The books of one lane: matched = delivered + dead-lettered + dropped + pending, in every commit.
 
     `unmatched` counts the events that the cursor passed and the filter did not take. Parked and buried are the
-    rows that wait, and together are what is pending.
+    rows that wait, and together are what is pending. `evaluated` counts events that the filter's conditions looked
+    at; `reasons` says why dead letters were given up, as far as that is known.
     """
 
     matched: int = 0
@@ -184,6 +185,8 @@ class Counts(msgspec.Struct, frozen=True):
     dropped: dict[str, int] = {}
     parked: int = 0
     buried: int = 0
+    evaluated: int = 0
+    reasons: dict[str, int] = {}
 
     @property
     def pending(self) -> int:
@@ -236,9 +239,9 @@ class Drop(NamedTuple):
 class Settlement(NamedTuple):
     """What one lane did since its last settlement; applied whole, if `version` is still the lane's.
 
-    In this order: the cursor is replaced and `matched`, `unmatched`, `delivered` (first attempts that succeeded)
-    and `attempts` are added; `finish` removes what is parked, or buried and not yet named, under each identity
-    and counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop`
+    In this order: the cursor is replaced and `matched`, `unmatched`, `delivered` (first attempts that succeeded),
+    `attempts` and `evaluated` are added; `finish` removes what is parked, or buried and not yet named, under each
+    identity and counts each one found as delivered, others not at all; `park` inserts or replaces; `bury` and `drop`
     remove what is parked under the identity, then insert or count. The version grows by one.
     """
 
@@ -255,6 +258,7 @@ class Settlement(NamedTuple):
     drop: Sequence[Drop] = ()
     ended: bool = False
     attempts: Attempts = Attempts()
+    evaluated: int = 0
 
 
 class Due(NamedTuple):
@@ -289,10 +293,7 @@ class Buried(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """Dead letters to pass over: in containers that are being written to, and those of a lane in a container.
-
-    The latter are (lane, container) whose vault did not answer a moment ago, or that rest after a write.
-    """
+    """Dead letters to pass over: in containers being written to, or of a (lane, container) out of reach or at rest."""
 
     containers: frozenset[str] = frozenset()
     places: frozenset[tuple[int, str]] = frozenset()
@@ -343,11 +344,13 @@ class Ledger(Protocol):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
 
-    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+    async def written(
+        self, lane: int, path: str, notice: bytes | None = None, taken: int = 0, reasons: Mapping[str, int] = {}
+    ) -> None:
         """The group under this path is in the vault: its dead letters are removed and counted, once.
 
-        With it, once, a notice is kept under a number greater than `taken` and than any before; and the notices up to
-        `taken`, the number that intake has written down, are removed.
+        `reasons`, with the number of each, are counted unless they are more than it had. A notice is kept under a
+        number greater than `taken` and than any before; notices up to `taken`, which intake wrote down, are removed.
         """
 
     async def notices(self, after: int, limit: int) -> list[Notice]:

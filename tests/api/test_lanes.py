@@ -70,6 +70,7 @@ def test_a_lane_is_shown_whole() -> None:
             "unmatched": 1,
             "delivered": 1,
             "deadLettered": 0,
+            "deadLetterReasons": {},
             "dropped": {},
             "pending": 1,
             "parked": 1,

@@ -9,8 +9,9 @@ from recapito.api.metric_table import TABLE
 from recapito.domain.histogram import SECONDS, SIZES, histogram
 from recapito.domain.subscription import Subscription
 from recapito.status import BusyLane, Gauge, Heard, Status, to_bytes
-from recapito.store import Attempts, Drop, Settlement
+from recapito.store import Attempts, Drop, Group, Settlement
 from tests.api.client import GROUP, World, event, run, webhook
+from tests.stores.values import burial
 
 Series = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -66,18 +67,42 @@ def test_delivery_has_azures_metrics() -> None:
         made = await world.subscription()
         drops = [Drop((1, n), "TimeToLiveExceeded") for n in range(2)]
         attempts = Attempts(4, 2_500_000, {"Busy": 3, "TimedOut": 1})
-        await settle(world, made, matched=5, delivered=3, drop=drops, attempts=attempts)
+        await settle(world, made, matched=5, delivered=3, drop=drops, attempts=attempts, evaluated=9)
         series = await scrape(world)
         mine = {"topic": "orders", "event_subscription_name": "mine"}
         assert value(series, "eventgrid_matched_event_count_total", **mine) == 5
         assert value(series, "eventgrid_delivery_success_count_total", **mine) == 3
-        assert value(series, "eventgrid_dead_lettered_count_total", **mine) == 0
+        assert value(series, "eventgrid_advanced_filter_evaluation_count_total", **mine) == 9
         assert value(series, "eventgrid_dropped_event_count_total", **mine, drop_reason="TimeToLiveExceeded") == 2
         failed = "eventgrid_delivery_attempt_fail_count_total"
         assert value(series, failed, **mine, error="Busy", error_type="Answer") == 3
         assert value(series, failed, **mine, error="TimedOut", error_type="NoAnswer") == 1
         assert value(series, "eventgrid_destination_processing_duration_ms_sum", **mine) == 2.5
         assert value(series, "eventgrid_destination_processing_duration_ms_count", **mine) == 4
+
+    run(test)
+
+
+def test_dead_letters_have_their_reason() -> None:
+    """Those whose reason was not counted are unknown: the reasons together are all dead letters, in /lanes as well."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        made = await world.subscription()
+        await settle(world, made, matched=4, bury=[burial(1, n) for n in range(4)])
+        for path, offsets, reasons in (("one", (0, 1, 2), {"TimeToLiveExceeded": 2}), ("two", (3,), {})):
+            group = Group(made.id, "dead", None, None, [burial(1, n) for n in offsets])
+            await world.ledger.name_group(group, path, 1)
+            await world.ledger.written(made.id, path, reasons=reasons)
+        series = await scrape(world)
+        shown = {
+            dict(labels)["dead_letter_reason"]: number
+            for (name, labels), number in series.items()
+            if name == "eventgrid_dead_lettered_count_total"
+        }
+        assert shown == {"TimeToLiveExceeded": 2, "Unknown": 2}
+        (lane,) = (await world.call("GET", "/lanes")).json["value"]
+        assert (lane["deadLettered"], lane["deadLetterReasons"]) == (4, shown)
 
     run(test)
 

@@ -101,11 +101,11 @@ def test_a_settlement_moves_the_lane(lane: Lane, settle: Any) -> None:
     """Cursor and hold are replaced, counts are added, the version grows by one."""
     cursor = Cursor((6, 3), (((6, 5), (7, 0)), ((8, 1), (8, 4))))
     hold = Hold(10, 1_800_000_000_000_000_000, 5, Result.TIMED_OUT)
-    after = settle(7, cursor=cursor, hold=hold, matched=4, unmatched=2, delivered=4)
-    counts = Counts(matched=4, unmatched=2, delivered=4)
+    after = settle(7, cursor=cursor, hold=hold, matched=4, unmatched=2, delivered=4, evaluated=5)
+    counts = Counts(matched=4, unmatched=2, delivered=4, evaluated=5)
     assert after == Lane(7, 3, LOG, lane.version + 1, cursor, hold, counts)
-    again = settle(7, matched=1, unmatched=1, delivered=1)
-    assert again.counts == Counts(matched=5, unmatched=3, delivered=5)
+    again = settle(7, matched=1, unmatched=1, delivered=1, evaluated=2)
+    assert again.counts == Counts(matched=5, unmatched=3, delivered=5, evaluated=7)
     assert (again.cursor, again.hold) == (cursor, hold)
 
 
@@ -420,6 +420,29 @@ def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: Lane, set
     counts = run(ledger.lane(7)).counts
     assert counts == Counts(matched=3, dead_lettered=2, dropped={"DeadLetterUnavailable": 1})
     assert run(ledger.next_burial_at()) is None
+
+
+def test_reasons_count_once_with_their_group(stores: Any, run: Any) -> None:
+    """They are added up when a group is counted as written, and never say more than it had."""
+    lane = run(stores.ledger.open_lane(7, 3, LOG, 5))
+    run(stores.ledger.settle([settlement(lane, matched=6, bury=[burial(5, n) for n in range(6)])]))
+    groups = {"one": (0, 1), "two": (2, 3), "three": (4,), "four": (5,)}
+    for path, offsets in groups.items():
+        run(stores.ledger.name_group(Group(7, "dead", None, None, [burial(5, n) for n in offsets]), path, 1))
+    for _ in range(2):
+        run(stores.ledger.written(7, "one", reasons={"a": 1, "b": 1}))
+        run(stores.ledger.written(7, "two", None, 0, {"b": 1}))
+        run(stores.ledger.written(7, "three", reasons={"a": 1, "c": 1}))
+        run(stores.ledger.abandon(7, "four", "why"))
+        run(stores.ledger.written(7, "four", reasons={"d": 1}))
+        run(stores.ledger.written(99, "one", reasons={"d": 1}))
+    run(stores.reopen())
+    before = run(stores.ledger.lane(7))
+    assert before.counts == Counts(matched=6, dead_lettered=5, dropped={"why": 1}, reasons={"a": 1, "b": 2})
+    run(stores.ledger.settle([settlement(before, ended=True)]))
+    assert run(stores.ledger.lane(7)).counts == before.counts
+    run(stores.ledger.close_lane(7))
+    assert run(stores.ledger.open_lane(7, 3, LOG, 5)).counts == Counts()
 
 
 def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:

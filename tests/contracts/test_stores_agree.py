@@ -39,6 +39,7 @@ PASSED = st.builds(
 )
 PATHS = st.sampled_from(["p1", "p2", "p3"])
 REASONS = st.sampled_from(["Canceled", "TimeToLiveExceeded"])
+COUNTED = st.dictionaries(REASONS, st.integers(1, 2))
 ATTEMPTS = st.builds(
     Attempts,
     st.integers(0, 3),
@@ -222,6 +223,7 @@ class StoresAgree(RuleBasedStateMachine):
             park=st.lists(st.builds(_parked, IDENTITIES, INSTANTS, BODIES), max_size=2),
             bury=st.lists(st.builds(_burial, IDENTITIES, INSTANTS, CONTAINERS), max_size=2),
             drop=st.lists(st.builds(Drop, IDENTITIES, REASONS), max_size=2),
+            evaluated=st.integers(0, 3),
             attempts=ATTEMPTS,
         )
 
@@ -240,9 +242,9 @@ class StoresAgree(RuleBasedStateMachine):
         if group is not None and group.path is None and path not in self.disk.lanes[group.lane].first_tried_at:
             self.both(lambda side: side.ledger.name_group(group, path, now))
 
-    @rule(lane=LANES, path=PATHS, notice=st.none() | BODIES, taken=st.integers(0, 3))
-    def written(self, lane: int, path: str, notice: bytes | None, taken: int) -> None:
-        self.both(lambda side: side.ledger.written(lane, path, notice, taken))
+    @rule(lane=LANES, path=PATHS, notice=st.none() | BODIES, taken=st.integers(0, 3), reasons=COUNTED)
+    def written(self, lane: int, path: str, notice: bytes | None, taken: int, reasons: dict[str, int]) -> None:
+        self.both(lambda side: side.ledger.written(lane, path, notice, taken, reasons))
         self.both(lambda side: side.ledger.notices(0, 99))
 
     @rule(lane=LANES, path=PATHS, reason=REASONS)
@@ -260,6 +262,7 @@ class StoresAgree(RuleBasedStateMachine):
     def the_books_balance(self) -> None:
         for lane in self.both(lambda side: side.ledger.lanes()):
             assert lane.counts.pending == lane.counts.parked + lane.counts.buried
+            assert sum(lane.counts.reasons.values()) <= lane.counts.dead_lettered
             assert lane.counts.parked == len(self.both(lambda side, id=lane.id: side.ledger.parked(id, 1000)))
         self.both(lambda side: side.ledger.next_burial_at())
 
@@ -306,6 +309,7 @@ def _lawful(id: int, lane: Lane | None, stored: Any, waiting: set[Identity], dra
         drawn["hold"],
         matched=fresh + drawn["delivered"],
         unmatched=drawn["unmatched"],
+        evaluated=drawn["unmatched"],
         delivered=drawn["delivered"],
         ended=drawn["ended"],
         attempts=drawn["attempts"],

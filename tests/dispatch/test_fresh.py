@@ -11,6 +11,7 @@ from recapito.dispatch.fresh import FreshReader, Terms
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import CachedEntry, Segments
 from recapito.dispatch.tail import Tail
+from recapito.domain.condition import Condition, Operator
 from recapito.domain.cursor import Cursor
 from recapito.domain.filter import TAKE_ALL, Filter
 from recapito.domain.schema import InputSchema
@@ -21,6 +22,7 @@ from recapito.stores.memory import MemoryLog
 from recapito.telemetry import silent
 
 TOPIC = 1
+AT_START = Cursor((1, 0))
 
 
 def entry(position: int, sizes: list[int], types: list[str] | None = None) -> Entry:
@@ -149,6 +151,47 @@ def test_passing_over_is_reading(
     for row in types[known_from - 1 :]:
         tail.add([f"type {name.casefold()}" for name in dict.fromkeys(row)], len(row))
     assert read(knowing) == read(Shelf(entries))
+
+
+def numbered(position: int, types: str) -> Entry:
+    """A segment with events of these types, numbered; the first letter of a subject is the type."""
+    events = [StampedEvent(b'{"data":{"n":%d}}' % n, kind, f"{kind}/{n}", "") for n, kind in enumerate(types)]
+    return Entry(position, EntryKind.SEGMENT, *pack([Publish(0, events)]))
+
+
+@pytest.mark.parametrize("event_limit", [1, 2, 50])
+@pytest.mark.parametrize("under", [0, 1, 2, 9])
+def test_conditions_are_counted_where_they_looked(event_limit: int, under: int) -> None:
+    """Each event whose type and subject pass counts once, however loads are cut; without conditions none does."""
+    entries = [numbered(1, "ABAB"), numbered(2, "BB"), numbered(3, "AAA")]
+    conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (under,)),)
+
+    def evaluated(filter: Filter, cursor: Cursor = AT_START) -> int:
+        reader, count = FreshReader(TOPIC, cursor, Shelf(entries)), 0
+        while (taken := reader.take(subscription(filter), 3, Terms(event_limit, 1024, -1))) is not None:
+            assert taken.evaluated >= (taken.events if filter.conditions else 0)
+            count += taken.evaluated
+        return count
+
+    assert evaluated(Filter(conditions=conditions)) == 9
+    assert evaluated(Filter(event_types=("A",), conditions=conditions)) == 5
+    assert evaluated(Filter(subject_begins_with="B", conditions=conditions)) == 4
+    assert evaluated(Filter(conditions=conditions), Cursor((1, 2), (((3, 0), (3, 2)),))) == 5
+    assert evaluated(Filter(event_types=("A",))) == evaluated(Filter()) == 0
+
+
+def test_what_the_tail_judged_was_looked_at() -> None:
+    """A filter that the tail has to judge looked at what is passed over; one that goes by types did not."""
+    conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (0,)),)
+    judging, by_type = Filter(conditions=conditions), Filter(event_types=("B",), conditions=conditions)
+    shelf = Shelf([])
+    tail = shelf.tails[TOPIC] = Tail()
+    tail.watch(judging)
+    for events in (1, 40, 2):
+        tail.add(["type a"], events)
+    for filter, evaluated in ((judging, 43), (by_type, 0)):
+        taken = FreshReader(TOPIC, AT_START, shelf).take(subscription(filter), 3, Terms(10, 1024, -1))
+        assert taken is not None and (taken.unmatched, taken.evaluated) == (43, evaluated)
 
 
 def test_what_is_passed_over_is_not_read() -> None:

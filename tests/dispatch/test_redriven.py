@@ -75,6 +75,7 @@ def test_only_for_who_lost_it() -> None:
     got, (lost, every, never) = run(1, main)
     assert len(got) == 2
     assert (lost.matched, lost.dead_lettered, lost.delivered, lost.pending) == (2, 1, 1, 0)
+    assert lost.reasons == {"MaxDeliveryAttemptsExceeded": 1}
     assert (every.matched, every.unmatched) == (0, 1)
     assert (never.matched, never.pending) == (0, 0)
 

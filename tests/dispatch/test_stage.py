@@ -29,6 +29,14 @@ def test_an_empty_stage_has_nothing_to_commit() -> None:
     assert not stage.empty and not stage.pressing
 
 
+def test_evaluations_are_counted_with_what_is_passed() -> None:
+    """What conditions looked at is settled with the range that they looked at."""
+    stage = Stage()
+    stage.passed(((2, 0), (3, 0)), 1, 5, 4)
+    stage.passed(((3, 0), (4, 0)), 0, 2, 2)
+    assert settled(stage).evaluated == 6
+
+
 def test_requests_are_counted_with_what_failed() -> None:
     """Each request that landed counts once with its time, each event of a failed one under its result."""
     stage = Stage()

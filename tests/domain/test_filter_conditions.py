@@ -25,7 +25,7 @@ def takes(body: bytes, operator: Operator, key: str, *operands: Operand, arrays:
     filter = Filter(conditions=(Condition(operator, key, operands),), arrays=arrays)
     segment = Segment(*pack([Publish(0, [StampedEvent(body, "T", "s", "")])]))
     taken = matches(filter, "T", "s", body)
-    assert list(select(filter, segment)) == ([0] if taken else [])
+    assert list(select(filter, segment).chosen) == ([0] if taken else [])
     return taken
 
 

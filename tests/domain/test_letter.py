@@ -13,7 +13,7 @@ from recapito.domain.deadletter import array, path, record
 from recapito.domain.delivery import Delivery, Identity
 from recapito.domain.event import accept
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.letter import hour_of, read_letters, restore
+from recapito.domain.letter import all_reasons, count_reasons, hour_of, read_letters, restore
 from recapito.domain.outcome import Result
 from recapito.domain.schema import DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.segment import StampedEvent
@@ -117,6 +117,18 @@ def test_letters_that_no_lane_could_send(record_of: dict[str, Any], published: I
     (letter,) = read_letters(json.dumps([record_of]).encode())
     with pytest.raises(InvalidInput):
         restore(letter, published)
+
+
+def test_reasons_are_counted() -> None:
+    """In every schema it is ours, whatever the publisher wrote; what tells none is unknown, and so is the rest."""
+    mine = [buried(published(pair[0]), pair) for pair in PAIRS]
+    retired = mine[0].replace(b"MaxDeliveryAttemptsExceeded", b"UndeliverableDueToHttp418")
+    others = [b"", b"{", b"\xff", b'{"id":"1"}', b'{"id":"1","deadLetterReason":"Bored"}']
+    counted = count_reasons([*mine, retired, *others])
+    assert counted == {"MaxDeliveryAttemptsExceeded": 6, "UndeliverableDueToHttp418": 1, "Unknown": 5}
+    assert all_reasons(counted, 12) == counted
+    assert all_reasons(counted, 15) == {**counted, "Unknown": 8}
+    assert (all_reasons({}, 0), all_reasons({}, 2)) == ({}, {"Unknown": 2})
 
 
 def test_hours() -> None:

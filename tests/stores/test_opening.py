@@ -13,7 +13,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.hold import Hold
 from recapito.errors import SettingsError
 from recapito.store import Counts, Lane
-from recapito.stores.sqlite import ledger_file, volume
+from recapito.stores.sqlite import burial_file, ledger_file, volume
 from recapito.stores.sqlite.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
 from recapito.stores.sqlite.migration import migrate, migrations, version
 
@@ -201,6 +201,26 @@ def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
     with closing(open_writer(path, DISPATCH)) as connection:
         lane = ledger_file.lane(connection, 7)
     assert lane == Lane(7, 3, "log", 5, Cursor((9, 0)), Hold(3), Counts(matched=2, dropped={"Canceled": 2}))
+
+
+def test_older_dead_letters_have_no_reason(tmp_path: Path) -> None:
+    """A lane that was stored before reasons were counted has its dead letters, and counts the next ones with theirs."""
+    path = tmp_path / DISPATCH.file
+    with plain(path) as connection:
+        migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:4])
+        connection.execute(
+            "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dead_lettered, buried)"
+            " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 3, 2, 1);"
+            "INSERT INTO burial VALUES (7, 5, 0, 10, 'dead', 'path', 0, x'00');"
+            "INSERT INTO burial_group VALUES (7, 'path', 'dead', 10)"
+        )
+    with closing(open_writer(path, DISPATCH)) as connection:
+        before = ledger_file.lane(connection, 7)
+        burial_file.written(connection, 7, "path", None, 0, {"TimeToLiveExceeded": 1})
+        after = ledger_file.lane(connection, 7)
+    assert before is not None and before.counts == Counts(matched=3, dead_lettered=2, buried=1)
+    assert after is not None
+    assert after.counts == Counts(matched=3, dead_lettered=3, reasons={"TimeToLiveExceeded": 1})
 
 
 def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:

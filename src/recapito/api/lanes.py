@@ -19,6 +19,7 @@ from recapito.domain import limits
 from recapito.domain.consent import provisioning_state, shown
 from recapito.domain.hold import Hold, explain
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.domain.letter import all_reasons
 from recapito.domain.subscription import Destination, Subscription, WebHook
 from recapito.domain.topic import Topic, TopicKind
 from recapito.store import Attempts, Counts, Lane
@@ -129,6 +130,7 @@ def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int,
         "unmatched": counts.unmatched,
         "delivered": counts.delivered,
         "deadLettered": counts.dead_lettered,
+        "deadLetterReasons": all_reasons(counts.reasons, counts.dead_lettered),
         "dropped": counts.dropped,
         "pending": counts.pending,
         "parked": counts.parked,

@@ -31,6 +31,13 @@ UNMATCHED = Metric(
     ("topic", "system_topic"),
 )
 MATCHED = Metric("eventgrid_matched_event_count", "counter", "Events that the filter took.", _AZURE)
+EVALUATED = Metric(
+    "eventgrid_advanced_filter_evaluation_count",
+    "counter",
+    "Events that passed the types and subjects of a filter with conditions, and were held against those; where none of"
+    " a segment passed a filter without types, all of its events.",
+    _AZURE,
+)
 DELIVERY_SUCCESS = Metric("eventgrid_delivery_success_count", "counter", "Events delivered.", _AZURE)
 ATTEMPT_FAIL = Metric(
     "eventgrid_delivery_attempt_fail_count",
@@ -48,7 +55,10 @@ DROPPED = Metric(
     "eventgrid_dropped_event_count", "counter", "Events given up without a dead letter.", (*_AZURE, "drop_reason")
 )
 DEAD_LETTERED = Metric(
-    "eventgrid_dead_lettered_count", "counter", "Events written to the dead-letter destination.", _AZURE
+    "eventgrid_dead_lettered_count",
+    "counter",
+    "Events written to the dead-letter destination; `Unknown` are those from before reasons were counted.",
+    (*_AZURE, "dead_letter_reason"),
 )
 
 PUBLISHER = {
@@ -112,6 +122,7 @@ TABLE = (
     PUBLISH_LATENCY,
     UNMATCHED,
     MATCHED,
+    EVALUATED,
     DELIVERY_SUCCESS,
     ATTEMPT_FAIL,
     DURATION,

@@ -12,6 +12,7 @@ from recapito.api import metric_table as table
 from recapito.api.exposition import Exposition, labels
 from recapito.api.services import Services
 from recapito.domain.instant import MILLISECOND, SECOND
+from recapito.domain.letter import all_reasons
 from recapito.domain.outcome import Result
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
@@ -117,13 +118,15 @@ def _add_azure(shown: Exposition, topic: Topic, subscription: Subscription, lane
     counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
     shown.add(table.MATCHED, counts.matched, written)
     shown.add(table.DELIVERY_SUCCESS, counts.delivered, written)
-    shown.add(table.DEAD_LETTERED, counts.dead_lettered, written)
+    shown.add(table.EVALUATED, counts.evaluated, written)
     shown.add_sum(table.DURATION, attempts.took_ns / MILLISECOND, attempts.answers, written)
     for error, count in attempts.failed.items():
         kind = "NoAnswer" if error in _NO_ANSWER else "Answer"
         shown.add(table.ATTEMPT_FAIL, count, labels({**named, "error_type": kind, "error": error}))
     for reason, count in counts.dropped.items():
         shown.add(table.DROPPED, count, labels({**named, "drop_reason": reason}))
+    for reason, count in all_reasons(counts.reasons, counts.dead_lettered).items():
+        shown.add(table.DEAD_LETTERED, count, labels({**named, "dead_letter_reason": reason}))
 
 
 def _add_ours(shown: Exposition, topic: Topic, subscription: Subscription, lane: Lane | None, end: int) -> None:

@@ -60,7 +60,7 @@ class Account:
     def pass_over(self, load: Load) -> None:
         """The cursor passes what a load was cut from."""
         assert load.span is not None
-        self.stage.passed(load.span, load.events, load.unmatched)
+        self.stage.passed(load.span, load.events, load.unmatched, load.evaluated)
 
     def set_hold(self, hold: Hold) -> None:
         """Hold the lane back, or count a failure."""

@@ -16,6 +16,7 @@ from recapito.dispatch.tidings import tiding_of
 from recapito.domain import deadletter, limits
 from recapito.domain.attempt import Ending, Fate, Then
 from recapito.domain.instant import MINUTE, SECOND
+from recapito.domain.letter import count_reasons
 from recapito.domain.profile import DeadLetterRules
 from recapito.store import Group, Ledger, Passed, Registry
 from recapito.telemetry import Journal
@@ -146,10 +147,10 @@ class DeadLetterWriter:
         tiding = None
         if receipt is not None:
             tiding = await tiding_of(self._registry, group, receipt, len(content), self._clock.now())
-        if tiding is None:
-            await self._ledger.written(group.lane, group.path)
-        else:
-            await self._ledger.written(group.lane, group.path, *tiding)
+        reasons = count_reasons(burial.record for burial in group.burials)
+        notice, taken = tiding or (None, 0)
+        await self._ledger.written(group.lane, group.path, notice, taken, reasons)
+        if tiding is not None:
             self._on_notice()
         lies = Fate(Then.DEAD_LETTER, where=f"{group.container}/{group.path}")
         place.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)

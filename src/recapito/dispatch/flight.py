@@ -59,7 +59,7 @@ class Load:
     of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
     """
 
-    __slots__ = ("_parked", "_pieces", "events", "expired", "fresh", "headers", "span", "unmatched")
+    __slots__ = ("_parked", "_pieces", "evaluated", "events", "expired", "fresh", "headers", "span", "unmatched")
 
     def __init__(
         self,
@@ -70,6 +70,7 @@ class Load:
         unmatched: int = 0,
         headers: tuple[Header, ...] = (),
         expired: bool = False,
+        evaluated: int = 0,
     ) -> None:
         self._pieces = pieces
         self._parked = parked
@@ -79,6 +80,7 @@ class Load:
         self.unmatched = unmatched
         self.headers = headers
         self.expired = expired
+        self.evaluated = evaluated
 
     def deliveries(self) -> list[Delivery]:
         """The deliveries, as they are before this attempt."""

@@ -82,7 +82,7 @@ class FreshReader:
                 break
             (position, offset), passed = self._pass_over(subscription, cut.place, end)
             if passed or position > cut.place[0]:
-                cut.pass_over((position, offset), passed)
+                cut.pass_over((position, offset), passed, compile_filter(subscription.filter).judges_all)
                 continue
             entry = self._segments.get(self._topic, position)
             if entry is None:
@@ -93,7 +93,7 @@ class FreshReader:
                 continue
             stop = self._gaps[0][0][1] if self._gaps and self._gaps[0][0][0] == position else len(entry.segment)
             segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
-            cut.add(segment, self._select(entry, subscription, position), offset, stop)
+            cut.add(segment, *self._select(entry, subscription, position), offset, stop)
         if cut.place == self._place:
             return None
         load = Load(
@@ -103,6 +103,7 @@ class FreshReader:
             unmatched=cut.unmatched,
             headers=cut.headers or (),
             expired=cut.expired,
+            evaluated=cut.evaluated,
         )
         self._place = cut.place
         self.wants = None
@@ -115,22 +116,30 @@ class FreshReader:
         if entry is None or entry.segment is None or entry.segment.only:
             return None
         segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
-        taken_all = type(self._segments.select(self._topic, entry, subscription.filter_at(position))) is range
+        filter = subscription.filter_at(position)
+        taken_all = type(self._segments.select(self._topic, entry, filter)) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
         headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
         piece = Piece(position, segment, range(offset, offset + 1))
-        load = Load((piece,), span=(self._place, after), events=1, headers=headers)
+        evaluated = 1 if filter.conditions else 0
+        load = Load((piece,), span=(self._place, after), events=1, headers=headers, evaluated=evaluated)
         self._place = after
         return load
 
-    def _select(self, entry: CachedEntry, subscription: Subscription, position: int) -> Sequence[int]:
-        """What the subscription takes of an entry: what passes its filter, or all that was redriven for it alone."""
+    def _select(
+        self, entry: CachedEntry, subscription: Subscription, position: int
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        """What the subscription takes of an entry, and what its conditions looked at for that.
+
+        It takes what passes its filter, or all that was redriven for it alone.
+        """
         segment = entry.segment
         if segment is not None and segment.only:
-            return range(len(segment)) if segment.only == subscription.id else ()
-        return self._segments.select(self._topic, entry, subscription.filter_at(position))
+            return range(len(segment)) if segment.only == subscription.id else (), ()
+        filter = subscription.filter_at(position)
+        return self._segments.select(self._topic, entry, filter), entry.evaluated.get(filter, ())
 
     def _pass_over(self, subscription: Subscription, place: Place, end: int) -> tuple[Place, int]:
         """The place after entries of which the tail knows that nothing in them matches, and how many events that is."""
@@ -160,6 +169,7 @@ class _Cut:
         self.place = place
         self.pieces: list[Piece] = []
         self.unmatched = 0
+        self.evaluated = 0
         self.full = False
         self.expired = False
         self.headers: tuple[Header, ...] | None = None
@@ -167,12 +177,13 @@ class _Cut:
         self.events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
 
-    def pass_over(self, place: Place, unmatched: int) -> None:
-        """Go on from a place: so many events before it do not match."""
+    def pass_over(self, place: Place, unmatched: int, judged: bool) -> None:
+        """Go on from a place: so many events before it do not match, as their words say or as conditions judged."""
         self.place = place
         self.unmatched += unmatched
+        self.evaluated += unmatched if judged else 0
 
-    def add(self, segment: Segment, selection: Sequence[int], offset: int, stop: int) -> None:
+    def add(self, segment: Segment, selection: Sequence[int], evaluated: Sequence[int], offset: int, stop: int) -> None:
         """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""
         first, last = bisect_left(selection, offset), bisect_left(selection, stop)
         fits = self._fits(segment, selection, first, last) if first < last else first
@@ -183,6 +194,8 @@ class _Cut:
             self.events += len(chosen)
         self.full = fits < last or self._room() <= 0
         self.unmatched += after - offset - len(chosen)
+        if evaluated:
+            self.evaluated += bisect_left(evaluated, after) - bisect_left(evaluated, offset)
         self.place = (self.place[0] + 1, 0) if after == len(segment) else (self.place[0], after)
 
     def _room(self) -> int:

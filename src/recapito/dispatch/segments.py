@@ -23,13 +23,14 @@ NO_KEYS: frozenset[str] = frozenset()
 class CachedEntry:
     """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
 
-    __slots__ = ("converted", "kept", "segment", "selections", "sight", "size")
+    __slots__ = ("converted", "evaluated", "kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
         self.size = len(entry.columns) * 4 + len(entry.body) + 200
         self.converted: dict[Convert, Segment] = {}
         self.selections: dict[Filter, Sequence[int]] = {}
+        self.evaluated: dict[Filter, Sequence[int]] = {}  # of filters with conditions: what those looked at
         self.sight: Sight | None = None
         self.kept = False
 
@@ -83,8 +84,12 @@ class Segments:
                     self._grow(entry, len(segment.body))
                 return entry.sight
 
-            selected = entry.selections[filter] = select(filter, segment, sight)
-            self._grow(entry, SELECTION_BYTES + (0 if isinstance(selected, range) else 8 * len(selected)))
+            selected, evaluated = select(filter, segment, sight)
+            entry.selections[filter] = selected
+            self._grow(entry, SELECTION_BYTES + _size(selected))
+            if evaluated:
+                entry.evaluated[filter] = evaluated
+                self._grow(entry, 0 if evaluated is selected else _size(evaluated))
         return selected
 
     def _grow(self, entry: CachedEntry, size: int) -> None:
@@ -143,3 +148,7 @@ class Segments:
             _, evicted = self._entries.popitem(last=False)
             evicted.kept = False
             self.size -= evicted.size
+
+
+def _size(offsets: Sequence[int]) -> int:
+    return 0 if isinstance(offsets, range) else 8 * len(offsets)

@@ -20,6 +20,7 @@ class Stage:
         self._ranges: list[Range] = []
         self._matched = 0
         self._unmatched = 0
+        self._evaluated = 0
         self._delivered = 0
         self._fresh: set[Identity] = set()
         self._finish: set[Identity] = set()
@@ -63,11 +64,12 @@ class Stage:
         """A request that landed failed for so many events."""
         self._failed[result] = self._failed.get(result, 0) + events
 
-    def passed(self, span: Range, matched: int, unmatched: int) -> None:
-        """The cursor passes a range of the log."""
+    def passed(self, span: Range, matched: int, unmatched: int, evaluated: int = 0) -> None:
+        """The cursor passes a range of the log, of whose events conditions looked at some."""
         self._ranges.append(span)
         self._matched += matched
         self._unmatched += unmatched
+        self._evaluated += evaluated
 
     def delivered(self, count: int) -> None:
         """So many fresh deliveries of a range that is passed succeeded."""
@@ -120,4 +122,5 @@ class Stage:
             drop=tuple(Drop(identity, reason) for identity, reason in self._drop.items()),
             ended=self.ended,
             attempts=Attempts(self.flights, self._took_ns, self._failed),
+            evaluated=self._evaluated,
         )

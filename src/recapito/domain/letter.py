@@ -4,7 +4,8 @@ What was added to the event is taken off; the bytes of the data are never writte
 """
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -12,11 +13,16 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from recapito.domain.conversion import DATA, to_cloud_event
+from recapito.domain.delivery import ATTEMPTS_EXCEEDED, NEVER_RETRIED, TTL_EXCEEDED
 from recapito.domain.instant import SECOND
 from recapito.domain.schema import InputSchema
 from recapito.domain.segment import StampedEvent
 from recapito.errors import InvalidInput
 
+UNKNOWN = "Unknown"  # the reason of a letter that does not tell one of ours
+_REASONS = re.compile(
+    "|".join((ATTEMPTS_EXCEEDED, TTL_EXCEEDED, *NEVER_RETRIED.values(), "UndeliverableDueToHttp[0-9]{3}"))
+)
 _HOUR = re.compile(r"[^/]+/([0-9]{4})/([0-9]{1,2})/([0-9]{1,2})/([0-9]{1,2})/[^/]+")
 _ALWAYS = ("deadLetterReason", "deliveryAttempts", "lastDeliveryOutcome", "publishTime")
 _ADDED = frozenset((*_ALWAYS, "lastDeliveryAttemptTime", "lastHttpStatusCode"))
@@ -94,6 +100,25 @@ def _read(record: bytes) -> Letter:
         outcome=it.lastdeliveryoutcome if cloud_event else it.lastDeliveryOutcome,
         published=it.publishtime if cloud_event else it.publishTime,
     )
+
+
+def count_reasons(records: Iterable[bytes]) -> dict[str, int]:
+    """How many of these records have which reason; there are few, whatever publishers write into their events."""
+    return dict(Counter(_reason(record) for record in records))
+
+
+def _reason(record: bytes) -> str:
+    try:
+        reason = _read(record).reason
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return UNKNOWN
+    return reason if _REASONS.fullmatch(reason) else UNKNOWN
+
+
+def all_reasons(known: Mapping[str, int], total: int) -> dict[str, int]:
+    """The reasons of all letters: those whose reason was not counted are unknown."""
+    rest = total - sum(known.values())
+    return {**known, UNKNOWN: known.get(UNKNOWN, 0) + rest} if rest else dict(known)
 
 
 def hour_of(path: str) -> int | None:

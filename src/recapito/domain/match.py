@@ -5,6 +5,7 @@ Conditions are judged last, on events that pass everything else; what they look 
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from recapito.domain import limits
 from recapito.domain.condition import Test, compile_condition
@@ -16,7 +17,7 @@ Word = str | Filter  # by which a lane knows whether a segment may concern it
 
 
 class Matcher:
-    """A filter, compiled. `keys` are those that its conditions name.
+    """A filter, compiled. `keys` are those that its conditions name; `judges_all`: only they tell what may pass.
 
     A segment in which something passes holds one of `words` (`words_of`). A filter that goes neither by types nor by a
     domain topic is itself the word of segments in which something passes it. One that takes all has no words: None.
@@ -30,6 +31,7 @@ class Matcher:
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
         self.words = self._find_words(filter)
         self.keys = frozenset(condition.key for condition in filter.conditions)
+        self.judges_all = bool(self.keys) and self.words is not None and filter in self.words
         self._tests = {
             cloud_events: [
                 (each.key, compile_condition(each, filter.arrays, cloud_events and is_extension(each.key)))
@@ -105,14 +107,21 @@ class Sight:
         return passing if len(chosen) == len(passing) else chosen
 
 
-def select(filter: Filter, segment: Segment, sight: Callable[[frozenset[str]], Sight] | None = None) -> Sequence[int]:
-    """The indexes of the events that pass, ascending. `sight` gives what shows some keys, kept from earlier looks."""
+class Selection(NamedTuple):
+    """The indexes of the events of a segment that pass a filter, and of those that its conditions looked at."""
+
+    chosen: Sequence[int]
+    evaluated: Sequence[int] = ()
+
+
+def select(filter: Filter, segment: Segment, sight: Callable[[frozenset[str]], Sight] | None = None) -> Selection:
+    """What passes, and what was looked at, ascending. `sight` gives what shows some keys, kept from earlier looks."""
     matcher = compile_filter(filter)
     passing = matcher.select(segment)
     if not passing or not matcher.keys:
-        return passing
+        return Selection(passing)
     shown = Sight(segment, matcher.keys) if sight is None else sight(matcher.keys)
-    return shown.select(matcher, passing)
+    return Selection(shown.select(matcher, passing), passing)
 
 
 def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_topic: str = "") -> bool:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -105,10 +105,14 @@ class MemoryLedger:
                 stored.path_of[burial.identity] = path
                 stored.first_tried_at.setdefault(path, tried_at)
 
-    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+    async def written(
+        self, lane: int, path: str, notice: bytes | None = None, taken: int = 0, reasons: Mapping[str, int] = {}
+    ) -> None:
         if not (count := self._remove_group(lane, path)):
             return
         counts = self._lanes[lane].lane.counts
+        if sum(reasons.values()) <= count:
+            counts = replace(counts, reasons=dict(Counter(counts.reasons) + Counter(reasons)))
         self._count(lane, replace(counts, dead_lettered=counts.dead_lettered + count, buried=counts.buried - count))
         if notice is not None:
             notices = self._disk.notices

@@ -73,6 +73,8 @@ def _counted(counts: Counts, settlement: Settlement, finished: int, parked: int,
         dropped=dict(Counter(counts.dropped) + Counter(drop.reason for drop in settlement.drop)),
         parked=counts.parked + parked - before.parked,
         buried=counts.buried + buried - before.buried,
+        evaluated=counts.evaluated + settlement.evaluated,
+        reasons=counts.reasons,
     )
 
 

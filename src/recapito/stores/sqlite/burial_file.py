@@ -1,6 +1,6 @@
 """The verbs of dead letters that wait, as functions of a connection to dispatch.db."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import apsw
@@ -54,11 +54,15 @@ def name_group(connection: apsw.Connection, group: Group, path: str, tried_at: i
         connection.execute(SQL["insert_group"], (group.lane, path, group.container, tried_at))
 
 
-def written(connection: apsw.Connection, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
+def written(
+    connection: apsw.Connection, lane: int, path: str, notice: bytes | None, taken: int, reasons: Mapping[str, int]
+) -> None:
     """Remove a group, count it as dead-lettered, and keep its notice."""
     count = _remove_group(connection, lane, path)
     if count:
         connection.execute(SQL["count_written"], (lane, count))
+    if reasons and sum(reasons.values()) <= count:
+        connection.execute(SQL["count_reasons"], (lane, row.text(dict(reasons))))
     if count and notice is not None:
         connection.execute(SQL["keep_notice"], (taken, notice))
         connection.execute(SQL["forget_notices"], (taken,))

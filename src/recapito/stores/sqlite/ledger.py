@@ -1,6 +1,6 @@
 """The Ledger on SQLite: one file, dispatch.db, that dispatch writes and everybody may read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -60,8 +60,10 @@ class SqliteLedger(Face):
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
         await self._drain(burial_file.name_group, group, path, tried_at)
 
-    async def written(self, lane: int, path: str, notice: bytes | None = None, taken: int = 0) -> None:
-        await self._drain(burial_file.written, lane, path, notice, taken)
+    async def written(
+        self, lane: int, path: str, notice: bytes | None = None, taken: int = 0, reasons: Mapping[str, int] = {}
+    ) -> None:
+        await self._drain(burial_file.written, lane, path, notice, taken, reasons)
 
     async def notices(self, after: int, limit: int) -> list[Notice]:
         return await self._read(burial_file.notices, after, limit)

@@ -55,6 +55,7 @@ def close_lane(connection: apsw.Connection, id: int) -> None:
     connection.execute(SQL["close_lane"], (id,))
     if connection.changes():
         connection.execute(SQL["close_dropped"], (id,))
+        connection.execute(SQL["close_dead_lettered"], (id,))
         connection.execute(SQL["close_failed"], (id,))
 
 
@@ -189,4 +190,5 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         tally.buried,
         settlement.attempts.answers,
         settlement.attempts.took_ns,
+        settlement.evaluated,
     )

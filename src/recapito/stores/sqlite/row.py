@@ -45,10 +45,19 @@ def text(value: object) -> str:
 
 def lane(row: tuple[Any, ...]) -> Lane:
     """A lane, from a row of lane_state."""
-    id, topic, log_id, version, cursor, hold, ended, *counts, dropped, next_due_at, answers, took_ns, failed = row
-    matched, unmatched, delivered, dead_lettered, parked, buried = counts
-    reasons = _events(dropped) if dropped else {}
-    books = Counts(matched, unmatched, delivered, dead_lettered, reasons, parked, buried)
+    id, topic, log_id, version, cursor, hold, ended, *counts, next_due_at, answers, took_ns, failed = row
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated, dropped, reasons = counts
+    books = Counts(
+        matched,
+        unmatched,
+        delivered,
+        dead_lettered,
+        _events(dropped) if dropped else {},
+        parked,
+        buried,
+        evaluated,
+        _events(reasons) if reasons else {},
+    )
     attempts = Attempts(answers, took_ns, _events(failed) if failed else {})
     return Lane(id, topic, log_id, version, _cursor(cursor), _hold(hold), books, bool(ended), next_due_at, attempts)
 

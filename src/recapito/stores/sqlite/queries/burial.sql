@@ -76,6 +76,11 @@ DELETE FROM burial_group WHERE lane = ? AND path = ?
 -- name: count_written
 UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2 WHERE id = ?1
 
+-- name: count_reasons
+INSERT INTO dead_lettered (lane, reason, events)
+SELECT ?1, key, value FROM json_each(?2) WHERE true
+ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
+
 -- name: count_abandoned
 UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2 WHERE id = ?1
 

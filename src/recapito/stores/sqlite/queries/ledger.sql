@@ -19,6 +19,9 @@ DELETE FROM lane WHERE id = ? AND ended AND parked + buried = 0
 -- name: close_dropped
 DELETE FROM dropped WHERE lane = ?
 
+-- name: close_dead_lettered
+DELETE FROM dead_lettered WHERE lane = ?
+
 -- name: close_failed
 DELETE FROM failed WHERE lane = ?
 
@@ -35,7 +38,8 @@ UPDATE lane SET
     parked = parked + (done.value ->> 9),
     buried = buried + (done.value ->> 10),
     answers = answers + (done.value ->> 11),
-    took_ns = took_ns + (done.value ->> 12)
+    took_ns = took_ns + (done.value ->> 12),
+    evaluated = evaluated + (done.value ->> 13)
 FROM jsonb_each(?) AS done
 WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 
