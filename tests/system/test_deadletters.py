@@ -62,3 +62,28 @@ def test_what_the_command_line_says_when_it_can_not(tmp_path: Path) -> None:
             assert done.returncode == code and part in done.stderr and len(done.stderr.splitlines()) == 1
     gone = recapito("list", at=service.url)
     assert gone.returncode == 1 and "No server listens" in gone.stderr and len(gone.stderr.splitlines()) == 1
+
+
+def shown(service: Server, metric: str) -> dict[str, float]:
+    """The series of a metric of the subscription `mine`, by their labels."""
+    _, text = service.request("GET", "/metrics")
+    lines = [line for line in text.decode().splitlines() if line.startswith(metric + "{") and '="mine"' in line]
+    return {line.rpartition(" ")[0].removeprefix(metric): float(line.rpartition(" ")[2]) for line in lines}
+
+
+def test_reasons_and_evaluations_outlive_a_restart(tmp_path: Path) -> None:
+    """What conditions looked at and why letters were given up is in /metrics, and still there after a restart."""
+    small = {"operatorType": "NumberLessThan", "key": "data.n", "value": 5}
+    labels = 'topic="demo",event_subscription_name="mine"'
+    dead = {f'{{{labels},dead_letter_reason="UndeliverableDueToHttpBadRequest"}}': 3.0}
+    with receiver() as hook:
+        hook.answer = lambda events: 400
+        with server(tmp_path / "data", "--clock", "scaled:600") as service:
+            service.subscribe("mine", hook.url, deadLetterDestination=BOX, filter={"advancedFilters": [small]})
+            assert service.publish("large1", "large2", data='{"n": 9}') == 200
+            assert service.publish("e1", "e2", "e3", data='{"n": 1}') == 200
+            assert until(lambda: shown(service, "eventgrid_dead_lettered_count_total") == dead)
+            assert shown(service, "eventgrid_advanced_filter_evaluation_count_total") == {f"{{{labels}}}": 5.0}
+        with server(tmp_path / "data", "--clock", "scaled:600") as service:
+            assert shown(service, "eventgrid_dead_lettered_count_total") == dead
+            assert shown(service, "eventgrid_advanced_filter_evaluation_count_total") == {f"{{{labels}}}": 5.0}

@@ -57,7 +57,7 @@ DROPPED = Metric(
 DEAD_LETTERED = Metric(
     "eventgrid_dead_lettered_count",
     "counter",
-    "Events written to the dead-letter destination; `Unknown` are those from before reasons were counted.",
+    "Events written to the dead-letter destination; `Unknown` are those whose reason was not counted.",
     (*_AZURE, "dead_letter_reason"),
 )
 
