@@ -22,6 +22,12 @@ class Round:
             self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
         return self._measures[name]
 
+    def pair(self, *named: tuple[str, Callable[[Lab], Measure]]) -> list[Measure]:
+        """Measures that are compared; which comes first changes from round to round, since the host's speed drifts."""
+        for name, measure in named if self.number % 2 else named[::-1]:
+            self.once(name, measure)
+        return [self._measures[name] for name, _ in named]
+
 
 class Scenario(Protocol):
     """What a module of this package offers. `ROUNDS` is 1 for one that repeats within itself."""

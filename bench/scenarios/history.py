@@ -19,9 +19,9 @@ def measure(round: Round) -> list[Sample]:
     """Each rate with history as a part of the rate without; nothing else differs."""
     samples = []
     for row, batch, batching in (("history", 1, (1, 64)), ("history-batches", 100, LARGE)):
-        kept, none = (
-            round.once(f"{row} {'on' if on else 'off'}", partial(_rate, on=on, batch=batch, batching=batching))
-            for on in (True, False)
+        kept, none = round.pair(
+            (f"{row} on", partial(_rate, on=True, batch=batch, batching=batching)),
+            (f"{row} off", partial(_rate, on=False, batch=batch, batching=batching)),
         )
         samples.append(ratio(row, kept, none, "without"))
     return samples

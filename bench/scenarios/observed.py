@@ -20,8 +20,8 @@ ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_TELEMETRY_SAMPLE_RATIO": "0.
 
 def measure(round: Round) -> list[Sample]:
     """The rate while everybody looks on, as a part of the rate while nobody does."""
-    alone = round.once("unobserved", _unobserved)
-    return [ratio("observed", round.once("observed", _observed), alone, "unobserved")]
+    observed, alone = round.pair(("observed", _observed), ("unobserved", _unobserved))
+    return [ratio("observed", observed, alone, "unobserved")]
 
 
 def _unobserved(lab: Lab) -> Measure:

