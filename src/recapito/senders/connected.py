@@ -6,8 +6,8 @@ The way to a resource is kept as long as its connection stays the same and the t
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from recapito.domain import limits
 from recapito.domain.attribute import Header
@@ -81,6 +81,26 @@ class ConnectedExchange:
             self._answer(outcome)
 
 
+class Waiting:
+    """The exchanges that wait for something to be known before they are sent."""
+
+    def __init__(self) -> None:
+        self._exchanges: dict[asyncio.Task[None], ConnectedExchange] = {}
+
+    def start(self, exchange: ConnectedExchange, work: Coroutine[Any, Any, None]) -> None:
+        """Find it out, and send."""
+        exchange.task = asyncio.get_running_loop().create_task(work)
+        self._exchanges[exchange.task] = exchange
+        exchange.task.add_done_callback(self._exchanges.pop)
+
+    async def abort_all(self) -> None:
+        """Nobody waits any more when this returns."""
+        tasks = list(self._exchanges)
+        for exchange in list(self._exchanges.values()):
+            exchange.abort()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 class ConnectedSender(Generic[D]):
     """Carries batches to one kind of resource, by a sender to webhooks that others may use too."""
 
@@ -92,7 +112,7 @@ class ConnectedSender(Generic[D]):
         self._webhooks = webhooks
         self._now = now
         self._known: OrderedDict[D, _Known] = OrderedDict()
-        self._tasks: dict[asyncio.Task[None], ConnectedExchange] = {}
+        self._waiting = Waiting()
         self.closed = False
 
     def __repr__(self) -> str:
@@ -107,18 +127,13 @@ class ConnectedSender(Generic[D]):
         if known is not None and known.holds(self._now()):
             self._post(destination, known.way, batch, exchange)
         else:
-            exchange.task = asyncio.get_running_loop().create_task(self._look_up_and_post(destination, batch, exchange))
-            self._tasks[exchange.task] = exchange
-            exchange.task.add_done_callback(self._tasks.pop)
+            self._waiting.start(exchange, self._look_up_and_post(destination, batch, exchange))
         return exchange
 
     async def close(self) -> None:
         """Abort what waits. The sender to webhooks is its owner's to close."""
         self.closed = True
-        tasks = list(self._tasks)
-        for exchange in list(self._tasks.values()):
-            exchange.abort()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._waiting.abort_all()
 
     def _post(self, destination: D, way: Way, batch: Batch, exchange: ConnectedExchange) -> None:
         def answer(outcome: Outcome) -> None:

@@ -3,7 +3,6 @@
 A webhook without an application passes through. A token that is refused is not shown a second time.
 """
 
-import asyncio
 from collections.abc import Callable
 
 from recapito.azure.entra import EntraTokens
@@ -12,7 +11,7 @@ from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome
 from recapito.domain.subscription import WebHook
 from recapito.sender import Exchange, Sender
-from recapito.senders.connected import ConnectedExchange
+from recapito.senders.connected import ConnectedExchange, Waiting
 
 
 class ProtectedSender:
@@ -21,7 +20,7 @@ class ProtectedSender:
     def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
         self._webhooks = webhooks
         self._tokens = tokens
-        self._tasks: dict[asyncio.Task[None], ConnectedExchange] = {}
+        self._waiting = Waiting()
         self.closed = False
 
     def __repr__(self) -> str:
@@ -39,19 +38,13 @@ class ProtectedSender:
         if known is not None:
             self._post(destination.url, tenant, application, known, batch, exchange)
             return exchange
-        fetching = self._fetch_and_post(destination.url, tenant, application, batch, exchange)
-        exchange.task = asyncio.get_running_loop().create_task(fetching)
-        self._tasks[exchange.task] = exchange
-        exchange.task.add_done_callback(self._tasks.pop)
+        self._waiting.start(exchange, self._fetch_and_post(destination.url, tenant, application, batch, exchange))
         return exchange
 
     async def close(self) -> None:
         """Abort what waits, and close the sender to webhooks."""
         self.closed = True
-        tasks = list(self._tasks)
-        for exchange in list(self._tasks.values()):
-            exchange.abort()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._waiting.abort_all()
         await self._webhooks.close()
 
     async def _fetch_and_post(
