@@ -1,5 +1,6 @@
 """Reserving stock for an order, once, however often the order comes."""
 
+import threading
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,16 +29,21 @@ class Announcer(Protocol):
 
 @dataclass
 class Reservations:
-    """Takes orders. Those that were taken before are known by the id of their event."""
+    """Takes orders, one after the other: the same event may come twice at once. Those taken are known by its id."""
 
     warehouse: Warehouse
     announcer: Announcer
 
     def __post_init__(self) -> None:
         self._taken: set[str] = set()
+        self._one_at_a_time = threading.Lock()
 
     def take(self, event: dict[str, Any]) -> None:
         """Reserve what an order wants, and announce it. Raises BadOrder and WarehouseDown."""
+        with self._one_at_a_time:
+            self._take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
         if event["id"] in self._taken:
             return
         try:
