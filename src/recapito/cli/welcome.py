@@ -62,7 +62,7 @@ def _print(settings: Settings, identity: Identity | None, console: Console) -> N
         "# 2. publish an event\n"
         f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
-        f"{curl} -s {settings.public_url}/metrics | grep recapito_\n"
+        f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1\n"
     )
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
 
