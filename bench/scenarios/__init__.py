@@ -51,21 +51,6 @@ def ratio(row: str, above: Measure, below: Measure, words: str) -> Sample:
     return Sample(row, above.rate / below.rate, detail, "; ".join(filter(None, (above.fault, below.fault))))
 
 
-def steady_ratio(row: str, above: Measure, below: Measure, words: str) -> Sample:
-    """The ratio of two rates without the host's drift between them.
-
-    The receiver and the load generator do the same work on both sides: what an event cost them tells the host's speed.
-    """
-    drift = _yardstick(above) / _yardstick(below)
-    sample = ratio(row, above, below, words)
-    detail = f"{sample.detail}, on a host {drift:.2f} × as slow"
-    return Sample(row, sample.value * drift, detail, sample.fault)
-
-
-def _yardstick(measure: Measure) -> float:
-    return measure.cpu_us["receiver"] + measure.cpu_us["load"]
-
-
 def describe(measure: Measure) -> str:
     """A measure in one line."""
     cpu = ", ".join(f"{name} {spent:.1f}" for name, spent in measure.cpu_us.items())

@@ -4,7 +4,7 @@ from functools import partial
 
 from bench.lab import Lab, Measure
 from bench.report import Goal, Sample
-from bench.scenarios import Round, steady_ratio
+from bench.scenarios import Round, ratio
 
 NAME = "history"
 ROUNDS = 3
@@ -23,7 +23,7 @@ def measure(round: Round) -> list[Sample]:
             (f"{row} on", partial(_rate, on=True, batch=batch, batching=batching)),
             (f"{row} off", partial(_rate, on=False, batch=batch, batching=batching)),
         )
-        samples.append(steady_ratio(row, kept, none, "without"))
+        samples.append(ratio(row, kept, none, "without"))
     return samples
 
 

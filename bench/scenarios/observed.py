@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from bench.lab import Lab, Measure
 from bench.process import Child, module
 from bench.report import Goal, Sample
-from bench.scenarios import Round, steady_ratio
+from bench.scenarios import Round, ratio
 from bench.server import call
 
 NAME = "observed"
@@ -21,7 +21,7 @@ ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_TELEMETRY_SAMPLE_RATIO": "0.
 def measure(round: Round) -> list[Sample]:
     """The rate while everybody looks on, as a part of the rate while nobody does."""
     observed, alone = round.pair(("observed", _observed), ("unobserved", _unobserved))
-    return [steady_ratio("observed", observed, alone, "unobserved")]
+    return [ratio("observed", observed, alone, "unobserved")]
 
 
 def _unobserved(lab: Lab) -> Measure:
