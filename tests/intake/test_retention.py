@@ -8,6 +8,7 @@ import pytest
 
 from recapito.domain.instant import DAY, HOUR
 from recapito.domain.segment import Publish, pack
+from recapito.domain.topic import Topic
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.janitor import Janitor
 from recapito.intake.retention import Keeping
@@ -30,6 +31,15 @@ class KeepingBench(Bench):
     def restart(self, entries: int, disk: DiskWatch | None = None) -> None:
         keeping = Keeping(entries * ONE, DAY)
         self.janitor = Janitor(self.log, self.log, self.ledger, self.wall, disk=disk, keeping=keeping)
+
+    async def pass_five(self) -> tuple[Topic, int]:
+        """A topic whose only subscription has passed all of its five entries, and the janitor came by; their end."""
+        topic = await self.topic()
+        mine = await self.subscribe(topic)
+        end = await self.publish(topic, 5)
+        await self.move(mine, end + 1)
+        await self.janitor.run_once()
+        return topic, end
 
 
 def run(test: Callable[[KeepingBench], Awaitable[None]], entries: int, **options: Any) -> None:
@@ -60,11 +70,7 @@ def test_nothing_stays_if_nothing_is_to() -> None:
     """With no bytes to keep the log is trimmed at once."""
 
     async def test(bench: KeepingBench) -> None:
-        topic = await bench.topic()
-        mine = await bench.subscribe(topic)
-        end = await bench.publish(topic, 5)
-        await bench.move(mine, end + 1)
-        await bench.janitor.run_once()
+        topic, end = await bench.pass_five()
         assert await bench.first(topic) == end + 1
 
     run(test, 0)
@@ -74,11 +80,7 @@ def test_it_goes_when_it_is_old() -> None:
     """What was passed a day ago goes, though there is room for it."""
 
     async def test(bench: KeepingBench) -> None:
-        topic = await bench.topic()
-        mine = await bench.subscribe(topic)
-        end = await bench.publish(topic, 5)
-        await bench.move(mine, end + 1)
-        await bench.janitor.run_once()
+        topic, end = await bench.pass_five()
         bench.wall.instant += DAY - HOUR
         await bench.janitor.run_once()
         assert await bench.first(topic) == 1
@@ -137,11 +139,7 @@ def test_a_restart_counts_what_is_there() -> None:
     """A new janitor finds what stayed, and keeps no more than may."""
 
     async def test(bench: KeepingBench) -> None:
-        topic = await bench.topic()
-        mine = await bench.subscribe(topic)
-        end = await bench.publish(topic, 5)
-        await bench.move(mine, end + 1)
-        await bench.janitor.run_once()
+        topic, end = await bench.pass_five()
         bench.restart(10)
         await bench.janitor.run_once()
         assert await bench.first(topic) == 1
@@ -158,11 +156,7 @@ def test_a_full_disk_keeps_nothing() -> None:
     disk = DiskWatch(lambda: Space(free[0], 1 << 40), 0.05, 1 << 20, silent)
 
     async def test(bench: KeepingBench) -> None:
-        topic = await bench.topic()
-        mine = await bench.subscribe(topic)
-        end = await bench.publish(topic, 5)
-        await bench.move(mine, end + 1)
-        await bench.janitor.run_once()
+        topic, end = await bench.pass_five()
         assert await bench.first(topic) == 1
         free[0] = 0
         await bench.janitor.run_once()
