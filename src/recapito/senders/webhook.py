@@ -185,7 +185,7 @@ class WebhookSender:
             await self._pump.close()
 
     def post(self, exchange: WebhookExchange) -> None:
-        """Give an exchange to the pump, whose thread starts with the first, on the event loop that runs then."""
+        """Give an exchange to the pump, which is made for the first, on the event loop that runs then."""
         if self._pump is None:
             self._pump = Pump(self._trust)
         self._pump.submit(exchange)
