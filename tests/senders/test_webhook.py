@@ -4,6 +4,7 @@ import asyncio
 import gzip
 
 import pytest
+from msgspec.structs import replace
 
 from recapito import __version__
 from recapito.domain.attribute import Header
@@ -82,7 +83,7 @@ def test_delivery_headers_of_cloud_events(form: Form, content_type: str) -> None
 
     async def main() -> None:
         async with Receiver(answering(OK)) as receiver, posting() as post:
-            await post(receiver.url, batch(version=None)._replace(form=form))
+            await post(receiver.url, replace(batch(version=None), form=form))
             await post(receiver.url, batch())
             headers, plain = (request.headers for request in receiver.requests)
         assert headers["content-type"] == content_type
@@ -101,7 +102,7 @@ def test_custom_headers() -> None:
 
     async def main() -> None:
         async with Receiver(answering(OK)) as receiver, posting() as post:
-            await post(receiver.url, batch()._replace(headers=headers))
+            await post(receiver.url, replace(batch(), headers=headers))
             await post(receiver.url, batch())
             sent, plain = (request.headers for request in receiver.requests)
         assert (sent["x-a"], sent["x-empty"]) == ("a b", "")
@@ -118,7 +119,7 @@ def test_a_secret_header_that_is_repeated_is_not_shown() -> None:
 
     async def main() -> Outcome:
         async with Receiver(answering(reply)) as receiver, posting() as post:
-            return await post(receiver.url, batch()._replace(headers=headers))
+            return await post(receiver.url, replace(batch(), headers=headers))
 
     detail = asyncio.run(main()).detail
     assert detail.startswith("I do not know") and detail.endswith("in open")

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import pycurl
 
 from recapito import __version__
@@ -23,7 +24,7 @@ _BLANK = (b"\r\n", b"\n")
 _HEADER_LINES = limits.RESPONSE_HEADERS + 2  # with the status line and the blank one
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """How a request ended. Without a final `status` (0), `code` is libcurl's error and `problem` says it in words."""
 
     status: int
