@@ -85,6 +85,7 @@ class Transfer:
         self._opened = opened
         self._post: Post | None = None
         self._method = "POST"
+        self._url = ""
         self.curl: Any = pycurl.Curl()
         self.curl.transfer = self
         for option, value in _OPTIONS:
@@ -108,7 +109,9 @@ class Transfer:
         self._kept_bytes = post.kept_bytes
         if post.method != self._method:
             self._turn_to(post.method)
-        self.curl.setopt(pycurl.URL, post.url)
+        if post.url != self._url:
+            self.curl.setopt(pycurl.URL, post.url)
+            self._url = post.url
         self.curl.setopt(pycurl.HTTPHEADER, post.headers)
         if post.method == "POST":
             self.curl.setopt(pycurl.POSTFIELDS, post.body)
