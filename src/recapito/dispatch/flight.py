@@ -54,7 +54,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 # The events of a load in columns, as an Attempt has them: ids, runs of positions, offsets, numbers of attempts.
-Manifest = tuple[list[str], list[tuple[int, int]], Sequence[int], Sequence[int]]
+Manifest = tuple[Sequence[str], Sequence[tuple[int, int]], Sequence[int], Sequence[int]]
 
 
 class Load(msgspec.Struct, eq=False):
@@ -95,7 +95,7 @@ class Load(msgspec.Struct, eq=False):
             )
         if self.events == 1:
             piece = self.pieces[0]
-            return [piece.segment.id(piece.offsets[0])], [(1, piece.position)], piece.offsets, ()
+            return (piece.segment.id(piece.offsets[0]),), ((1, piece.position),), piece.offsets, ()
         return (
             [id for piece in self.pieces for id in piece.ids()],
             [(len(piece.offsets), piece.position) for piece in self.pieces],
@@ -107,26 +107,36 @@ class Load(msgspec.Struct, eq=False):
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
             return self._parked_batch(presentation, origin)
-        id: str | None = None
         if self.events == 1:
-            piece = self.pieces[0]
-            offset, segment = piece.offsets[0], piece.segment
-            body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
-            body = body if presentation.bare else b"[%b]" % body
-            id = output_id(origin, piece.position, offset)
-        else:
-            body = _array([piece.body() for piece in self.pieces])
-            versions = set().union(*(piece.versions() for piece in self.pieces))
+            return self._single(presentation, origin)
+        versions = set().union(*(piece.versions() for piece in self.pieces))
         return Batch(
             presentation.subscription,
-            body,
+            _array([piece.body() for piece in self.pieces]),
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
-            id,
+            None,
             presentation.form,
             self.headers,
             self._traces(),
+        )
+
+    def _single(self, presentation: Presentation, origin: str) -> Batch:
+        """The content of most requests: one fresh event."""
+        piece = self.pieces[0]
+        offset, segment = piece.offsets[0], piece.segment
+        body = segment.event(offset)
+        return Batch(
+            presentation.subscription,
+            body if presentation.bare else b"[%b]" % body,
+            1,
+            0,
+            segment.versions[segment.version_of[offset]] if presentation.versioned else None,
+            output_id(origin, piece.position, offset),
+            presentation.form,
+            self.headers,
+            self._traces() if segment.traces else (),
         )
 
     def _traces(self) -> tuple[str, ...]:
