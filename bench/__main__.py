@@ -25,8 +25,10 @@ from bench.scenarios import (
     latency,
     observed,
     parked,
+    portal,
     senders,
     single,
+    startup,
     yardstick,
 )
 
@@ -44,6 +46,8 @@ SCENARIOS: Sequence[Scenario] = (
     parked,
     deadletters,
     senders,
+    portal,
+    startup,
 )
 
 

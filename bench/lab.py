@@ -94,9 +94,14 @@ class Lab:
                     receiver.tally.close()
 
     @contextmanager
-    def recapito(self, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()) -> Iterator[Recapito]:
+    def recapito(
+        self,
+        environment: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+        portal_port: int | None = None,
+    ) -> Iterator[Recapito]:
         """A server with a data directory of its own."""
-        with self.directory("server") as path, Recapito(path, environment, flags) as server:
+        with self.directory("server") as path, Recapito(path, environment, flags, portal_port) as server:
             yield server
 
     def load(self, order: Order) -> Result:

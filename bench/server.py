@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from bench.process import Child, command_of, descendants, module, resident_mb
 
 READY = "Recapito is ready at http://127.0.0.1:"
-_GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/bench/providers/Microsoft.EventGrid"
+GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/bench/providers/Microsoft.EventGrid"
 _VERSION = "?api-version=2022-06-15"
 
 
@@ -24,12 +24,17 @@ class Target(NamedTuple):
 
 
 class Recapito:
-    """A running server, both roles. A context: it is stopped at the end."""
+    """A running server, both roles, and a portal if it is given a port. A context: it is stopped at the end."""
 
     def __init__(
-        self, directory: Path, environment: Mapping[str, str] | None = None, flags: Sequence[str] = ()
+        self,
+        directory: Path,
+        environment: Mapping[str, str] | None = None,
+        flags: Sequence[str] = (),
+        portal_port: int | None = None,
     ) -> None:
-        self._data = directory / "data"
+        self.data = directory / "data"
+        self._portal = ["--no-portal"] if portal_port is None else ["--portal-port", str(portal_port)]
         self._errors = directory / "server.log"
         self._environment = environment
         self._flags = flags
@@ -43,7 +48,7 @@ class Recapito:
         self._child.end()
 
     def _start(self) -> Child:
-        serve = module("recapito", "serve", "--data", str(self._data), "--port", "0", "--quiet", "--no-portal")
+        serve = module("recapito", "serve", "--data", str(self.data), "--port", "0", "--quiet", *self._portal)
         child = Child([*serve, "--handshake", "off", *self._flags], self._errors, self._environment)
         line = child.line()
         if not line.startswith(READY):
@@ -63,8 +68,12 @@ class Recapito:
         """SIGKILL to the parent and both roles."""
         self._child.kill()
 
+    def stop(self) -> None:
+        """End it, so that somebody else may write its data."""
+        self._child.end()
+
     def start_again(self) -> None:
-        """Start on the same data after `kill_all`."""
+        """Start on the same data after `kill_all` or `stop`."""
         self._child = self._start()
 
     def resident_mb(self) -> float:
@@ -120,13 +129,13 @@ class Recapito:
             destination |= {"maxEventsPerBatch": batch[0], "preferredBatchSizeInKilobytes": batch[1]}
         webhook = {"endpointType": "WebHook", "properties": destination}
         body = {"properties": {"destination": webhook, **properties}}
-        call(self.port, "PUT", f"{_GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
+        call(self.port, "PUT", f"{GROUP}/topics/{topic}/eventSubscriptions/{name}{_VERSION}", body)
 
 
 def make_topic(port: int, name: str, tags: Mapping[str, str] | None = None) -> Target:
     """Make a topic on the server at this port."""
-    call(port, "PUT", f"{_GROUP}/topics/{name}{_VERSION}", {"location": "local", "tags": tags or {}})
-    keys = call(port, "POST", f"{_GROUP}/topics/{name}/listKeys{_VERSION}")
+    call(port, "PUT", f"{GROUP}/topics/{name}{_VERSION}", {"location": "local", "tags": tags or {}})
+    keys = call(port, "POST", f"{GROUP}/topics/{name}/listKeys{_VERSION}")
     return Target(port, f"/topics/{name}/api/events", keys["key1"])
 
 

@@ -29,6 +29,9 @@ class Vault(Protocol):
     async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
         """Write one file durably: when this returns, it is on disk. A receipt, where it is a blob."""
 
+    async def folders(self, container: str) -> frozenset[str]:
+        """What the paths begin with, up to the first slash; a folder may be left that has no file any more."""
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """At most `limit` paths under a prefix that ends with a slash, in their order, from the first after one on."""
 

@@ -113,6 +113,16 @@ def test_files_are_found_in_their_order(world: World, run: Any) -> None:
     assert run(world.vault.paths(world.returns, "A/", "", 10)) == []
 
 
+def test_folders_are_what_paths_begin_with(world: World, run: Any) -> None:
+    """The first step of every path is a folder, a file that lies in none is not; each container has its own."""
+    assert run(world.vault.folders(world.orders)) == frozenset()
+    for path, content in FILES.items():
+        run(world.vault.write(world.orders, path, content))
+    run(world.vault.write(world.orders, "C.json", b"6"))
+    run(world.vault.write(world.returns, "D/2030/1/2/3/a.json", b"7"))
+    assert run(world.vault.folders(world.orders)) == {"A", "A-B", "B"}
+
+
 def test_files_are_read_again(world: World, run: Any) -> None:
     """What was written is read, byte for byte; what is not there is None."""
     assert run(world.vault.read(world.orders, PATH)) is None

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -162,11 +163,20 @@ def test_redriven_for_their_subscription_alone() -> None:
 
 
 class CountingVault(MemoryVault):
-    """Says how often it was read from, and how often at once."""
+    """Says how often it was read from, and how often at once; and what was asked of it to find files."""
 
     def __init__(self) -> None:
         super().__init__()
         self.reads = self.at_once = self.most = 0
+        self.asked: list[str] = []
+
+    async def folders(self, container: str) -> frozenset[str]:
+        self.asked.append(container)
+        return await super().folders(container)
+
+    async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
+        self.asked.append(prefix)
+        return await super().paths(container, prefix, after, limit)
 
     async def read(self, container: str, path: str) -> bytes | None:
         self.reads += 1
@@ -175,6 +185,24 @@ class CountingVault(MemoryVault):
         await asyncio.sleep(0)
         self.at_once -= 1
         return await super().read(container, path)
+
+
+def test_subscriptions_without_letters_are_not_asked_for() -> None:
+    """Of many subscriptions that share a container only those are listed that have a folder there."""
+
+    async def main() -> None:
+        stage = Stage()
+        stage.vault = vault = CountingVault()
+        topic = await stage.topic()
+        for n in range(20):
+            await stage.subscribe(topic, f"sub-{n}")
+        stage.bury(topic, "sub-7", "a", *ids("1"))
+        async with aclosing(stage.redriver().letters.walk(Selection())) as files:
+            assert [file.origin.subscription.name async for file, _ in files] == ["sub-7"]
+        (container, *listed) = vault.asked
+        assert "/" not in container and set(listed) == {"SUB-7/"}
+
+    asyncio.run(main())
 
 
 def test_files_are_read_ahead_by_who_needs_many() -> None:

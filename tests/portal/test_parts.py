@@ -9,10 +9,11 @@ from recapito.portal.address import explain_path, read_id, resource_path
 from recapito.portal.chart import SAMPLES, SERIES, Sampler
 from recapito.portal.client import Tokens
 from recapito.portal.condition_text import check_values, read_values, show_values
+from recapito.portal.fates import PAGE, choose, tally
 from recapito.portal.form import check_number
 from recapito.portal.picture import sentence, timetable_of
 from recapito.portal.session import COOKIE, Sessions
-from recapito.portal.shape import Hold, Lane
+from recapito.portal.shape import Explanation, Fate, Hold, Lane
 from recapito.portal.table import Pager
 from tests.system.machine import GROUP
 
@@ -143,3 +144,16 @@ def test_pages_go_back_and_forth() -> None:
     pager.back()
     pager.back()
     assert pager.start is None and not pager.has_before
+
+
+def test_fates_are_paged_and_what_is_not_well_comes_first() -> None:
+    """Of many subscriptions a page shows some, those that gave up before those that wait; the counts are of all."""
+    states = ["notMatched", "delivered", "parked", "dropped"]
+    fates = [Fate(subscription=f"Sub-{n}", state=states[n % 4]) for n in range(40)]
+    found = Explanation(subscriptions=fates)
+    pages = [choose(found, "", first) for first in range(0, 40, PAGE)]
+    assert [{fate.state for fate in page.fates} for page in pages] == [{state} for state in reversed(states)]
+    assert {page.chosen for page in pages} == {40}
+    assert [fate.subscription for fate in choose(found, "SUB-39", 0).fates] == ["Sub-39"]
+    assert tally(fates) == "40 subscriptions: dropped 10, waits for a retry 10, delivered 10, not matched 10."
+    assert tally(fates[:PAGE]) == ""

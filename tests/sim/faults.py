@@ -257,6 +257,9 @@ class VaultOfLife:
             await self._life.never()
         return await self._vault.write(container, path, content)
 
+    async def folders(self, container: str) -> frozenset[str]:
+        return frozenset(await self._look("folders", container))
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         return list(await self._look("paths", container, prefix, after, limit))
 

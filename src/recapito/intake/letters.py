@@ -17,14 +17,16 @@ from recapito.domain import limits
 from recapito.domain.instant import HOUR
 from recapito.domain.letter import Letter, hour_of, read_letters
 from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import Busy, InvalidInput, NotFound
 from recapito.store import Registry
 from recapito.vault import Vault, VaultUnavailable
 
 KIND = "redriven"
 PAGE = 100
+WALKED = 1000  # subscriptions read at once
 UNAVAILABLE_RETRY_S = 30
+NOWHERE = 0  # no topic has this id
 
 
 class Redriven(msgspec.Struct, frozen=True, array_like=True):
@@ -103,9 +105,14 @@ class Origin(NamedTuple):
     shared: bool
 
     @property
+    def folder(self) -> str:
+        """The first step of the paths of its files."""
+        return self.subscription.name.upper()
+
+    @property
     def prefix(self) -> str:
         """What the paths of its files begin with."""
-        return f"{self.subscription.name.upper()}/"
+        return f"{self.folder}/"
 
     def owns(self, letter: Letter) -> bool:
         """Whether a letter is its own. Where names are shared, only events that name their topic can be told apart."""
@@ -166,8 +173,11 @@ class Letters:
 
         Whoever does not walk to the end closes it.
         """
+        folders: dict[str, frozenset[str]] = {}
         async with aclosing(self._origins(selection, 0 if after is None else after.subscription)) as origins:
             async for origin in origins:
+                if selection.subscription is None and not await self._has_folder(origin, folders):
+                    continue
                 seen = after if after is not None and after.subscription == origin.subscription.id else None
                 async with aclosing(self._files(origin, selection, seen)) as files:
                     async for file in files:
@@ -244,9 +254,12 @@ class Letters:
         await self._registry.delete_document(KIND, file.key)
 
     async def _origins(self, selection: Selection, first: int) -> AsyncGenerator[Origin, None]:
+        only = await self._only_topic(selection)
+        if only == NOWHERE:
+            return
         names = Counter([_place(one) async for one in self._subscriptions(0)])
         topics: dict[int, Topic | None] = {}
-        async with aclosing(self._subscriptions(first - 1)) as subscriptions:
+        async with aclosing(self._subscriptions(first - 1, only)) as subscriptions:
             async for subscription in subscriptions:
                 if subscription.topic not in topics:
                     topics = {subscription.topic: await self._registry.topic_by_id(subscription.topic)}
@@ -256,13 +269,32 @@ class Letters:
                     shared = names[_place(subscription)] > 1
                     yield Origin(topic, subscription, subscription.dead_letter.container, shared)
 
-    async def _subscriptions(self, after: int) -> AsyncGenerator[Subscription, None]:
-        """The living ones that have dead letters, in the order of their ids."""
-        while page := await self._registry.subscriptions(None, after, PAGE):
+    async def _only_topic(self, selection: Selection) -> int | None:
+        """The one topic that is meant; None if several may be: each kind of topic has names of its own."""
+        if selection.topic is None:
+            return None
+        found = [await self._registry.topic(selection.topic, kind) for kind in TopicKind]
+        ids = [topic.id for topic in found if topic is not None]
+        return None if len(ids) > 1 else next(iter(ids), NOWHERE)
+
+    async def _subscriptions(self, after: int, topic: int | None = None) -> AsyncGenerator[Subscription, None]:
+        """The living ones that have dead letters, of one topic or of all, in the order of their ids."""
+        while page := await self._registry.subscriptions(topic, after, WALKED):
             for subscription in page:
                 if subscription.deleted_position is None and subscription.dead_letter is not None:
                     yield subscription
             after = page[-1].id
+
+    async def _has_folder(self, origin: Origin, folders: dict[str, frozenset[str]]) -> bool:
+        """Whether there may be files: most subscriptions have none, and each that is listed costs a request."""
+        if origin.container not in folders:
+            try:
+                folders[origin.container] = await self._vault.folders(origin.container)
+            except VaultUnavailable as error:
+                if not error.missing:
+                    raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
+                folders[origin.container] = frozenset()
+        return origin.folder in folders[origin.container]
 
     async def _list(self, origin: Origin, after: str) -> list[str]:
         try:

@@ -50,10 +50,12 @@ class Visit:
             self._frame.main.__exit__(None, None, None)
 
     def poll(self, refresh: Callable[[], Awaitable[None]], every_s: float = POLL_S) -> None:
-        """Keep the page fresh while it is open."""
+        """Keep the page fresh while it is open: NiceGUI keeps one that was left for a while, should it come back."""
+        client = ui.context.client
 
         async def look() -> None:
-            await self._try(refresh)
+            if client.has_socket_connection:
+                await self._try(refresh)
 
         ui.timer(every_s, look, immediate=False)
 

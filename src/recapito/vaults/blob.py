@@ -45,6 +45,19 @@ class BlobVault:
         await self._use(container, put)
         return receipts[0]
 
+    async def folders(self, container: str) -> frozenset[str]:
+        """The first steps of names. Raises VaultUnavailable."""
+        found: set[str] = set()
+
+        async def look(client: "ContainerClient") -> None:
+            async for item in client.walk_blobs():
+                name, slash, _ = item.name.partition("/")
+                if slash:
+                    found.add(name)
+
+        await self._use(container, look)
+        return frozenset(found)
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order. Raises VaultUnavailable."""
         found: list[str] = []

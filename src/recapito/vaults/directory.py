@@ -38,6 +38,10 @@ class DirectoryVault:
         except OSError as error:
             raise VaultUnavailable(f"The vault could not write {self._root / container / path}: {error}") from error
 
+    async def folders(self, container: str) -> frozenset[str]:
+        """The directories of a container. Raises VaultUnavailable."""
+        return await asyncio.to_thread(_directories, self._root.joinpath(*_plain(container)))
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order. Raises VaultUnavailable."""
         steps = _steps(container, prefix.rstrip("/"))
@@ -106,10 +110,26 @@ class DirectoryVault:
 
 
 def _steps(container: str, path: str) -> list[str]:
-    steps = [*container.split("/"), *path.split("/")]
-    if not all(_is_plain(step) for step in steps) or container.count("/") > 1:
-        raise VaultUnavailable(f"The vault can not hold {container!r} / {path!r}: not a plain relative path.")
+    return [*_plain(container), *_plain(path, deepest=None)]
+
+
+def _plain(path: str, deepest: int | None = 2) -> list[str]:
+    """The steps of a path, if all of them are plain names; a container is one or two."""
+    steps = path.split("/")
+    if not all(_is_plain(step) for step in steps) or (deepest is not None and len(steps) > deepest):
+        raise VaultUnavailable(f"The vault can not hold {path!r}: not a plain relative path.")
     return steps
+
+
+def _directories(container: Path) -> frozenset[str]:
+    """The directories in one, links not among them; none if it is not there."""
+    try:
+        with os.scandir(container) as entries:
+            return frozenset(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except FileNotFoundError:
+        return frozenset()
+    except OSError as error:
+        raise VaultUnavailable(f"The vault could not list {container}: {error}") from error
 
 
 def _find(top: Path, within: Path, after: str, limit: int) -> list[str]:

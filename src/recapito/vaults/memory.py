@@ -19,6 +19,11 @@ class MemoryVault:
             return None
         return Receipt(f"memory:{container}/{path}", f"{len(content):x}", "request", "client")
 
+    async def folders(self, container: str) -> frozenset[str]:
+        """The first steps of paths. Raises VaultUnavailable."""
+        self._reach(container)
+        return frozenset(path.partition("/")[0] for where, path in self.files if where == container and "/" in path)
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order. Raises VaultUnavailable."""
         self._reach(container)

@@ -30,6 +30,16 @@ class RoutingVault:
             return await self._blobs.write(container, path, content)
         return await self._directories.write(_directory(place), path, content)
 
+    async def folders(self, container: str) -> frozenset[str]:
+        """The first steps of paths, from before the container was connected too. Raises VaultUnavailable."""
+        if not container.startswith("/"):
+            return await self._directories.folders(container)
+        place = parse_resource_id(container)
+        found = await self._directories.folders(_directory(place))
+        if await self._connected(place):
+            found |= await self._blobs.folders(container)
+        return found
+
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
         """Paths in their order, from before the container was connected too. Raises VaultUnavailable."""
         if not container.startswith("/"):
