@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from azure.core.exceptions import ClientAuthenticationError
 
+from recapito.azure.lookup import reason_of
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.resource_id import ResourceId
 
@@ -97,7 +98,7 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     for one in chain:
         if isinstance(one, OSError):
             late = "it did not answer in time" if isinstance(one, TimeoutError) else "the connection broke"
-            return _outcome(_BROKE._replace(remedy=one.strerror or late), resource, type(one).__name__)
+            return _outcome(_BROKE._replace(remedy=reason_of(one) or late), resource, type(one).__name__)
     if any(_condition(one) == "socket-error" for one in chain):
         return _outcome(_BROKE, resource, "socket-error")
     if any(isinstance(one, ValueError | TypeError) for one in chain):

@@ -67,6 +67,11 @@ class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", t
         """When it ends, if it says so itself: a stored access policy may say it instead."""
         return parse_instant(parameters_of(self.token).get("se"))
 
+    @property
+    def starts_at(self) -> int | None:
+        """When it begins, if it says so itself."""
+        return parse_instant(parameters_of(self.token).get("st"))
+
     def may(self, any_of: str) -> bool:
         """Whether it permits one of these things, by their letters; a stored access policy may say it instead."""
         permitted = parameters_of(self.token).get("sp")
@@ -114,6 +119,11 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     def kind(self) -> str:
         """The kind of its credential."""
         return str(type(self.credential).__struct_config__.tag)
+
+    @property
+    def starts_at(self) -> int | None:
+        """When its credential begins, if that is known."""
+        return self.credential.starts_at if isinstance(self.credential, SharedAccess) else None
 
     @property
     def expires_at(self) -> int | None:
