@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from recapito.cli.client import Client
 from recapito.cli.session import PROVIDER, Session
 from recapito.domain.access import is_loopback
-from recapito.domain.connection_choice import command_for
+from recapito.domain.connection import command_for
 from recapito.domain.resource_id import parse_resource_id
 from recapito.errors import CallerError
 

@@ -33,9 +33,9 @@ def set_connection(
 ) -> Any:
     """Say how a resource is reached, in one of five ways; it replaces what was said before."""
     given = {
-        "connectionString": _text(connection_string),
-        "sasUrl": _text(sas_url),
-        "hostUrl": _text(host_url),
+        "connectionString": _text(connection_string, "Connection string"),
+        "sasUrl": _text(sas_url, "SAS URL"),
+        "hostUrl": _text(host_url, "Host URL"),
         "defaultCredential": default_credential or None,
         "azurite": azurite or None,
     }
@@ -70,6 +70,11 @@ def _path(resource_id: str) -> str:
     return f"/connections{resource_id}"
 
 
-def _text(given: str | None) -> str | None:
-    """What was given; a dash keeps a secret out of the list of processes."""
-    return typer.get_text_stream("stdin").readline().strip() if given == "-" else given
+def _text(given: str | None, what: str) -> str | None:
+    """What was given; a dash keeps a secret out of the list of processes, and on a terminal out of sight."""
+    if given != "-":
+        return given
+    stdin = typer.get_text_stream("stdin")
+    if stdin.isatty():
+        return str(typer.prompt(what, hide_input=True, err=True)).strip()
+    return stdin.readline().strip()

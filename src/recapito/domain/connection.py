@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from recapito.domain.instant import SECOND, stamp
+from recapito.domain.resource_id import FUNCTION_APP, ResourceId
 from recapito.errors import InvalidInput
 
 _SECONDS = re.compile(r"[0-9]{9,11}")
@@ -135,6 +136,12 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("resource_id", self.resource_id), ("kind", self.kind)]
+
+
+def command_for(resource: ResourceId) -> str:
+    """The command that says how the account, the app or the namespace of a resource is reached."""
+    way = "--host-url" if resource.top.kind == FUNCTION_APP else "--connection-string"
+    return f"recapito connection set {resource.top.text} {way} -"
 
 
 def check_unexpired(connection: Connection, now: int) -> None:

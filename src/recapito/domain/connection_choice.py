@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from recapito.domain import connection_form, connection_host
 from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
-from recapito.domain.resource_id import FUNCTION_APP, RELAY_NAMESPACE, ResourceId, parse_resource_id
+from recapito.domain.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.errors import InvalidInput
 
 
@@ -21,12 +21,6 @@ class Choice(NamedTuple):
 
     def __repr__(self) -> str:
         return "<Choice>"
-
-
-def command_for(resource: ResourceId) -> str:
-    """The command that says how the account, the app or the namespace of a resource is reached."""
-    way = "--host-url" if resource.top.kind == FUNCTION_APP else "--connection-string"
-    return f"recapito connection set {resource.top.text} {way} -"
 
 
 def choose(resource_id: str, choice: Choice) -> Connection:

@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recapito.domain.connection import STORAGE_SERVICES, Connection, Service, check_usable
-from recapito.domain.connection_choice import command_for
+from recapito.domain.connection import STORAGE_SERVICES, Connection, Service, check_usable, command_for
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.subscription import (
     AzureFunction,
