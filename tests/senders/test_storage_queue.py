@@ -154,6 +154,8 @@ def test_the_largest_message(azurite: Azurite) -> None:
     good, refused = sending(reaching(azurite.connection), queue, batch(b"[%b]" % fits), batch(b"[%b]" % over))
     assert good == answered(200)
     assert (refused.result, refused.status) == (Result.PAYLOAD_TOO_LARGE, 413)
+    assert refused.detail.startswith(f"{queue.queue} of storage account orders1: the event is 65540 bytes of base64")
+    assert "publish smaller events" in refused.detail
     assert len(messages(azurite, queue)) == 1
 
 
