@@ -355,12 +355,13 @@ def test_a_redriven_event() -> None:
         await scene.send(topic)
         await asyncio.sleep(600)
         event = StampedEvent(json.dumps(EVENT).encode(), "Created", "/orders/1", "", "", "e-1")
-        again = pack([Publish(scene.clock.now(), [event])], only=mine.id, origin="name")
+        again = pack([Publish(scene.clock.now(), [event])], only=mine.id, origin="box:SUB/1/a.json")
         await scene.log.append([NewSegment(topic.id, 1, *again)])
         explained = await scene.explain()
         said = {one["subscription"]: one for one in explained["subscriptions"]}
         assert "2 times" in explained["note"]
         assert said["sub"]["decidedBy"]["clause"] == "redriven" and said["sub"]["state"] == "unread"
+        assert "from SUB/1/a.json" in said["sub"]["decidedBy"]["text"]
         assert said["other"]["decidedBy"]["clause"] == "includedEventTypes"
         scene.dispatcher.notify()
         await asyncio.sleep(10)
