@@ -37,7 +37,8 @@ def listing(*letters: dict[str, Any], problems: tuple[str, ...] = ()) -> Any:
 def test_letters_are_told_in_lines() -> None:
     """A letter's name stands alone, to be copied; nothing is folded, and words of others are only text."""
     strange = LETTER | {"eventId": "\x1b[31m", "publishTime": "someday", "deliveryAttempts": 1, "redriven": MARK}
-    with observed(listing(LETTER, strange)) as it:
+    bare = LETTER | {"reason": "", "deliveryAttempts": 0, "lastDeliveryOutcome": "", "publishTime": ""}
+    with observed(listing(LETTER, strange, bare)) as it:
         said = recapito("deadletter", "list", "--server", it.url)
     assert lines(said.out) == [
         "7/ORDERS-HOOK/2026/1/31/12/5f1c.json/0",
@@ -46,6 +47,9 @@ def test_letters_are_told_in_lines() -> None:
         "7/ORDERS-HOOK/2026/1/31/12/5f1c.json/0",
         "  orders/orders-hook  Order.Created  /orders/7  \\x1b[31m",
         "  MaxDeliveryAttemptsExceeded: Busy after 1 attempt, published someday, redriven 2026-01-31 13:00:00.000 UTC",
+        "7/ORDERS-HOOK/2026/1/31/12/5f1c.json/0",
+        "  orders/orders-hook  Order.Created  /orders/7  order-7",
+        "  no reason is given",
     ]
 
 

@@ -24,9 +24,10 @@ def tell_letters(letters: Any) -> Iterator[str]:
 
 
 def _why(letter: Wire) -> str:
-    """Why it was given up, when it was published, and whether it was redriven since."""
+    """Why it was given up, when it was published, and whether it was redriven since; others write letters without."""
     tried = letter["deliveryAttempts"]
     times = f"{tried} attempt{'' if tried == 1 else 's'}"
     published = show_moments(f", published {letter['publishTime']}") if letter["publishTime"] else ""
     redriven = show_moments(f", redriven {letter['redriven']['at']}") if letter["redriven"] else ""
-    return f"{letter['reason']}: {letter['lastDeliveryOutcome']} after {times}{published}{redriven}"
+    outcome = f": {letter['lastDeliveryOutcome']} after {times}" if tried else ""
+    return f"{letter['reason'] or 'no reason is given'}{outcome}{published}{redriven}"
