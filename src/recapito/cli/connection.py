@@ -6,6 +6,7 @@ import typer
 
 from recapito.cli.lazy import commands
 from recapito.cli.verb import Noun, Session
+from recapito.domain.resource_id import EXAMPLE
 
 app = commands("Say how Azure resources are reached.")
 noun = Noun(app)
@@ -65,8 +66,9 @@ def remove(session: Session, resource_id: ResourceId) -> Any:
 
 
 def _path(resource_id: str) -> str:
-    if not resource_id.startswith("/subscriptions/"):
-        raise typer.BadParameter(f"'{resource_id}' is not the id of an Azure resource", param_hint="RESOURCE-ID")
+    if not resource_id.lower().startswith("/subscriptions/"):
+        message = f"'{resource_id}' is not the id of an Azure resource; one looks like {EXAMPLE}"
+        raise typer.BadParameter(message, param_hint="RESOURCE-ID")
     return f"/connections{resource_id}"
 
 
@@ -77,4 +79,6 @@ def _text(given: str | None, what: str) -> str | None:
     stdin = typer.get_text_stream("stdin")
     if stdin.isatty():
         return str(typer.prompt(what, hide_input=True, err=True)).strip()
-    return stdin.readline().strip()
+    if text := stdin.readline().strip():
+        return text
+    raise typer.BadParameter("there is nothing on standard input", param_hint=what)
