@@ -257,6 +257,24 @@ def test_functions(host: FunctionsHost, code: str, used: bool, state: str, says:
     assert host.events == []
 
 
+def test_somebody_else_at_the_address() -> None:
+    """A web server that says 404 to everything is no storage account and no Functions host, and knows nobody."""
+
+    async def main() -> list[Finding]:
+        async with Receiver(answering(status(404))) as other:
+            url = f"http://127.0.0.1:{other.port}"
+            stage = Stage(blob_service("other", f"{url}/other"), from_function_host(APP, url))
+            found = [*await stage.examiner.examine(account("other")), *await stage.examiner.examine(APP)]
+            await stage.close()
+            return found
+
+    storage, function = asyncio.run(main())
+    assert (storage.state, storage.found) == (WRONG, "GenericError (404)")
+    assert storage.remedy.startswith("storage account other: what answers does not speak as Azure Storage does")
+    assert (function.state, function.found) == (WRONG, "NotFound (404)")
+    assert "is it a Functions host" in function.remedy
+
+
 def test_a_relay_is_not_asked_for_what_somebody_listens_to() -> None:
     """Only a name that is not there is asked for; a key of one hybrid connection is not tried at all."""
 

@@ -336,6 +336,27 @@ def test_nobody_there(kind: type[Broker]) -> None:
         assert (outcome.result, outcome.status) == (expected, None)
 
 
+@each_service
+@pytest.mark.parametrize("said", [bytes(64), b"220 mail.test ready\r\n", b"HTTP/1.1 404 Not Found\r\n\r\n"])
+def test_somebody_else_is_there(kind: type[Broker], said: bytes) -> None:
+    """Who speaks anything but AMQP is SocketError: the event is not to blame, and is tried again."""
+
+    async def main() -> Outcome:
+        async with Receiver(lambda connection: connection.write(said)) as other:
+            to = new(kind)
+            top = to.resource_id.rpartition("/")[0].rpartition("/")[0]
+            key = f"SharedAccessKeyName={POLICY};SharedAccessKey={KEY};UseDevelopmentEmulator=true"
+            brokers = reaching(from_connection_string(top, f"Endpoint=sb://127.0.0.1:{other.port};{key}"))
+            sender = BrokerSender(brokers)
+            outcome = await answer_to(sender, to)
+            await sender.close()
+            await brokers.close()
+            return outcome
+
+    outcome = asyncio.run(main())
+    assert (outcome.result, outcome.status) == (Result.SOCKET_ERROR, None), outcome
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
     """The files of a certificate for the name broker.test, and of its key."""

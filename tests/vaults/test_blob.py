@@ -213,6 +213,23 @@ def test_a_service_that_fails(code: int) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("code", [200, 201, 404])
+def test_somebody_else_is_there(code: int) -> None:
+    """A stranger's yes confirms no write and lists no letters, and its 404 does not mean that the container is gone."""
+
+    async def main() -> None:
+        async with Receiver(answering(status(code, body=b"<html>welcome</html>"))) as other:
+            reach = reaching(blob_service("other", other.at("127.0.0.1")))
+            vault, container = BlobVault(reach), container_id(account("other"), "dead")
+            for verb in (vault.write(container, PATH, b"[]"), vault.paths(container, "A", "", 9)):
+                with pytest.raises(VaultUnavailable, match="does not speak as Azure Storage does") as caught:
+                    await verb
+                assert not caught.value.missing
+            await reach.close()
+
+    asyncio.run(main())
+
+
 def test_a_redirect_is_not_followed() -> None:
     """A service that answers with another place is refused: the signature goes to nobody else."""
 

@@ -43,6 +43,9 @@ _SESSION = Meaning(
     "it requires sessions: turn them off, or set the delivery property SessionId",
 )
 _BROKE = Meaning(Result.SOCKET_ERROR, None, "the connection broke")
+_ALIEN = _BROKE._replace(
+    remedy="what answers does not speak AMQP as Azure does: is its address right? If not, recapito connection set {top}"
+)
 _FAILED = Meaning(Result.GENERIC_ERROR, 500, "the service failed")
 
 MEANING_OF_CONDITION = {
@@ -101,8 +104,10 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
             return _outcome(_BROKE._replace(remedy=reason_of(one) or late), resource, type(one).__name__)
     if any(_condition(one) == "socket-error" for one in chain):
         return _outcome(_BROKE, resource, "socket-error")
-    if any(isinstance(one, ValueError | TypeError) for one in chain):
+    if isinstance(error, ValueError | TypeError):
         return _outcome(_REFUSED_HERE, resource, type(error).__name__)
+    if any(isinstance(one, ValueError | TypeError) for one in chain):  # of frames that could not be read
+        return _outcome(_ALIEN, resource, type(error).__name__)
     return _outcome(_FAILED._replace(status=None, remedy="an unexpected error"), resource, type(error).__name__)
 
 

@@ -77,6 +77,9 @@ _REMEDY_OF_STATUS = {
     403: "the connection's credential may not write there: grant it, or recapito connection set {account}",
     404: _GONE.remedy,
 }
+_ALIEN = (
+    "what answers does not speak as Azure Storage does: is its address right? If not, recapito connection set {account}"
+)
 _NO_IDENTITY = "this server has no identity that Azure accepts: give it one, or recapito connection set {account}"
 
 
@@ -107,6 +110,11 @@ def _answered(error: HttpResponseError, status: int, resource: ResourceId, now: 
         return Outcome(_WHO.result, _WHO.status, detail=_say(resource, f"{apart} ({shown})"))
     if meaning is not None:
         return Outcome(meaning.result, meaning.status, detail=_say(resource, f"{meaning.remedy} ({shown})"))
+    if status < 300 or (status == 404 and not code):
+        # An error that looks like success must not count as one, nor a stranger's 404 as a thing that is missing.
+        return Outcome(
+            Result.GENERIC_ERROR, status if status == 404 else None, detail=_say(resource, f"{_ALIEN} ({shown})")
+        )
     remedy = _REMEDY_OF_STATUS.get(status, "the service failed")
     return answered(status, detail=_say(resource, f"{remedy} ({shown})"))
 

@@ -133,7 +133,8 @@ class Examiner:
 def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) -> Finding:
     if outcome.result is Result.SUCCESS:
         return Finding(OK, name, f"its {target.service} service takes what is sent")
-    absent = outcome.result in (Result.NOT_FOUND, Result.INVALID_AZURE_FUNCTION_DESTINATION)
+    absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is Service.FUNCTION else Result.NOT_FOUND
+    absent = outcome.result is absence
     if absent and target.made_up and target.service is Service.RELAY:
         said = "It answers; whether it takes the key, only a delivery shows."
         return Finding(NOTE, name, said, "publish an event, and look at its delivery")
