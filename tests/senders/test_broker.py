@@ -259,6 +259,14 @@ def test_a_session_queue_with_a_session(broker: LocalBroker) -> None:
     assert broker.arrived(to, 1)[0].fields["group_id"] == "one"
 
 
+def test_two_partitions(broker: LocalBroker) -> None:
+    """A partition that is not the session's is BadRequest, 400, and the detail names both properties."""
+    sent = batch()._replace(headers=headers(SessionId="canary-a", PartitionKey="canary-b"))
+    (outcome,) = sending(reaching(*broker.connections()), new(ServiceBusQueue), sent)
+    assert (outcome.result, outcome.status) == (Result.BAD_REQUEST, 400)
+    assert "PartitionKey and SessionId must be the same" in outcome.detail and "canary" not in outcome.detail
+
+
 @each_service
 def test_a_wrong_key(broker: LocalBroker, kind: type[Broker]) -> None:
     """A key that is wrong is Unauthorized, 401, and names the command; the key is not told."""

@@ -84,6 +84,10 @@ _NO_IDENTITY = Meaning(
 )
 _REFUSED_HERE = _WRONG._replace(remedy="the client library does not take the message")
 
+_TWO_PARTITIONS = _WRONG._replace(
+    remedy="its delivery properties PartitionKey and SessionId must be the same: leave one out"
+)
+
 
 def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     """What an error of a client library means for a delivery to this resource."""
@@ -105,7 +109,8 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     if any(_condition(one) == "socket-error" for one in chain):
         return _outcome(_BROKE, resource, "socket-error")
     if isinstance(error, ValueError | TypeError):
-        return _outcome(_REFUSED_HERE, resource, type(error).__name__)
+        refused = _TWO_PARTITIONS if "session_id" in str(error) else _REFUSED_HERE
+        return _outcome(refused, resource, type(error).__name__)
     if any(isinstance(one, ValueError | TypeError) for one in chain):  # of frames that could not be read
         return _outcome(_ALIEN, resource, type(error).__name__)
     return _outcome(_FAILED._replace(status=None, remedy="an unexpected error"), resource, type(error).__name__)
