@@ -92,6 +92,19 @@ def test_the_key_goes_with_the_query() -> None:
         assert "canary" not in repr(refused)
 
 
+def test_the_key_of_one_function() -> None:
+    """Where a function has a connection of its own, the remedy names that, not its app's."""
+
+    async def main() -> Outcome:
+        async with Receiver(FunctionsHost(KEY)) as receiver:
+            id = ORDERS.resource_id
+            connection = from_function_host(id, f"http://127.0.0.1:{receiver.port}?code=canary-wrong")
+            async with sending(FunctionLeading(), keyring({id.lower(): connection})) as answer_to:
+                return await answer_to(ORDERS)
+
+    assert asyncio.run(main()).detail.endswith(f"recapito connection set {ORDERS.resource_id}")
+
+
 def test_a_function_without_a_trigger() -> None:
     """A host that does not know the function as one of Event Grid's: InvalidAzureFunctionDestination, 404."""
     (answer,), _ = send(FunctionsHost(function="OnOther"))

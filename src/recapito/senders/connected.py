@@ -9,6 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from recapito.azure.lookup import blame
 from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
@@ -138,8 +139,9 @@ class ConnectedSender(Generic[D]):
     def _post(self, destination: D, way: Way, batch: Batch, exchange: ConnectedExchange) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.result is not Result.SUCCESS:
-                self._known.pop(destination, None)  # the connection may have been set anew
+                known = self._known.pop(destination, None)  # the connection may have been set anew
                 outcome = self._leading.explain(destination, outcome)
+                outcome = outcome if known is None else blame(outcome, known.connection, self._now())
             exchange.finish(outcome)
 
         opened = batch._replace(headers=batch.headers + way.headers)
