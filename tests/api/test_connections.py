@@ -37,6 +37,8 @@ def test_set_list_and_remove() -> None:
         assert (again.status, again.json["endpoints"]["blob"]) == (201, "http://127.0.0.1:10000/devstoreaccount1")
         assert (await world.call("DELETE", f"/connections{ACCOUNT.upper()}")).status == 204
         assert (await world.call("DELETE", f"/connections{ACCOUNT}")).status == 404
+        said = (await world.call("GET", f"/connections{ACCOUNT}")).json["error"]["message"]
+        assert "Allowed: DELETE, PUT." in said
         assert (await world.call("GET", "/connections")).json == {"value": []}
 
     connected(test)
@@ -139,7 +141,8 @@ def test_resources_that_can_not_be_connected(id: str) -> None:
     """A connection is for something that a subscription can name."""
 
     async def test(world: World) -> None:
-        assert (await world.call("PUT", f"/connections{id}", {"azurite": True})).status == 400
+        answer = await world.call("PUT", f"/connections{id}", {"azurite": True})
+        assert (answer.status, answer.json["error"]["target"]) == (400, None)
 
     connected(test)
 
