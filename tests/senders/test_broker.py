@@ -109,7 +109,7 @@ def test_an_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
 def test_a_cloud_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
     """A CloudEvent is the JSON object itself, with its content type, and no version of the data."""
     to = new(kind)
-    sent = batch(b'{"specversion":"1.0","id":"7"}', version=None)._replace(form=Form.CLOUD_EVENT)
+    sent = replace(batch(b'{"specversion":"1.0","id":"7"}', version=None), form=Form.CLOUD_EVENT)
     assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
     (arrived,) = broker.arrived(to, 1)
     assert json.loads(arrived.body) == {"specversion": "1.0", "id": "7"}
@@ -127,7 +127,7 @@ def test_service_bus_properties(broker: LocalBroker) -> None:
     to = new(ServiceBusQueue)
     own = headers(partitionkey="p", CorrelationId="c", Label="l", ReplyTo="r", ReplyToSessionId="s", To="t", Blue="sky")
     via = headers(SessionId="one", ViaPartitionKey="v", MessageId="mine")
-    sent = [batch()._replace(headers=own), batch()._replace(headers=via)]
+    sent = [replace(batch(), headers=own), replace(batch(), headers=via)]
     assert sending(reaching(*broker.connections()), to, *sent) == [answered(200)] * 2
     first, second = broker.arrived(to, 2)
     wanted = {
@@ -148,7 +148,7 @@ def test_service_bus_properties(broker: LocalBroker) -> None:
 def test_event_hub_properties(broker: LocalBroker) -> None:
     """Event Hubs knows a partition key; every other name is a property, a message id too."""
     to = new(EventHub)
-    sent = batch()._replace(headers=headers(PartitionKey="p", MessageId="mine", Blue="sky"))
+    sent = replace(batch(), headers=headers(PartitionKey="p", MessageId="mine", Blue="sky"))
     assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
     (arrived,) = broker.arrived(to, 1)
     assert arrived.annotations == {"x-opt-partition-key": "p"}
@@ -180,7 +180,7 @@ def test_what_waits_goes_together(broker: LocalBroker, kind: type[Broker]) -> No
 def test_a_batch_has_one_partition_key(broker: LocalBroker, kind: type[Broker]) -> None:
     """Events with different partition keys never go in one batch; each arrives with its own."""
     to = new(kind)
-    sent = [batch(id=f"e{n}")._replace(headers=headers(PartitionKey=f"p{n % 2}")) for n in range(10)]
+    sent = [replace(batch(id=f"e{n}"), headers=headers(PartitionKey=f"p{n % 2}")) for n in range(10)]
 
     async def story(sender: BrokerSender) -> list[Outcome]:
         return await asyncio.gather(*(answer_to(sender, to, one) for one in sent))
@@ -254,14 +254,14 @@ def test_what_a_broker_refuses(broker: LocalBroker, kind: type[Broker], behaviou
 def test_a_session_queue_with_a_session(broker: LocalBroker) -> None:
     """A queue that requires sessions takes events that have a session id."""
     to = new(ServiceBusQueue, "session")
-    sent = batch()._replace(headers=headers(SessionId="one"))
+    sent = replace(batch(), headers=headers(SessionId="one"))
     assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
     assert broker.arrived(to, 1)[0].fields["group_id"] == "one"
 
 
 def test_two_partitions(broker: LocalBroker) -> None:
     """A partition that is not the session's is BadRequest, 400, and the detail names both properties."""
-    sent = batch()._replace(headers=headers(SessionId="canary-a", PartitionKey="canary-b"))
+    sent = replace(batch(), headers=headers(SessionId="canary-a", PartitionKey="canary-b"))
     (outcome,) = sending(reaching(*broker.connections()), new(ServiceBusQueue), sent)
     assert (outcome.result, outcome.status) == (Result.BAD_REQUEST, 400)
     assert "PartitionKey and SessionId must be the same" in outcome.detail and "canary" not in outcome.detail

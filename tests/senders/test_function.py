@@ -5,6 +5,7 @@ import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch, Form
@@ -69,8 +70,8 @@ def send(
 def test_events_arrive_as_at_a_webhook() -> None:
     """A host without a key, as `func start` is, gets the path of its extension, the name, and a webhook's headers."""
     host = FunctionsHost()
-    two = batch(b'[{"id":"1"},{"id":"2"}]')._replace(events=2, headers=(Header("x-tenant", "north"),))
-    cloud = batch(b'{"id":"3"}')._replace(form=Form.CLOUD_EVENT)
+    two = replace(batch(b'[{"id":"1"},{"id":"2"}]'), events=2, headers=(Header("x-tenant", "north"),))
+    cloud = replace(batch(b'{"id":"3"}'), form=Form.CLOUD_EVENT)
     answers, requests = send(host, two, cloud)
     assert [(one.result, one.status) for one in answers] == [(Result.SUCCESS, 202)] * 2
     assert host.events == [{"id": "1"}, {"id": "2"}, {"id": "3"}]

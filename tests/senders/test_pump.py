@@ -1,4 +1,4 @@
-"""The pump itself: when its thread fails, that is loud and nobody is left waiting."""
+"""The pump itself: when it fails, that is loud and nobody is left waiting."""
 
 import asyncio
 
@@ -21,8 +21,8 @@ class Poison(RawPost):
         pass
 
 
-def test_death_of_the_thread() -> None:
-    """When the thread fails, what is open is answered with the reason, and the next POST raises."""
+def test_death_of_the_pump() -> None:
+    """When driving libcurl fails, what is open is answered with the reason, and the next POST raises."""
 
     async def main() -> None:
         async with Receiver(silent) as receiver:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Form
@@ -77,8 +78,8 @@ def test_a_listener_gets_what_a_webhook_would() -> None:
     async def main() -> tuple[list[int | None], list[dict[str, Any]]]:
         async with RelayFront(RULES, {"orders"}) as front, listener(front) as printed:
             async with sending(RelayLeading(), everywhere(connection(front.port)), time.time_ns) as answer_to:
-                one = batch(body.encode())._replace(headers=(Header("x-tenant", "north"),))
-                two = batch(b'{"id":"2"}', attempts=3)._replace(form=Form.CLOUD_EVENT)
+                one = replace(batch(body.encode()), headers=(Header("x-tenant", "north"),))
+                two = replace(batch(b'{"id":"2"}', attempts=3), form=Form.CLOUD_EVENT)
                 answers = [(await answer_to(ORDERS, sent)).status for sent in (one, two)]
             return answers, [json.loads(await printed.readline()) for _ in answers]
 
@@ -111,7 +112,7 @@ def test_the_listeners_answer_is_the_outcome(code: int, result: Result) -> None:
             listener(front),
             sending(RelayLeading(), everywhere(connection(front.port)), time.time_ns) as answer_to,
         ):
-            return await answer_to(ORDERS, batch()._replace(headers=(Header("x-answer", str(code)),)))
+            return await answer_to(ORDERS, replace(batch(), headers=(Header("x-answer", str(code)),)))
 
     answer = asyncio.run(main())
     assert (answer.result, answer.status) == (result, code)

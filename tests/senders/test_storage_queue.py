@@ -14,6 +14,7 @@ from azure.storage.queue import (
     generate_account_sas,
     generate_queue_sas,
 )
+from msgspec.structs import replace
 
 from recapito.azure.reach import Reach
 from recapito.domain.batch import Batch, Form
@@ -72,7 +73,7 @@ def test_one_event_is_one_message(azurite: Azurite) -> None:
     """A message is the event's own bytes as base64: the object, without the brackets of a list."""
     queue = new_queue(azurite)
     bodies = [b'{"id":"1"}', '{"id":"2","data":"]]>&amp;\\u0001 ü 🚚"}'.encode(), b'{"id":"3","data":[1]}']
-    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [batch(bodies[2])._replace(form=Form.CLOUD_EVENT)]
+    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [replace(batch(bodies[2]), form=Form.CLOUD_EVENT)]
     assert sending(reaching(azurite.connection), queue, *sent) == [answered(200)] * 3
     assert [body for body, _ in messages(azurite, queue)] == bodies
     assert json.loads(messages(azurite, queue)[1][0])["data"] == "]]>&amp;\x01 ü 🚚"

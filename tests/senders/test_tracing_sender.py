@@ -4,6 +4,8 @@ import asyncio
 import random
 from typing import Any
 
+from msgspec.structs import replace
+
 from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.subscription import Destination, WebHook
@@ -15,7 +17,7 @@ from recapito.tracing import Sampling, Span, Tracer
 HOOK = WebHook(url="https://example.com/hook?code=secret")
 FIRST, SECOND, THIRD = (TraceParent(letter * 32, letter * 16) for letter in "abc")
 PLAIN = Batch("orders", b"[]", 3, 1, None, None)
-TRACED = PLAIN._replace(traces=(str(FIRST), str(SECOND), str(THIRD), str(SECOND)))
+TRACED = replace(PLAIN, traces=(str(FIRST), str(SECOND), str(THIRD), str(SECOND)))
 
 
 class Bench:

@@ -91,7 +91,7 @@ class MeddlingSender:
 
 def reserialised(batch: Batch) -> Batch:
     """The same JSON, written anew."""
-    return batch._replace(body=json.dumps(json.loads(batch.body)).encode())
+    return replace(batch, body=json.dumps(json.loads(batch.body)).encode())
 
 
 def believing(outcome: Outcome) -> Outcome:

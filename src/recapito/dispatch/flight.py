@@ -6,7 +6,6 @@ Deliveries of fresh events are made from the segments only when the request fail
 from collections.abc import Sequence
 from hashlib import blake2b
 from itertools import islice
-from typing import NamedTuple
 
 import msgspec
 
@@ -20,7 +19,7 @@ from recapito.domain.segment import Segment, id_of
 from recapito.sender import Exchange
 
 
-class Piece(NamedTuple):
+class Piece(msgspec.Struct, frozen=True, gc=False):
     """Events of one segment that go into a batch."""
 
     position: int
@@ -33,6 +32,12 @@ class Piece(NamedTuple):
         if last - first + 1 == len(self.offsets):
             return memoryview(self.segment.body)[self.segment.start(first) : self.segment.ends[last]]
         return b",".join([self.segment.event(i) for i in self.offsets])
+
+    def delivery(self, i: int) -> Delivery:
+        """The delivery of one of the events, before its first attempt."""
+        segment = self.segment
+        trace = segment.traces.get(i, "")
+        return Delivery(Identity(self.position, i), segment.published_at[i], segment.stored(i), trace=trace)
 
     def ids(self) -> list[str]:
         """The ids of the events."""
@@ -49,65 +54,52 @@ class Piece(NamedTuple):
 
 
 # The events of a load in columns, as an Attempt has them: ids, runs of positions, offsets, numbers of attempts.
-Manifest = tuple[list[str], list[tuple[int, int]], Sequence[int], Sequence[int]]
+Manifest = tuple[Sequence[str], Sequence[tuple[int, int]], Sequence[int], Sequence[int]]
 
 
-class Load:
+class Load(msgspec.Struct, eq=False):
     """What a flight carries: either a range of the log or deliveries that were parked.
 
     `fresh`: the ledger has no rows of these deliveries yet; `expired`: they are past their time to live. The segments
     of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
     """
 
-    __slots__ = ("_parked", "_pieces", "evaluated", "events", "expired", "fresh", "headers", "span", "unmatched")
+    pieces: Sequence[Piece]
+    parked: Sequence[Delivery]
+    span: Range | None
+    events: int
+    headers: tuple[Header, ...] = ()
+    unmatched: int = 0
+    expired: bool = False
+    evaluated: int = 0
 
-    def __init__(
-        self,
-        pieces: Sequence[Piece] = (),
-        parked: Sequence[Delivery] = (),
-        span: Range | None = None,
-        events: int = 0,
-        unmatched: int = 0,
-        headers: tuple[Header, ...] = (),
-        expired: bool = False,
-        evaluated: int = 0,
-    ) -> None:
-        self._pieces = pieces
-        self._parked = parked
-        self.span = span
-        self.fresh = span is not None
-        self.events = events or len(parked)
-        self.unmatched = unmatched
-        self.headers = headers
-        self.expired = expired
-        self.evaluated = evaluated
+    @property
+    def fresh(self) -> bool:
+        """True when it is a range of the log."""
+        return self.span is not None
 
     def deliveries(self) -> list[Delivery]:
         """The deliveries, as they are before this attempt."""
         if self.span is None:
-            return list(self._parked)
-        return [
-            Delivery(Identity(position, i), segment.published_at[i], segment.stored(i), trace=segment.traces.get(i, ""))
-            for position, segment, offsets in self._pieces
-            for i in offsets
-        ]
+            return list(self.parked)
+        return [piece.delivery(i) for piece in self.pieces for i in piece.offsets]
 
     def manifest(self) -> Manifest:
         """Which events these are, and which attempt this is of each."""
         if self.span is None:
             return (
-                [id_of(delivery.body) for delivery in self._parked],
-                [(1, delivery.identity.position) for delivery in self._parked],
-                [delivery.identity.offset for delivery in self._parked],
-                [delivery.attempts + 1 for delivery in self._parked],
+                [id_of(delivery.body) for delivery in self.parked],
+                [(1, delivery.identity.position) for delivery in self.parked],
+                [delivery.identity.offset for delivery in self.parked],
+                [delivery.attempts + 1 for delivery in self.parked],
             )
         if self.events == 1:
-            position, segment, offsets = self._pieces[0]
-            return [segment.id(offsets[0])], [(1, position)], offsets, ()
+            piece = self.pieces[0]
+            return (piece.segment.id(piece.offsets[0]),), ((1, piece.position),), piece.offsets, ()
         return (
-            [id for piece in self._pieces for id in piece.ids()],
-            [(len(piece.offsets), piece.position) for piece in self._pieces],
-            [offset for piece in self._pieces for offset in piece.offsets],
+            [id for piece in self.pieces for id in piece.ids()],
+            [(len(piece.offsets), piece.position) for piece in self.pieces],
+            [offset for piece in self.pieces for offset in piece.offsets],
             (),
         )
 
@@ -115,52 +107,63 @@ class Load:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.span is None:
             return self._parked_batch(presentation, origin)
-        id: str | None = None
         if self.events == 1:
-            position, segment, (offset,) = self._pieces[0]
-            body, versions = segment.event(offset), {segment.versions[segment.version_of[offset]]}
-            body = body if presentation.bare else b"[%b]" % body
-            id = output_id(origin, position, offset)
-        else:
-            body = _array([piece.body() for piece in self._pieces])
-            versions = set().union(*(piece.versions() for piece in self._pieces))
+            return self._single(presentation, origin)
+        versions = set().union(*(piece.versions() for piece in self.pieces))
         return Batch(
             presentation.subscription,
-            body,
+            _array([piece.body() for piece in self.pieces]),
             self.events,
             0,
             versions.pop() if presentation.versioned and len(versions) == 1 else None,
-            id,
+            None,
             presentation.form,
             self.headers,
             self._traces(),
         )
 
+    def _single(self, presentation: Presentation, origin: str) -> Batch:
+        """The content of most requests: one fresh event."""
+        piece = self.pieces[0]
+        offset, segment = piece.offsets[0], piece.segment
+        body = segment.event(offset)
+        return Batch(
+            presentation.subscription,
+            body if presentation.bare else b"[%b]" % body,
+            1,
+            0,
+            segment.versions[segment.version_of[offset]] if presentation.versioned else None,
+            output_id(origin, piece.position, offset),
+            presentation.form,
+            self.headers,
+            self._traces() if segment.traces else (),
+        )
+
     def _traces(self) -> tuple[str, ...]:
         """The traceparents of fresh events that are traced, few of them."""
-        for piece in self._pieces:
+        for piece in self.pieces:
             if piece.segment.traces:
                 break
         else:
             return ()
-        found = (piece.segment.traces.get(i, "") for piece in self._pieces for i in piece.offsets)
+        found = (piece.segment.traces.get(i, "") for piece in self.pieces for i in piece.offsets)
         return tuple(islice(filter(None, found), limits.TRACED_EVENTS))
 
     def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
-        body = b",".join([presentation.body(delivery.body) for delivery in self._parked])
+        body = b",".join([presentation.body(delivery.body) for delivery in self.parked])
         versions: set[str] = set()
         if presentation.versioned:
-            versions = {_data_version(delivery.body) for delivery in self._parked}
+            versions = {_data_version(delivery.body) for delivery in self.parked}
         return Batch(
             presentation.subscription,
             body if presentation.bare else b"[%b]" % body,
             self.events,
-            min(delivery.attempts for delivery in self._parked),
+            min(delivery.attempts for delivery in self.parked),
             versions.pop() if len(versions) == 1 else None,
-            output_id(origin, *self._parked[0].identity) if self.events == 1 else None,
+            output_id(origin, *self.parked[0].identity) if self.events == 1 else None,
             presentation.form,
             self.headers,
-            tuple(islice((delivery.trace for delivery in self._parked if delivery.trace), limits.TRACED_EVENTS)),
+            tuple(islice((delivery.trace for delivery in self.parked if delivery.trace), limits.TRACED_EVENTS)),
         )
 
 
@@ -171,19 +174,16 @@ def _array(parts: Sequence[memoryview | bytes]) -> bytes:
     return b"".join(pieces)
 
 
-class Flight:
+class Flight(msgspec.Struct, eq=False):
     """One request on its way. `settled` are deliveries that an earlier attempt's late answer settled meanwhile."""
 
-    __slots__ = ("exchange", "late", "load", "probe", "sent_at", "settled", "size")
-
-    def __init__(self, load: Load, size: int, sent_at: int, probe: bool) -> None:
-        self.load = load
-        self.size = size
-        self.sent_at = sent_at
-        self.probe = probe
-        self.late = False
-        self.settled: set[Identity] = set()
-        self.exchange: Exchange | None = None
+    load: Load
+    size: int
+    sent_at: int
+    probe: bool
+    late: bool = False
+    settled: set[Identity] = msgspec.field(default_factory=set)
+    exchange: Exchange | None = None
 
     def __repr__(self) -> str:
         return f"<Flight of {self.load.events} events, {self.size} bytes, sent at {self.sent_at}>"

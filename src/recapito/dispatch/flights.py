@@ -43,8 +43,8 @@ class Flights:
         self._bytes += flight.size
         self._probes += flight.probe
         self._slots.take(flight.size)
-        if not flight.load.fresh:
-            self._carried_by.update((delivery.identity, flight) for delivery in flight.load.deliveries())
+        if flight.load.parked:
+            self._carried_by.update((delivery.identity, flight) for delivery in flight.load.parked)
 
     def land(self, flight: Flight) -> None:
         """A request is answered, or given up."""
@@ -52,8 +52,8 @@ class Flights:
         self._bytes -= flight.size
         self._probes -= flight.probe
         self._slots.give_back(flight.size)
-        if not flight.load.fresh:
-            for delivery in flight.load.deliveries():
+        if flight.load.parked:
+            for delivery in flight.load.parked:
                 self._carried_by.pop(delivery.identity, None)
 
     def cut_all(self) -> list[Flight]:

@@ -98,10 +98,11 @@ class FreshReader:
             return None
         load = Load(
             cut.pieces,
-            span=(self._place, cut.place),
-            events=cut.events,
+            (),
+            (self._place, cut.place),
+            cut.events,
+            cut.headers or (),
             unmatched=cut.unmatched,
-            headers=cut.headers or (),
             expired=cut.expired,
             evaluated=cut.evaluated,
         )
@@ -124,7 +125,7 @@ class FreshReader:
         headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
         piece = Piece(position, segment, range(offset, offset + 1))
         evaluated = 1 if filter.conditions else 0
-        load = Load((piece,), span=(self._place, after), events=1, headers=headers, evaluated=evaluated)
+        load = Load((piece,), (), (self._place, after), 1, headers, evaluated=evaluated)
         self._place = after
         return load
 

@@ -245,7 +245,7 @@ class Lane:
                 else:
                     living.append(skip(self.profile.schedule, policy, row, now))
             if living:
-                return Load(parked=living, headers=headers)
+                return Load((), living, None, len(living), headers)
         return None
 
     def _launch(self, load: Load, now: int, probing: bool) -> None:

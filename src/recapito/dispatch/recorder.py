@@ -26,6 +26,7 @@ class Recorder:
     def delivered(self, flight: Flight, outcome: Outcome, now: int) -> None:
         """A request succeeded, in time or late."""
         if self._history is not None:
+            ids, positions, offsets, numbers = flight.load.manifest()
             self._history.record(
                 Attempt(
                     self._label,
@@ -36,7 +37,10 @@ class Recorder:
                     "",
                     flight.probe,
                     flight.late,
-                    *flight.load.manifest(),
+                    ids,
+                    positions,
+                    offsets,
+                    numbers,
                 )
             )
 

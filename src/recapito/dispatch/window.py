@@ -32,7 +32,8 @@ class Window:
 
     def succeeded(self) -> None:
         """An endpoint that answers well gets more."""
-        self.size = min(self.size + 1, limits.WINDOW_REQUESTS)
+        if self.size < limits.WINDOW_REQUESTS:
+            self.size += 1
 
     def failed(self) -> None:
         """One that does not gets less, but never nothing."""

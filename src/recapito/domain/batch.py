@@ -7,7 +7,8 @@ bytes of request body only when a single event is larger, which then goes alone.
 from collections.abc import Iterable
 from enum import StrEnum
 from itertools import islice
-from typing import NamedTuple
+
+import msgspec
 
 from recapito.domain.attribute import Header
 from recapito.domain.schema import DeliverySchema
@@ -28,7 +29,7 @@ def form_of(schema: DeliverySchema, batching: bool) -> Form:
     return Form.CLOUD_EVENTS if batching else Form.CLOUD_EVENT
 
 
-class Batch(NamedTuple):
+class Batch(msgspec.Struct, frozen=True, gc=False):
     """One request's content, with what the headers say about it.
 
     `attempts_before` is the least number of attempts that any of its events has behind it; `data_version` is None

@@ -9,6 +9,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from recapito.azure.lookup import blame
 from recapito.domain import limits
 from recapito.domain.attribute import Header
@@ -144,7 +146,7 @@ class ConnectedSender(Generic[D]):
                 outcome = outcome if known is None else blame(outcome, known.connection, self._now())
             exchange.finish(outcome)
 
-        opened = batch._replace(headers=batch.headers + way.headers)
+        opened = replace(batch, headers=batch.headers + way.headers)
         exchange.inner = self._webhooks.send(WebHook(url=way.url), opened, answer)
 
     async def _look_up_and_post(self, destination: D, batch: Batch, exchange: ConnectedExchange) -> None:

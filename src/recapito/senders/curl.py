@@ -1,17 +1,16 @@
-"""The pump around libcurl: one thread of its own drives every connection, whatever the number of them.
+"""The pump around libcurl: it drives every connection from the event loop, whatever the number of them.
 
-Everything of libcurl happens in that thread. The event loop and the thread hand each other POSTs and replies in
-bundles, through deques, with one wake-up per bundle.
+The loop watches one epoll, which watches the connections. What was submitted starts together in the next turn of the
+loop, and all that happened meanwhile is looked at together, so that a turn is made of few calls.
 """
 
 import asyncio
-import os
 import select
-import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import pycurl
@@ -31,23 +30,23 @@ _NEVER = float("inf")
 
 
 class Pump:
-    """Makes POSTs. `submit`, `abort` and `close` belong to the event loop, all else to the thread."""
+    """Makes POSTs on the event loop that runs when it is made. After a failure of its own it makes none any more."""
 
     def __init__(self, trust: Trust) -> None:
         self._trust = trust
         self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[None] = self._loop.create_future()
         self._failure: Exception | None = None
+        self._closed = False
         self._inbox: deque[Post] = deque()
         self._outbox: deque[tuple[Post, Reply]] = deque()
-        self._woken = self._told = self._closing = False
+        self._woken = False
         self._running: set[Transfer] = set()
         self._free: list[Transfer] = []
-        self._timer_at = _NEVER
+        self._timer_at = _NEVER  # libcurl's
         self._look_round_at = _NEVER
-        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._alarm: asyncio.TimerHandle | None = None  # for the earlier of the two
+        self._alarm_at = _NEVER
         self._epoll = select.epoll()
-        self._epoll.register(self._wake, select.EPOLLIN)
         self._watched: dict[int, int] = {}  # connections by number: what epoll looks for
         self._resting: set[int] = set()  # those among them of which libcurl wants to hear nothing at present
         self._multi: Any = pycurl.CurlMulti()
@@ -55,8 +54,7 @@ class Pump:
         self._multi.setopt(pycurl.M_MAXCONNECTS, limits.IDLE_CONNECTIONS)
         self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._watch)
         self._multi.setopt(pycurl.M_TIMERFUNCTION, self._set_timer)
-        self._thread = threading.Thread(target=self._run, name="curl", daemon=True)
-        self._thread.start()
+        self._loop.add_reader(self._epoll.fileno(), partial(self._turn, self._look))
 
     def __repr__(self) -> str:
         return f"<Pump {len(self._running)} running, {len(self._free)} free>"
@@ -64,29 +62,59 @@ class Pump:
     def submit(self, post: Post) -> None:
         """Start a POST; its `finish` is called later, on the event loop, unless it is aborted."""
         if self._failure is not None:
-            raise RuntimeError("The thread that drives libcurl ended.") from self._failure
-        self._inbox.append(post)
-        self._wake_up()
+            raise RuntimeError("Driving libcurl failed.") from self._failure
+        self._put(post)
 
     def abort(self, post: Post) -> None:
         """Close the connection of a POST whose `over` was set; one that is over already is left alone."""
-        self._inbox.append(post)
-        self._wake_up()
+        self._put(post)
 
     async def close(self) -> None:
-        """End every POST without a word, close every connection, end the thread."""
-        self._closing = True
-        self._wake_up()
-        await self._ended
-        self._thread.join()
+        """End every POST without a word and close every connection."""
+        if not self._closed:
+            self._shut()
 
-    def _wake_up(self) -> None:
-        if not self._woken and not self._ended.done():
+    def _put(self, post: Post) -> None:
+        if self._closed:
+            return
+        self._inbox.append(post)
+        if not self._woken:
             self._woken = True
-            os.eventfd_write(self._wake, 1)
+            self._loop.call_soon(self._turn, self._take)
+
+    def _turn(self, work: Callable[[], None]) -> None:
+        """Do what has come up, and say what came of it. A failure here is ours: everybody is told, and it is over."""
+        if self._closed:
+            return
+        try:
+            work()
+            self._attend()
+        except Exception as error:
+            self._failure = error
+            self._fail_all(f"driving libcurl failed: {error!r}")
+            self._shut()
+        self._deliver()
+
+    def _attend(self) -> None:
+        """Let libcurl have the time, see what has ended, and be woken in time for what is to come."""
+        now = time.monotonic()
+        if now >= self._timer_at:
+            self._timer_at = _NEVER
+            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._collect()
+        if now >= self._look_round_at:
+            self._look_round(now)
+        next_at = min(self._timer_at, self._look_round_at)
+        if next_at < self._alarm_at:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm_at = next_at
+            self._alarm = self._loop.call_later(max(next_at - now, 0), self._turn, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm, self._alarm_at = None, _NEVER
 
     def _deliver(self) -> None:
-        self._told = False
         try:
             while self._outbox:
                 post, reply = self._outbox.popleft()
@@ -95,49 +123,14 @@ class Pump:
             if self._outbox:
                 self._loop.call_soon(self._deliver)
 
-    def _run(self) -> None:
-        try:
-            while not self._closing:
-                self._turn()
-        except Exception as error:
-            self._failure = error
-            self._fail_all(f"the thread that drives libcurl ended: {error!r}")
-        self._shut()
-        try:
-            self._loop.call_soon_threadsafe(self._end)
-        except RuntimeError:
-            pass  # the loop ended without closing us
-
-    def _end(self) -> None:
-        os.close(self._wake)
-        self._ended.set_result(None)
-        self._deliver()
-
-    def _turn(self) -> None:
-        for fd, events in self._epoll.poll(self._wait_s()):
-            if fd == self._wake:
-                self._take()
-            elif fd in self._resting:
+    def _look(self) -> None:
+        for fd, events in self._epoll.poll(0):
+            if fd in self._resting:
                 self._watch_no_more(fd)
             else:
                 self._multi.socket_action(fd, _happened(events))
-        now = time.monotonic()
-        if now >= self._timer_at:
-            self._timer_at = _NEVER
-            self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
-        self._collect()
-        if now >= self._look_round_at:
-            self._look_round(now)
-        if self._outbox and not self._told:
-            self._told = True
-            self._loop.call_soon_threadsafe(self._deliver)
-
-    def _wait_s(self) -> float | None:
-        next_at = min(self._timer_at, self._look_round_at)
-        return None if next_at == _NEVER else max(next_at - time.monotonic(), 0)
 
     def _take(self) -> None:
-        os.eventfd_read(self._wake)
         self._woken = False
         while self._inbox:
             post = self._inbox.popleft()
@@ -218,6 +211,10 @@ class Pump:
             self._outbox.append((post, Reply(0, [], b"", pycurl.E_FAILED_INIT, problem, "")))
 
     def _shut(self) -> None:
+        self._closed = True
+        self._loop.remove_reader(self._epoll.fileno())
+        if self._alarm is not None:
+            self._alarm.cancel()
         for transfer in [*self._running, *self._free]:
             transfer.curl.close()
         self._multi.close()

@@ -5,6 +5,8 @@ A webhook without an application passes through. A token that is refused is not 
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from recapito.azure.entra import EntraTokens
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
@@ -64,5 +66,5 @@ class ProtectedSender:
                 self._tokens.forget(tenant, application)
             exchange.finish(outcome)
 
-        shown = batch._replace(headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
+        shown = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
         exchange.inner = self._webhooks.send(WebHook(url=url), shown, answer)

@@ -6,6 +6,8 @@ the exchange is aborted.
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from recapito.domain import limits
 from recapito.domain.batch import Batch
 from recapito.domain.outcome import Outcome, Result
@@ -92,7 +94,7 @@ class TracingSender:
             return self._inner.send(destination, batch, answer)
         places = [place for place in map(parse, batch.traces) if place is not None]
         traced = TracedExchange(self._tracer, destination, batch, places, answer)
-        sent = batch._replace(traceparent=str(traced.place))
+        sent = replace(batch, traceparent=str(traced.place))
         traced.inner = self._inner.send(destination, sent, traced.answered)
         return traced
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
 import pycurl
 
 from recapito import __version__
@@ -23,7 +24,7 @@ _BLANK = (b"\r\n", b"\n")
 _HEADER_LINES = limits.RESPONSE_HEADERS + 2  # with the status line and the blank one
 
 
-class Reply(NamedTuple):
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """How a request ended. Without a final `status` (0), `code` is libcurl's error and `problem` says it in words."""
 
     status: int
@@ -84,6 +85,7 @@ class Transfer:
         self._opened = opened
         self._post: Post | None = None
         self._method = "POST"
+        self._url = ""
         self.curl: Any = pycurl.Curl()
         self.curl.transfer = self
         for option, value in _OPTIONS:
@@ -107,7 +109,9 @@ class Transfer:
         self._kept_bytes = post.kept_bytes
         if post.method != self._method:
             self._turn_to(post.method)
-        self.curl.setopt(pycurl.URL, post.url)
+        if post.url != self._url:
+            self.curl.setopt(pycurl.URL, post.url)
+            self._url = post.url
         self.curl.setopt(pycurl.HTTPHEADER, post.headers)
         if post.method == "POST":
             self.curl.setopt(pycurl.POSTFIELDS, post.body)

@@ -70,7 +70,7 @@ class _Call:
 
 
 class WebCaller:
-    """Makes requests. Its thread starts with the first of them."""
+    """Makes requests, over a pump that it starts with the first of them."""
 
     def __init__(self, egress: Egress, ca_file: str | None = None, resolver: Resolver | None = None) -> None:
         self._egress = egress

@@ -10,7 +10,7 @@ from functools import lru_cache, partial
 import pycurl
 
 from recapito.domain import limits
-from recapito.domain.attribute import Header
+from recapito.domain.attribute import Header, is_sendable
 from recapito.domain.batch import Batch, Form
 from recapito.domain.egress import Egress, judge
 from recapito.domain.excerpt import excerpt
@@ -54,7 +54,8 @@ class _Route(Route):
 
     def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
         super().__init__(egress, url)
-        self.headers = _common_headers(subscription, form)
+        self.headers = [f"Content-Type: {form}", "Accept:", "Expect:"]  # the last two are libcurl's way to say: none
+        self.lines = _route_lines(subscription, form)
 
 
 class WebhookExchange:
@@ -72,9 +73,10 @@ class WebhookExchange:
         self.over = False
         self.transfer: Transfer | None = None
         self._secrets = route.secrets
-        self.headers = [*route.headers, *_batch_headers(batch.attempts_before, batch.data_version)]
+        lines = route.lines + _batch_lines(batch.attempts_before, batch.data_version)
         if batch.output_id is not None:
-            self.headers.append(f"aeg-output-event-id: {batch.output_id}")
+            lines += f"\r\naeg-output-event-id: {batch.output_id}"
+        self.headers = [*route.headers, lines]
         if batch.headers:
             for custom in batch.headers:
                 self.headers += header(custom.name, custom.value)
@@ -185,7 +187,7 @@ class WebhookSender:
             await self._pump.close()
 
     def post(self, exchange: WebhookExchange) -> None:
-        """Give an exchange to the pump, whose thread starts with the first, on the event loop that runs then."""
+        """Give an exchange to the pump, which is made for the first, on the event loop that runs then."""
         if self._pump is None:
             self._pump = Pump(self._trust)
         self._pump.submit(exchange)
@@ -207,27 +209,26 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-_EVENT_HEADERS = ["aeg-metadata-version: 1"]
-_CLOUD_EVENT_HEADERS = ["aeg-metadata-version: 1.0", f"WebHook-Request-Origin: {ORIGIN}", f"Origin: {ORIGIN}"]
+# Our own headers are lines of one text, which libcurl sends as it is: eight texts to be formatted would be a tenth of
+# what a request costs.
+_EVENT_LINES = "\r\naeg-metadata-version: 1"
+_CLOUD_EVENT_LINES = f"\r\naeg-metadata-version: 1.0\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
 
 
-def _common_headers(subscription: str, form: Form) -> list[str]:
-    headers = [
-        f"Content-Type: {form}",
-        "Accept:",  # libcurl's way to say: none
-        "Expect:",
-        "aeg-event-type: Notification",
-        *(_EVENT_HEADERS if form is Form.EVENTS else _CLOUD_EVENT_HEADERS),
-    ]
-    return headers + header("aeg-subscription-name", subscription.upper())
+def _route_lines(subscription: str, form: Form) -> str:
+    lines = _EVENT_LINES if form is Form.EVENTS else _CLOUD_EVENT_LINES
+    return "aeg-event-type: Notification" + lines + _line("aeg-subscription-name", subscription.upper())
 
 
 @lru_cache(100)
-def _batch_headers(attempts_before: int, data_version: str | None) -> list[str]:
-    headers = [f"aeg-delivery-count: {attempts_before}"]
-    if data_version is not None:
-        headers += header("aeg-data-version", data_version)
-    return headers
+def _batch_lines(attempts_before: int, data_version: str | None) -> str:
+    version = "" if data_version is None else _line("aeg-data-version", data_version)
+    return f"\r\naeg-delivery-count: {attempts_before}{version}"
+
+
+def _line(name: str, value: str) -> str:
+    """One header after others, or nothing if the value could be mistaken for more: some come from publishers."""
+    return f"\r\n{name}:{' ' if value else ''}{value}" if is_sendable(value) else ""
 
 
 def _secret_words(headers: tuple[Header, ...]) -> tuple[str, ...]:
