@@ -1,11 +1,12 @@
 """Connections over HTTP: what is taken, what is shown of it, who may."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
+from recapito.keys.seal import KEY_BYTES, Seal
 from recapito.stores.memory import MemoryLog
 from tests.api.client import World, run
 from tests.api.known import Known, bearer
@@ -36,6 +37,8 @@ def test_set_list_and_remove() -> None:
         assert (again.status, again.json["endpoints"]["blob"]) == (201, "http://127.0.0.1:10000/devstoreaccount1")
         assert (await world.call("DELETE", f"/connections{ACCOUNT.upper()}")).status == 204
         assert (await world.call("DELETE", f"/connections{ACCOUNT}")).status == 404
+        said = (await world.call("GET", f"/connections{ACCOUNT}")).json["error"]["message"]
+        assert "Allowed: DELETE, PUT." in said
         assert (await world.call("GET", "/connections")).json == {"value": []}
 
     connected(test)
@@ -65,6 +68,21 @@ def test_what_is_refused(body: dict[str, object], says: str) -> None:
         assert (await world.call("GET", "/connections")).json == {"value": []}
 
     connected(test)
+
+
+def test_a_key_that_others_can_read(tmp_path: Path) -> None:
+    """A connection that can not be sealed is not kept, and the remedy is said."""
+    key = tmp_path / "connection.key"
+    key.write_bytes(bytes(KEY_BYTES))
+    key.chmod(0o644)
+    log = MemoryLog()
+
+    async def test(world: World) -> None:
+        answer = await world.call("PUT", f"/connections{ACCOUNT}", {"connectionString": STRING})
+        assert (answer.status, answer.json["error"]["code"]) == (409, "ConnectionNotSealed")
+        assert f"chmod 600 {key}" in answer.json["error"]["message"]
+
+    run(test, log=log, keyring=Keyring(log, Seal.in_file(key)))
 
 
 APP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/shop-app"
@@ -123,7 +141,8 @@ def test_resources_that_can_not_be_connected(id: str) -> None:
     """A connection is for something that a subscription can name."""
 
     async def test(world: World) -> None:
-        assert (await world.call("PUT", f"/connections{id}", {"azurite": True})).status == 400
+        answer = await world.call("PUT", f"/connections{id}", {"azurite": True})
+        assert (answer.status, answer.json["error"]["target"]) == (400, None)
 
     connected(test)
 

@@ -80,6 +80,11 @@ WRONG = [
     ),
     ("ServiceBusQueue", {"deliveryAttributeMappings": [static("SessionId", "")]}, f"{MAPPINGS}[0].properties.value"),
     ("EventHub", {"deliveryAttributeMappings": [static("PartitionKey", "x" * 129)]}, f"{MAPPINGS}[0].properties.value"),
+    (
+        "ServiceBusQueue",
+        {"deliveryAttributeMappings": [static("SessionId", "a"), static("partitionKey", "b")]},
+        f"{MAPPINGS}[1].properties.value",
+    ),
     ("EventHub", {"deliveryAttributeMappings": [static("aeg-mine")]}, f"{MAPPINGS}[0].name"),
     ("EventHub", {"deliveryAttributeMappings": [static(f"n{n}") for n in range(11)]}, MAPPINGS),
     ("ServiceBusQueue", {"deliveryAttributeMappings": [static("a", "x" * 4097)]}, f"{MAPPINGS}[0].properties.value"),
@@ -105,7 +110,8 @@ def test_what_may_be_asked(kind: str) -> None:
 
     async def test(world: World) -> None:
         await world.topic()
-        own = [static(f"n{n}", "x" * 4096) for n in range(9)]
+        own = [static(f"n{n}", "x" * 4096) for n in range(8)]
+        own.append(static("PartitionKey", "a"))
         own.append(static("MessageId") if kind == "EventHub" else dynamic("MessageId"))
         made = await world.subscription(destination=destination(kind, deliveryAttributeMappings=own))
         assert len(made.attributes) == 10

@@ -6,6 +6,7 @@ import pytest
 
 from recapito.domain.connection import Connection
 from recapito.domain.connection_form import from_connection_string
+from recapito.errors import SettingsError
 from recapito.intake.connected import Find, nowhere
 from tests.api.client import NESTED, World, run
 from tests.api.test_manage_subscriptions import body, refused
@@ -27,6 +28,11 @@ def signed(end: str, permissions: str) -> Find:
     return find
 
 
+async def closed(resource_id: str) -> Connection | None:
+    """A server that has lost the key of its connections."""
+    raise SettingsError("connection.key: the key of the connections is missing: put it back, or set them again.")
+
+
 ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:00Z", "rl")
 
 
@@ -35,6 +41,7 @@ ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:
     [
         (nowhere, f"recapito connection set {ACCOUNT} --connection-string -; or serve with --azurite"),
         (ENDED, f"ended at 2020-01-01T00:00:00.0000000Z: recapito connection set {ACCOUNT}"),
+        (closed, f"The connection to {ACCOUNT} can not be opened: connection.key: the key of the"),
         (READING, "may not write to its blob service (sp needs one of 'cw'): make another one, then recapito"),
     ],
 )

@@ -60,6 +60,24 @@ def nobody(request: Request) -> ScriptedAnswer:
     raise AssertionError(request)
 
 
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"queueMessageTimeToLiveInSeconds": 0}, "must be between 1 and 2147483647, or -1: for ever."),
+        ({"DeliveryAttributeMappings": []}, "can not be set: a message of a storage queue has no headers"),
+    ],
+)
+def test_what_a_queue_takes_is_said(changed: dict[str, Any], says: str) -> None:
+    """The whole range of a time to live, and why there are no delivery properties."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        answer = await world.arm("PUT", f"{NESTED}/mine", body(destination=queue(**changed)))
+        assert says in answer.error["message"]
+
+    run(test, find_connection=everywhere)
+
+
 WRONG = [
     ({"resourceId": None}, "resourceId"),
     ({"resourceId": "orders1"}, "resourceId"),

@@ -124,6 +124,22 @@ def test_a_system_topic_by_its_own_name() -> None:
     run(test)
 
 
+def test_an_account_that_nobody_registered() -> None:
+    """Who subscribes to it is told how to make it known; a system topic does that too."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        said = refused(await world.arm("PUT", f"{EXTENSION}/mine", BODY), 404, "ResourceNotFound")
+        assert "az storage account create -g examplerg -n pictures -l local" in said
+        assert f"recapito system-topic create pictures --topic-type {TYPE} --source {ACCOUNT}" in said
+        body = {"location": "westus2", "properties": {"source": ACCOUNT, "topicType": TYPE}}
+        assert (await world.arm("PUT", SYSTEM, body)).status == 201
+        assert (await world.arm("PUT", f"{EXTENSION}/mine", BODY)).status == 201
+        assert (await world.arm("GET", f"{SYSTEM}/eventSubscriptions/mine")).status == 200
+
+    run(test)
+
+
 @pytest.mark.parametrize(
     ("properties", "code", "target"),
     [

@@ -18,7 +18,7 @@ def test_set_list_remove(live: Server) -> None:
     assert [one["resourceId"] for one in listed.json] == [ACCOUNT]
     assert SECRET not in said.out + said.err + listed.out
     assert ok("connection", "set", ACCOUNT, "--azurite")["endpoints"]["blob"].startswith("http://127.0.0.1:10000")
-    ok("connection", "remove", ACCOUNT)
+    ok("connection", "remove", ACCOUNT.upper())
     assert recapito("connection", "remove", ACCOUNT).code == 3
 
 
@@ -27,7 +27,8 @@ def test_set_list_remove(live: Server) -> None:
     [
         ((ACCOUNT,), 2, "give one of"),
         ((ACCOUNT, "--azurite", "--default-credential"), 2, "give one of"),
-        (("pictures", "--azurite"), 2, "not the id of an Azure resource"),
+        (("pictures", "--azurite"), 2, "not the id of an Azure resource; one looks like /subscriptions/"),
+        ((ACCOUNT, "--connection-string", "-"), 2, "there is nothing on standard input"),
         ((ACCOUNT, "--connection-string", "hello"), 1, "not one of a storage account"),
     ],
 )

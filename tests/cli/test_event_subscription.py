@@ -205,6 +205,7 @@ def test_of_a_domain_and_its_topic(live: Server, hook: Hook) -> None:
         (["--endpoint", "q", "--endpoint-type", "pigeon", "--topic-name", "demo"], 2, "is not one of webhook"),
         (["--endpoint", "q", "--endpoint-type", "storagequeue", "--topic-name", "demo"], 2, "queueServices"),
         (["--endpoint", "x", "--topic-name", "demo", "--deadletter-endpoint", "/x"], 2, "blobServices"),
+        (["--endpoint", "x", "--topic-name", "demo", "--deadletter-endpoint", ""], 2, "it can not be empty"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a"], 2, "it is KEY OPERATOR VALUE"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a", "StringIs", "b"], 2, "mean StringIn?"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a", "NumberIn", "b"], 2, "not a number"),

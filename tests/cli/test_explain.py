@@ -86,6 +86,16 @@ def test_what_waits() -> None:
     ]
 
 
+def test_what_was_attempted_before_a_redrive() -> None:
+    """What is older than the newest publishing has no distance from it: it was attempted for an older one."""
+    body = answer(subscription(attempts=[attempt(1), attempt(3)], state="parked"))
+    lines = told(body | {"event": EVENT | {"publishedAt": "2026-01-31T11:51:00.0000000Z"}}, "e-1")
+    assert [line.split("UTC")[1] for line in lines if line.startswith("  attempt")] == [
+        "  Busy 503 in 12 ms",
+        " (+1 min)  Busy 503 in 12 ms",
+    ]
+
+
 def test_how_it_ended() -> None:
     """Where an event ended is told for each subscription, and which clause kept it from one."""
     other = {"clause": "subjectBeginsWith", "text": "subject '/orders/7' does not begin with '/bills/'"}

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.observed import NOW, Query, attempt, lane, observed
+from tests.cli.terminal import ok
 from tests.cli.tmux import PROMPT, Tmux, tmux
 from tests.system.machine import Server
 
@@ -126,6 +127,18 @@ def test_a_question(terminal: Tmux, live: Server) -> None:
     terminal.press("C-c")
     shown = terminal.wait_for("ended with")
     assert "Traceback" not in shown and "ended with 0" not in shown
+
+
+def test_a_secret_is_asked_for(terminal: Tmux, live: Server) -> None:
+    """A dash on a terminal asks for the secret, and what is typed is not seen."""
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/asked"
+    command = f"recapito connection set {account} --connection-string - -o table --server {live.url}"
+    terminal.enter(f"clear; {command}; echo ended with $?")
+    terminal.wait_for("Connection string:")
+    terminal.enter("AccountName=asked;AccountKey=c2VjcmV0")
+    shown = terminal.wait_for("ended with 0")
+    ok("connection", "remove", account)
+    assert "c2VjcmV0" not in shown and "account key" in shown
 
 
 def test_a_table_fits(terminal: Tmux, live: Server) -> None:

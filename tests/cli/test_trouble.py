@@ -232,6 +232,19 @@ def test_the_doctor_has_connections_tried(tmp_path: Path) -> None:
         assert recapito("connection", "check", f"{account}2", "--server", it.url).code == 3
 
 
+def test_the_doctor_names_the_command_for_what_is_not_connected() -> None:
+    """It is the command that the refusal of such a subscription names, for the account, not for a part of it."""
+    account = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/pictures"
+    app = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/app"
+    missing = [f"{account}/blobServices/default/containers/dead", f"{app}/functions/OnOrder"]
+    with observed(lambda path, query, body: (200, {"value": [], "unconnected": missing})) as it:
+        found = list(checkup.connections(Client(it.url)))
+    assert [one.remedy for one in found] == [
+        f"recapito connection set {account} --connection-string -",
+        f"recapito connection set {app} --host-url -",
+    ]
+
+
 def test_the_doctor_without_a_server(tmp_path: Path) -> None:
     """Without a server the doctor still looks at what is here, and says how to start one."""
     said = recapito("doctor", "--server", "http://127.0.0.1:1", "-o", "json", "--data", str(tmp_path / "none"))

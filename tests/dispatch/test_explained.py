@@ -192,6 +192,23 @@ def test_a_dead_letter_waits_and_is_written() -> None:
     play(story, 404)
 
 
+def test_a_dead_letter_that_can_not_be_written() -> None:
+    """While the vault is out of reach that is said, with who says why, and no time is promised that is past."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
+        scene.vault.down = True
+        await scene.send(topic)
+        await asyncio.sleep(600)
+        waiting = await scene.one()
+        assert (waiting["state"], waiting["next"]) == ("deadLetterWaiting", None)
+        assert "could not be written to box/SUB/" in waiting["stateText"]
+        assert "`recapito doctor`" in waiting["stateText"]
+
+    play(story, 404)
+
+
 def test_an_event_that_expires() -> None:
     """It is said before that it will expire, and afterwards that it was dropped without another attempt."""
 
@@ -355,12 +372,13 @@ def test_a_redriven_event() -> None:
         await scene.send(topic)
         await asyncio.sleep(600)
         event = StampedEvent(json.dumps(EVENT).encode(), "Created", "/orders/1", "", "", "e-1")
-        again = pack([Publish(scene.clock.now(), [event])], only=mine.id, origin="name")
+        again = pack([Publish(scene.clock.now(), [event])], only=mine.id, origin="box:SUB/1/a.json")
         await scene.log.append([NewSegment(topic.id, 1, *again)])
         explained = await scene.explain()
         said = {one["subscription"]: one for one in explained["subscriptions"]}
         assert "2 times" in explained["note"]
         assert said["sub"]["decidedBy"]["clause"] == "redriven" and said["sub"]["state"] == "unread"
+        assert "from SUB/1/a.json" in said["sub"]["decidedBy"]["text"]
         assert said["other"]["decidedBy"]["clause"] == "includedEventTypes"
         scene.dispatcher.notify()
         await asyncio.sleep(10)

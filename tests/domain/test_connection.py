@@ -1,5 +1,8 @@
 """Connections: every form of them, what is wrong with a wrong one, and that their secrets do not show."""
 
+from collections.abc import Callable
+from functools import partial
+
 import msgspec
 import pytest
 from rich.pretty import pretty_repr
@@ -68,6 +71,7 @@ def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
         (DEAD, f"https://orders1.blob.core.windows.net/dead?sr=c&sig={CANARY}", {BLOB: CLOUD[BLOB]}),
         (DEAD, f"https://orders1.blob.core.windows.net?{SAS}", {BLOB: CLOUD[BLOB]}),
         (WORK, f"http://127.0.0.1:10001/devstoreaccount1/todo?sig={CANARY}", {QUEUE: LOCAL[QUEUE]}),
+        (ACCOUNT, f"{LOCAL[QUEUE]}?{SAS.replace('ss=bq', 'ss=q')}", {QUEUE: LOCAL[QUEUE]}),
     ],
 )
 def test_sas_urls(resource_id: str, url: str, endpoints: dict[Service, str]) -> None:
@@ -143,10 +147,27 @@ def test_wrong_sas_urls(resource_id: str, url: str, why: str) -> None:
     assert CANARY not in caught.value.message
 
 
-def test_only_storage_is_connected_to() -> None:
-    """A resource that is no storage account, container or queue is refused by its kind."""
-    with pytest.raises(InvalidInput, match=r"'microsoft\.sql/servers' can not be connected to") as caught:
-        azurite(ACCOUNT.replace("Microsoft.Storage/storageAccounts", "Microsoft.Sql/servers"))
+GROUP = "/subscriptions/s/resourceGroups/g/providers"
+BUS, APP = f"{GROUP}/Microsoft.ServiceBus/namespaces/bus", f"{GROUP}/Microsoft.Web/sites/app"
+RELAY = f"{GROUP}/Microsoft.Relay/namespaces/relay"
+
+
+@pytest.mark.parametrize(
+    ("make", "id", "says"),
+    [
+        (azurite, f"{GROUP}/Microsoft.Sql/servers/a", "/a can not be connected to. What can: storage accounts"),
+        (azurite, f"{ACCOUNT}/blobServices/default", "/default can not be connected to. What can: storage accounts"),
+        (azurite, BUS, f"An Azurite opens storage accounts, .*: recapito connection set {BUS} --connection-string -"),
+        (from_default_credential, RELAY, f"A default credential opens .*set {RELAY} --connection-string -"),
+        (from_default_credential, f"{APP}/functions/OnOrder", f"A default credential .*set {APP} --host-url -"),
+        (partial(from_sas_url, url="x"), BUS, f"A SAS URL opens .* and {BUS} is none of these"),
+        (partial(from_connection_string, text="x"), APP, f"A connection string opens .*set {APP} --host-url -"),
+    ],
+)
+def test_the_wrong_way(make: Callable[[str], Connection], id: str, says: str) -> None:
+    """What a way does not open is named, with the command that does; what none opens is said to be so."""
+    with pytest.raises(InvalidInput, match=says) as caught:
+        make(id)
     assert caught.value.target == "resourceId"
 
 

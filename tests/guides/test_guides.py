@@ -14,8 +14,11 @@ import pytest
 import yaml
 
 from recapito import settings
+from recapito.domain.connection import Service
+from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
+from tests.azurite.server import Azurite
 from tests.guides.page import NAMES, block, blocks, check_command, commands
-from tests.system.machine import receiver, server
+from tests.system.machine import receiver, server, until
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 300.0
@@ -195,3 +198,36 @@ def test_watching_as_printed(tmp_path: Path) -> None:
         script = script.replace("8585", str(it.port)).replace("/var/lib/recapito", str(tmp_path / "data"))
         said = shell(script, tmp_path, RECAPITO_SERVER=it.url)
     assert '"ready"' in said and "recapito_" in said
+
+
+@pytest.mark.xdist_group("azurite")
+def test_connections_as_printed(azurite: Azurite, tmp_path: Path) -> None:
+    """A connection is set from a file, tried, listed and removed by the guide's own lines."""
+    ends = f"BlobEndpoint={azurite.url(Service.BLOB)};QueueEndpoint={azurite.url(Service.QUEUE)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={AZURITE_KEY};{ends}"
+    (tmp_path / "connection-string.txt").write_text(text, "utf-8")
+    with server(tmp_path / "data", "--memory") as it:
+        said = shell(block("connections", "sh", "connection set"), tmp_path, RECAPITO_SERVER=it.url)
+    assert "its blob service answers, and knows us" in said and AZURITE_KEY not in said
+
+
+def test_dead_letters_as_printed(tmp_path: Path) -> None:
+    """What was lost is listed, shown, redriven and purged; who asks to be told of letters is subscribed."""
+    box = {"endpointType": "Directory", "properties": {"name": "box"}}
+    with receiver() as hook, server(tmp_path / "data", "--clock", "scaled:600", "--handshake", "off") as it:
+        it.subscribe("orders-hook", hook.url, deadLetterDestination=box)
+        hook.answer = lambda events: 400
+        assert it.publish("lost") == 200
+        assert until(lambda: it.counts("orders-hook").get("dead_lettered") == 1)
+        hook.answer = lambda events: 200
+        found = shell("recapito deadletter list --query '[0].name' -o tsv", tmp_path, RECAPITO_SERVER=it.url)
+        script = block("dead-letters", "sh", "deadletter show").replace(
+            "7/ORDERS-HOOK/2026/1/31/12/5f1c….json/0", found.strip()
+        )
+        script = script.replace(" --reason MaxDeliveryAttemptsExceeded", "").replace(
+            "purge --redriven", "purge --redriven --yes"
+        )
+        said = shell(script, tmp_path, RECAPITO_SERVER=it.url)
+        assert found.strip() in said and said.count('"done": 1') == 2
+        script = block("dead-letters", "sh", "BlobCreated").replace("https://ops.example/letters", hook.url)
+        assert "StorageAccounts" in shell(script, tmp_path, RECAPITO_SERVER=it.url)

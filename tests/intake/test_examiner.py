@@ -7,6 +7,7 @@ from email.utils import format_datetime
 from typing import Any
 
 import pytest
+from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from msgspec.structs import replace
 
 from recapito.azure.broker import Brokers
@@ -97,6 +98,7 @@ def states(found: list[Finding]) -> list[str]:
     return [finding.state for finding in found]
 
 
+BUS = f"Endpoint=sb://{{}};SharedAccessKeyName=a;SharedAccessKey={CANARY};UseDevelopmentEmulator=true"
 HOOK = WebHook(url="http://127.0.0.1/hook")
 
 
@@ -128,7 +130,7 @@ def test_storage_that_is_not(azurite: Azurite) -> None:
     text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(Service.BLOB)}"
     letters = DeadLetterBlobs(ACCOUNT, new_container(azurite).rpartition("/")[2])
     for connection, says in (
-        (from_connection_string(ACCOUNT, text), "credential may not write there"),
+        (from_connection_string(ACCOUNT, text), "its key is wrong"),
         (with_sas(azurite, account_sas(-HOUR, write=True)), "ended at"),
         (with_sas(azurite, account_sas(HOUR, read=True)), "may not write"),
     ):
@@ -148,15 +150,42 @@ def test_a_signature_of_one_container(azurite: Azurite) -> None:
     assert states(examine(container, from_sas_url(container, url))) == [OK]
 
 
+@azurites
+def test_a_signature_that_has_not_begun(azurite: Azurite) -> None:
+    """When it begins is said, and the remedy names the container's own connection, not the account's."""
+    container, now = new_container(azurite), datetime.datetime.now(datetime.UTC)
+    name = container.rpartition("/")[2]
+    may = ContainerSasPermissions(create=True)
+    token = generate_container_sas(
+        AZURITE_ACCOUNT, name, AZURITE_KEY, permission=may, start=now + HOUR, expiry=now + 2 * HOUR
+    )
+    (one,) = examine(container, from_sas_url(container, f"{azurite.url(Service.BLOB)}/{name}?{token}"))
+    assert (one.state, one.found) == (WRONG, "Unauthorized (401)")
+    assert f"the signature of the connection to {container} begins at 20" in one.remedy
+    wrong = f"sv=2024-11-04&sr=c&sp=c&se=2100-01-01T00:00:00Z&sig={CANARY}"
+    (one,) = examine(container, from_sas_url(container, f"{azurite.url(Service.BLOB)}/{name}?{wrong}"))
+    assert f"recapito connection set {container}" in one.remedy
+
+
 def test_a_host_that_can_not_be_reached() -> None:
     """An unknown name and a closed port are said as such."""
     lost = blob_service("lost", "http://lost.test:10000/lost")
     (one,) = examine(account("lost"), lost, resolver=names())
-    assert (one.state, one.found) == (WRONG, "ResolutionError") and "lost.test" in one.remedy
+    assert (one.state, one.found) == (WRONG, "ResolutionError")
+    assert one.remedy == (
+        "storage account lost: lost.test: Name or service not known. Is the name right, and known where the server"
+        f" runs? If not: recapito connection set {account('lost')}"
+    )
     with socket.create_server(("127.0.0.1", 0)) as closed:
         place = f"127.0.0.1:{closed.getsockname()[1]}"
     (one,) = examine(account("shut"), blob_service("shut", f"http://{place}/shut"))
-    assert (one.state, one.found) == (WRONG, "SocketError") and place in one.remedy
+    assert (one.state, one.found) == (WRONG, "SocketError")
+    assert one.remedy.startswith(f"storage account shut: {place}: Connection refused. Is it up")
+    (one,) = examine(SERVICE_BUS, from_connection_string(SERVICE_BUS, BUS.format(place)))
+    assert one.remedy.startswith("namespace orders1: Connection refused (ConnectionRefusedError). Is it up")
+    metadata = blob_service("inner", "http://169.254.169.254")
+    (one,) = examine(account("inner"), metadata)
+    assert one.remedy.endswith("The setting delivery.egress says which addresses are dialled.")
 
 
 @pytest.mark.parametrize(("hours", "says"), [(1, "60 minutes behind"), (-2, "120 minutes ahead of")])
@@ -228,6 +257,24 @@ def test_functions(host: FunctionsHost, code: str, used: bool, state: str, says:
     assert host.events == []
 
 
+def test_somebody_else_at_the_address() -> None:
+    """A web server that says 404 to everything is no storage account and no Functions host, and knows nobody."""
+
+    async def main() -> list[Finding]:
+        async with Receiver(answering(status(404))) as other:
+            url = f"http://127.0.0.1:{other.port}"
+            stage = Stage(blob_service("other", f"{url}/other"), from_function_host(APP, url))
+            found = [*await stage.examiner.examine(account("other")), *await stage.examiner.examine(APP)]
+            await stage.close()
+            return found
+
+    storage, function = asyncio.run(main())
+    assert (storage.state, storage.found) == (WRONG, "GenericError (404)")
+    assert storage.remedy.startswith("storage account other: what answers does not speak as Azure Storage does")
+    assert (function.state, function.found) == (WRONG, "NotFound (404)")
+    assert "is it a Functions host" in function.remedy
+
+
 def test_a_relay_is_not_asked_for_what_somebody_listens_to() -> None:
     """Only a name that is not there is asked for; a key of one hybrid connection is not tried at all."""
 
@@ -258,7 +305,24 @@ def test_what_is_not_connected() -> None:
         uses = await examiner.uses()
         assert uses.unconnected == [function.resource_id]
         assert [target.place.text for target in uses.by_connection[ACCOUNT.lower()]] == [container_id(ACCOUNT, "dead")]
-        with pytest.raises(NotFound):
+        with pytest.raises(NotFound, match=f"Set one: recapito connection set {APP}"):
             await examiner.examine(APP)
+
+    asyncio.run(main())
+
+
+def test_what_can_not_be_opened() -> None:
+    """A connection whose key is lost is said to be so, and what goes by it is not said to lack one."""
+
+    async def main() -> None:
+        log = MemoryLog()
+        await Keyring(log, Seal.in_memory()).set(from_function_host(APP, "http://localhost:7071"), 0)
+        examiner = Examiner(log, Keyring(log, Seal.in_memory()).find, {}, SystemClock())
+        topic = await log.put_topic(new_topic())
+        await log.put_subscription(replace(new_subscription(topic.id), destination=ORDERS))
+        assert (await examiner.uses()).unconnected == []
+        (one,) = await examiner.examine(APP)
+        assert (one.state, one.found) == (WRONG, "it can not be opened")
+        assert "put the old key back, or set it again" in one.remedy
 
     asyncio.run(main())

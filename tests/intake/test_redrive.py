@@ -458,6 +458,23 @@ def test_a_topic_that_goes_at_the_last_moment() -> None:
     asyncio.run(main())
 
 
+def test_letters_of_who_is_gone() -> None:
+    """Nobody loses them: a subscription of the same name that keeps its letters there finds and gets them."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        gone = await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", *ids("1"))
+        await stage.log.delete_subscription(gone.id)
+        assert await redrive_all(stage.redriver()) == [Progress()] and len(stage.vault.files) == 1
+        back = await stage.subscribe(topic)
+        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        assert [only for only, _, _ in await stage.redriven(topic)] == [back.id]
+
+    asyncio.run(main())
+
+
 def test_a_domain() -> None:
     """Events of a domain keep the topic that they name, in the log too."""
 

@@ -259,6 +259,14 @@ def test_a_session_queue_with_a_session(broker: LocalBroker) -> None:
     assert broker.arrived(to, 1)[0].fields["group_id"] == "one"
 
 
+def test_two_partitions(broker: LocalBroker) -> None:
+    """A partition that is not the session's is BadRequest, 400, and the detail names both properties."""
+    sent = replace(batch(), headers=headers(SessionId="canary-a", PartitionKey="canary-b"))
+    (outcome,) = sending(reaching(*broker.connections()), new(ServiceBusQueue), sent)
+    assert (outcome.result, outcome.status) == (Result.BAD_REQUEST, 400)
+    assert "PartitionKey and SessionId must be the same" in outcome.detail and "canary" not in outcome.detail
+
+
 @each_service
 def test_a_wrong_key(broker: LocalBroker, kind: type[Broker]) -> None:
     """A key that is wrong is Unauthorized, 401, and names the command; the key is not told."""
@@ -334,6 +342,27 @@ def test_nobody_there(kind: type[Broker]) -> None:
     for host, expected in (("127.0.0.1:9", Result.SOCKET_ERROR), ("nowhere.test:5672", Result.RESOLUTION_ERROR)):
         (outcome,) = sending(reaching(from_connection_string(top, f"Endpoint=sb://{host};{key}")), to)
         assert (outcome.result, outcome.status) == (expected, None)
+
+
+@each_service
+@pytest.mark.parametrize("said", [bytes(64), b"220 mail.test ready\r\n", b"HTTP/1.1 404 Not Found\r\n\r\n"])
+def test_somebody_else_is_there(kind: type[Broker], said: bytes) -> None:
+    """Who speaks anything but AMQP is SocketError: the event is not to blame, and is tried again."""
+
+    async def main() -> Outcome:
+        async with Receiver(lambda connection: connection.write(said)) as other:
+            to = new(kind)
+            top = to.resource_id.rpartition("/")[0].rpartition("/")[0]
+            key = f"SharedAccessKeyName={POLICY};SharedAccessKey={KEY};UseDevelopmentEmulator=true"
+            brokers = reaching(from_connection_string(top, f"Endpoint=sb://127.0.0.1:{other.port};{key}"))
+            sender = BrokerSender(brokers)
+            outcome = await answer_to(sender, to)
+            await sender.close()
+            await brokers.close()
+            return outcome
+
+    outcome = asyncio.run(main())
+    assert (outcome.result, outcome.status) == (Result.SOCKET_ERROR, None), outcome
 
 
 @pytest.fixture(scope="module")

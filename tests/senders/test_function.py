@@ -93,32 +93,52 @@ def test_the_key_goes_with_the_query() -> None:
         assert "canary" not in repr(refused)
 
 
+def test_the_key_of_one_function() -> None:
+    """Where a function has a connection of its own, the remedy names that, not its app's."""
+
+    async def main() -> Outcome:
+        async with Receiver(FunctionsHost(KEY)) as receiver:
+            id = ORDERS.resource_id
+            connection = from_function_host(id, f"http://127.0.0.1:{receiver.port}?code=canary-wrong")
+            async with sending(FunctionLeading(), keyring({id.lower(): connection})) as answer_to:
+                return await answer_to(ORDERS)
+
+    assert asyncio.run(main()).detail.endswith(f"recapito connection set {ORDERS.resource_id}")
+
+
 def test_a_function_without_a_trigger() -> None:
     """A host that does not know the function as one of Event Grid's: InvalidAzureFunctionDestination, 404."""
     (answer,), _ = send(FunctionsHost(function="OnOther"))
     assert answer == Outcome(
         Result.INVALID_AZURE_FUNCTION_DESTINATION,
         404,
-        detail="OnOrder of function app shop-app: its host has no function of that name with an Event Grid trigger",
+        detail="OnOrder of function app shop-app: its host has no function of that name with an Event Grid trigger:"
+        " deploy it, or correct the subscription",
     )
 
 
 @pytest.mark.parametrize(
-    ("code", "result"),
-    [(400, Result.BAD_REQUEST), (404, Result.NOT_FOUND), (500, Result.GENERIC_ERROR), (503, Result.BUSY)],
+    ("code", "body", "result", "says"),
+    [
+        (400, b"no luck", Result.BAD_REQUEST, "no luck"),
+        (404, b"no luck", Result.NOT_FOUND, "no luck"),
+        (404, b"", Result.NOT_FOUND, "nothing is there; is it a Functions host, with its functions loaded?"),
+        (500, b"no luck", Result.GENERIC_ERROR, "no luck"),
+        (503, b"no luck", Result.BUSY, "no luck"),
+    ],
 )
-def test_other_failures_are_as_a_webhooks(code: int, result: Result) -> None:
+def test_other_failures_are_as_a_webhooks(code: int, body: bytes, result: Result, says: str) -> None:
     """A bare 404 says nothing of the function; what fails in it is named with it."""
 
     async def main() -> Outcome:
-        async with Receiver(answering(status(code, body=b"no luck"))) as receiver:
+        async with Receiver(answering(status(code, body=body))) as receiver:
             connection = from_function_host(APP, f"http://127.0.0.1:{receiver.port}")
             async with sending(FunctionLeading(), keyring({ORDERS.resource_id.lower(): connection})) as answer_to:
                 return await answer_to(ORDERS)
 
     answer = asyncio.run(main())
     assert (answer.result, answer.status) == (result, code)
-    assert answer.detail == "OnOrder of function app shop-app: no luck"
+    assert answer.detail == f"OnOrder of function app shop-app: {says}"
 
 
 def test_without_a_connection() -> None:

@@ -155,6 +155,8 @@ def test_the_largest_message(azurite: Azurite) -> None:
     good, refused = sending(reaching(azurite.connection), queue, batch(b"[%b]" % fits), batch(b"[%b]" % over))
     assert good == answered(200)
     assert (refused.result, refused.status) == (Result.PAYLOAD_TOO_LARGE, 413)
+    assert refused.detail.startswith(f"{queue.queue} of storage account orders1: the event is 65540 bytes of base64")
+    assert "publish smaller events" in refused.detail
     assert len(messages(azurite, queue)) == 1
 
 
@@ -251,6 +253,25 @@ def test_the_services_words(code: int, word: str, expected: tuple[Result, int | 
     answer = asyncio.run(main())
     assert (answer.result, answer.status) == expected
     assert answer.detail.startswith("todo of storage account wordy: ") and CANARY not in answer.detail
+
+
+@pytest.mark.parametrize(("code", "expected"), [(200, None), (201, None), (202, None), (404, 404)])
+def test_somebody_else_is_there(code: int, expected: int | None) -> None:
+    """A web server at the queue's address that says yes to everything has taken nothing, and its 404 says nothing."""
+
+    async def main() -> Outcome:
+        async with Receiver(answering(status(code, body=b"<html>welcome</html>"))) as other:
+            reach = reaching(queue_service("wordy", other.at("127.0.0.1")))
+            sender = StorageQueueSender(reach)
+            answer = await answer_to(sender, StorageQueue(account=account("wordy"), queue="todo"))
+            await sender.close()
+            await reach.close()
+            return answer
+
+    answer = asyncio.run(main())
+    assert (answer.result, answer.status) == (Result.GENERIC_ERROR, expected)
+    assert "what answers does not speak as Azure Storage does: is its address right?" in answer.detail
+    assert f"recapito connection set {account('wordy')}" in answer.detail
 
 
 def test_a_service_that_hangs_up() -> None:

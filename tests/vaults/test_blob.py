@@ -213,6 +213,36 @@ def test_a_service_that_fails(code: int) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("code", [200, 201, 404])
+def test_somebody_else_is_there(code: int) -> None:
+    """A stranger's yes confirms no write and lists no letters, and its 404 does not mean that the container is gone."""
+
+    async def main() -> None:
+        async with Receiver(answering(status(code, body=b"<html>welcome</html>"))) as other:
+            reach = reaching(blob_service("other", other.at("127.0.0.1")))
+            vault, container = BlobVault(reach), container_id(account("other"), "dead")
+            for verb in (vault.write(container, PATH, b"[]"), vault.paths(container, "A", "", 9)):
+                with pytest.raises(VaultUnavailable, match="does not speak as Azure Storage does") as caught:
+                    await verb
+                assert not caught.value.missing
+            await reach.close()
+
+    asyncio.run(main())
+
+
+def test_a_write_without_a_tag_is_not_confirmed() -> None:
+    """Azure Storage tags every blob; who says 201 without a tag has kept nothing that could be found again."""
+
+    async def main() -> None:
+        async with Receiver(answering(status(201))) as other:
+            reach = reaching(blob_service("other", other.at("127.0.0.1")))
+            with pytest.raises(VaultUnavailable, match="does not confirm writes as Azure Storage does"):
+                await BlobVault(reach).write(container_id(account("other"), "dead"), PATH, b"[]")
+            await reach.close()
+
+    asyncio.run(main())
+
+
 def test_a_redirect_is_not_followed() -> None:
     """A service that answers with another place is refused: the signature goes to nobody else."""
 

@@ -17,6 +17,7 @@ from recapito.domain import limits
 from recapito.domain.connection import Connection
 from recapito.domain.connection_choice import Choice, choose
 from recapito.domain.instant import stamp
+from recapito.errors import InvalidInput
 from recapito.keys.keyring import Keyring, Listed
 
 _PATH = "/connections/{resource_id:path}"
@@ -48,8 +49,7 @@ class ConnectionManagement:
         return [
             Route("/connections", self._list),
             Route(f"{_PATH}/check", self._check, methods=["POST"]),
-            Route(_PATH, self._put, methods=["PUT"]),
-            Route(_PATH, self._delete, methods=["DELETE"]),
+            Route(_PATH, self._change, methods=["PUT", "DELETE"]),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -70,8 +70,11 @@ class ConnectionManagement:
         findings = [] if self._examiner is None else await self._examiner.examine(id)
         return answer({"resourceId": id, "value": [finding._asdict() for finding in findings]})
 
-    async def _put(self, request: Request) -> Response:
+    async def _change(self, request: Request) -> Response:
         await admit(request)
+        return await (self._put(request) if request.method == "PUT" else self._delete(request))
+
+    async def _put(self, request: Request) -> Response:
         headers = dict(request.scope["headers"])
         body = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), ConnectionBody)
         connection = read_connection(_resource_id(request), body)
@@ -80,24 +83,24 @@ class ConnectionManagement:
         return answer(_show(shown), 201)
 
     async def _delete(self, request: Request) -> Response:
-        await admit(request)
         await self._keyring.remove(_resource_id(request))
         return Response(status_code=204)
 
 
 def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
-    """The connection that a body describes, or an error that names the field."""
-    return choose(
-        resource_id,
-        Choice(
-            body.connection_string,
-            body.sas_url,
-            body.host_url,
-            bool(body.default_credential),
-            bool(body.azurite),
-            body.endpoints,
-        ),
+    """The connection that a body describes, or an error that names the field; the resource id is none of the body's."""
+    choice = Choice(
+        body.connection_string,
+        body.sas_url,
+        body.host_url,
+        bool(body.default_credential),
+        bool(body.azurite),
+        body.endpoints,
     )
+    try:
+        return choose(resource_id, choice)
+    except InvalidInput as error:
+        raise InvalidInput(error.code, error.message, None if error.target == "resourceId" else error.target) from None
 
 
 def _resource_id(request: Request) -> str:

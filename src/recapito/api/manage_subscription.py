@@ -25,6 +25,7 @@ from recapito.domain.subscription import Subscription, WebHook
 from recapito.domain.topic import TopicKind
 from recapito.domain.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound
+from recapito.intake.accounts import Account, account_of
 from recapito.intake.missing import parent_missing, subscription_missing
 
 _NESTED = {
@@ -92,13 +93,22 @@ class SubscriptionManagement:
                 kind, scope.subscription, scope.group, scope.name, scope.child or None, Form.SCOPE
             )
         if scope.type == STORAGE.resource_type.lower() and not scope.child:
-            account = await self._provisioner.accounts.get(scope.subscription, scope.group, scope.name)
-            making = request.method == "PUT"
-            topic = await self._provisioner.system_topic_for(account, making)
-            if topic is None:
-                raise parent_missing("Microsoft.EventGrid/eventSubscriptions", account.resource_id)
-            return Place(topic, None, Form.SCOPE)
+            return await self._account_place(scope.subscription, scope.group, scope.name, request.method == "PUT")
         raise _silent(request, f"'{shorten(scope.type)}'")
+
+    async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> Place:
+        """A storage account with a system topic is known by that; any other must have been registered."""
+        id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
+        topic = await self._provisioner.system_topic_of(id)
+        if topic is None:
+            try:
+                account = await self._provisioner.accounts.get(subscription, group, name)
+            except NotFound as error:
+                raise _unregistered(error, account_of(id)) from None
+            topic = await self._provisioner.system_topic_for(account, making)
+        if topic is None:
+            raise parent_missing("Microsoft.EventGrid/eventSubscriptions", id)
+        return Place(topic, None, Form.SCOPE)
 
     async def _topic_place(
         self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: Form
@@ -186,6 +196,15 @@ class SubscriptionManagement:
     async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
         return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
+
+
+def _unregistered(error: NotFound, account: Account | None) -> NotFound:
+    """An account that nobody has put: Azure has it, perhaps, and this server does not know it."""
+    if account is None:
+        return error
+    register = f"az storage account create -g {account.resource_group} -n {account.name} -l local"
+    topic = f"recapito system-topic create {account.name} --topic-type {STORAGE.name} --source {account.resource_id}"
+    return NotFound(error.code, f"{error.message} Make it known first: {register}; or {topic}")
 
 
 def _silent(request: Request, what: str) -> CallerError:

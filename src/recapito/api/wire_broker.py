@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from recapito.api.wire import Body, Typed, convert, invalid, read_resource_id
 from recapito.domain import limits
 from recapito.domain.attribute import is_key
-from recapito.domain.message import MESSAGE_ID, SESSION_ID, keys_of
+from recapito.domain.message import MESSAGE_ID, PARTITION_KEY, SESSION_ID, keys_of
 from recapito.domain.resource_id import EVENT_HUB, SERVICE_BUS_QUEUE, SERVICE_BUS_TOPIC
 from recapito.domain.subscription import (
     Broker,
@@ -62,6 +62,7 @@ def check_broker_attributes(destination: Broker, attributes: Sequence[DeliveryAt
             raise invalid(f"'{target}' must have 1 to {limits.BROKER_KEY_CHARS} characters.", target)
     if isinstance(destination, EventHub):
         return
+    _check_partition(attributes, within)
     names = [one.name.lower() for one in attributes]
     if MESSAGE_ID.lower() not in names:
         return
@@ -73,3 +74,12 @@ def check_broker_attributes(destination: Broker, attributes: Sequence[DeliveryAt
         )
     if SESSION_ID.lower() in names:
         raise invalid(f"'{target}.name' is {MESSAGE_ID}, which can not be set beside {SESSION_ID}.", f"{target}.name")
+
+
+def _check_partition(attributes: Sequence[DeliveryAttribute], within: str) -> None:
+    """Service Bus takes no message whose partition is not that of its session; what is static is known by now."""
+    fixed = {one.name.lower(): (n, one.value) for n, one in enumerate(attributes) if isinstance(one, StaticAttribute)}
+    partition, session = fixed.get(PARTITION_KEY.lower()), fixed.get(SESSION_ID.lower())
+    if partition is not None and session is not None and partition[1] != session[1]:
+        target = f"{within}.deliveryAttributeMappings[{partition[0]}].properties.value"
+        raise invalid(f"'{target}' must be that of {SESSION_ID}, or {PARTITION_KEY} be left out.", target)

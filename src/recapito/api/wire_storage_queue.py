@@ -2,11 +2,12 @@
 
 import re
 
-from recapito.api.wire import Body, Shown, Typed, check_range, convert, invalid, read_resource_id
+from recapito.api.wire import Body, Shown, Typed, convert, invalid, read_resource_id
 from recapito.domain import limits
 from recapito.domain.resource_id import STORAGE_ACCOUNT
 from recapito.domain.subscription import StorageQueue
 
+_ATTRIBUTES = "deliveryAttributeMappings"
 _QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 
 
@@ -18,6 +19,7 @@ class _StorageQueue(Body):
 
 def read_storage_queue(sent: Typed, within: str) -> StorageQueue:
     """The destination, or an error that names the field; `within` is where in the request its properties lie."""
+    _refuse_attributes(sent.properties, within)
     queue = convert(sent.properties, _StorageQueue, within)
     return StorageQueue(
         account=read_resource_id(queue.resource_id, STORAGE_ACCOUNT, "a storage account", f"{within}.resourceId"),
@@ -42,7 +44,18 @@ def _read_ttl(ttl_s: int | None, target: str) -> int:
         return limits.QUEUE_MESSAGE_TTL_S_DEFAULT
     if ttl_s == limits.QUEUE_MESSAGE_FOR_EVER:
         return ttl_s
-    return check_range(ttl_s, limits.QUEUE_MESSAGE_TTL_S, target)
+    least, most = limits.QUEUE_MESSAGE_TTL_S
+    if not least <= ttl_s <= most:
+        raise invalid(f"'{target}' must be between {least} and {most}, or -1: for ever.", target)
+    return ttl_s
+
+
+def _refuse_attributes(properties: object, within: str) -> None:
+    """Other destinations have them, so it is said why this one has not (spec §1.9)."""
+    for name in properties if isinstance(properties, dict) else ():
+        if str(name).lower() == _ATTRIBUTES.lower():
+            why = "a message of a storage queue has no headers or properties"
+            raise invalid(f"'{within}.{_ATTRIBUTES}' can not be set: {why}.", f"{within}.{_ATTRIBUTES}")
 
 
 def show_storage_queue(queue: StorageQueue) -> Shown:

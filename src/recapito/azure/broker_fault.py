@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from azure.core.exceptions import ClientAuthenticationError
 
+from recapito.azure.lookup import reason_of
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.resource_id import ResourceId
 
@@ -42,6 +43,9 @@ _SESSION = Meaning(
     "it requires sessions: turn them off, or set the delivery property SessionId",
 )
 _BROKE = Meaning(Result.SOCKET_ERROR, None, "the connection broke")
+_ALIEN = _BROKE._replace(
+    remedy="what answers does not speak AMQP as Azure does: is its address right? If not, recapito connection set {top}"
+)
 _FAILED = Meaning(Result.GENERIC_ERROR, 500, "the service failed")
 
 MEANING_OF_CONDITION = {
@@ -80,6 +84,10 @@ _NO_IDENTITY = Meaning(
 )
 _REFUSED_HERE = _WRONG._replace(remedy="the client library does not take the message")
 
+_TWO_PARTITIONS = _WRONG._replace(
+    remedy="its delivery properties PartitionKey and SessionId must be the same: leave one out"
+)
+
 
 def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     """What an error of a client library means for a delivery to this resource."""
@@ -97,11 +105,14 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     for one in chain:
         if isinstance(one, OSError):
             late = "it did not answer in time" if isinstance(one, TimeoutError) else "the connection broke"
-            return _outcome(_BROKE._replace(remedy=one.strerror or late), resource, type(one).__name__)
+            return _outcome(_BROKE._replace(remedy=reason_of(one) or late), resource, type(one).__name__)
     if any(_condition(one) == "socket-error" for one in chain):
         return _outcome(_BROKE, resource, "socket-error")
-    if any(isinstance(one, ValueError | TypeError) for one in chain):
-        return _outcome(_REFUSED_HERE, resource, type(error).__name__)
+    if isinstance(error, ValueError | TypeError):
+        refused = _TWO_PARTITIONS if "session_id" in str(error) else _REFUSED_HERE
+        return _outcome(refused, resource, type(error).__name__)
+    if any(isinstance(one, ValueError | TypeError) for one in chain):  # of frames that could not be read
+        return _outcome(_ALIEN, resource, type(error).__name__)
     return _outcome(_FAILED._replace(status=None, remedy="an unexpected error"), resource, type(error).__name__)
 
 

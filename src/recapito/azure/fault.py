@@ -16,6 +16,7 @@ from azure.core.exceptions import (
     ServiceResponseError,
 )
 
+from recapito.azure.lookup import reason_of
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.outcome import Outcome, Result, answered
 from recapito.domain.resource_id import ResourceId
@@ -41,6 +42,12 @@ _WHO = Meaning(
 _NO_KEYS = _WHO._replace(
     remedy="its account takes no keys: allow them, or recapito connection set {account} --default-credential"
 )
+_REFUSED = Meaning(
+    Result.FORBIDDEN,
+    403,
+    "the account refuses the connection's credential: it may not write there, its key is wrong (as Azurite says it),"
+    " or the account's firewall keeps this machine out: recapito connection set {account}",
+)
 _GONE = Meaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
 _OFF = Meaning(Result.DISABLED, None, "it is disabled: enable it")
 _LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
@@ -52,6 +59,7 @@ MEANING_OF_CODE = {
     "InvalidAuthenticationInfo": _WHO,
     "NoAuthenticationInformation": _WHO,
     "KeyBasedAuthenticationNotPermitted": _NO_KEYS,
+    "AuthorizationFailure": _REFUSED,
     "ContainerNotFound": _GONE,
     "ContainerBeingDeleted": _GONE,
     "QueueNotFound": _GONE,
@@ -69,6 +77,9 @@ _REMEDY_OF_STATUS = {
     403: "the connection's credential may not write there: grant it, or recapito connection set {account}",
     404: _GONE.remedy,
 }
+_ALIEN = (
+    "what answers does not speak as Azure Storage does: is its address right? If not, recapito connection set {account}"
+)
 _NO_IDENTITY = "this server has no identity that Azure accepts: give it one, or recapito connection set {account}"
 
 
@@ -99,6 +110,11 @@ def _answered(error: HttpResponseError, status: int, resource: ResourceId, now: 
         return Outcome(_WHO.result, _WHO.status, detail=_say(resource, f"{apart} ({shown})"))
     if meaning is not None:
         return Outcome(meaning.result, meaning.status, detail=_say(resource, f"{meaning.remedy} ({shown})"))
+    if status < 300 or (status == 404 and not code):
+        # An error that looks like success must not count as one, nor a stranger's 404 as a thing that is missing.
+        return Outcome(
+            Result.GENERIC_ERROR, status if status == 404 else None, detail=_say(resource, f"{_ALIEN} ({shown})")
+        )
     remedy = _REMEDY_OF_STATUS.get(status, "the service failed")
     return answered(status, detail=_say(resource, f"{remedy} ({shown})"))
 
@@ -123,4 +139,4 @@ def _say(resource: ResourceId, what: str) -> str:
 
 
 def _reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__
+    return reason_of(error) or str(error) or type(error).__name__

@@ -1,6 +1,10 @@
-"""Looking up how a resource is reached: its connection, or an Outcome that names the remedy."""
+"""Looking up how a resource is reached: its connection, or an Outcome that names the remedy; and whom to blame."""
 
+import os
+import re
 from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
 
 from recapito.domain.connection import Connection, Service
 from recapito.domain.instant import stamp
@@ -10,6 +14,8 @@ from recapito.errors import SettingsError, StoreFailed
 
 Find = Callable[[str], Awaitable[Connection | None]]
 """The connection to use for a resource id. SettingsError if it can not be read, StoreFailed if not now."""
+
+_COMMAND = re.compile(r"recapito connection set \S+")
 
 
 async def look_up(find: Find, service: Service, resource: ResourceId) -> Connection | Outcome:
@@ -31,9 +37,22 @@ async def look_up(find: Find, service: Service, resource: ResourceId) -> Connect
 
 
 def blame(outcome: Outcome, connection: Connection, now: int) -> Outcome:
-    """Say it plainly where a signature has ended: services have several words for that."""
-    ends_at = connection.expires_at
-    if outcome.status not in (401, 403) or ends_at is None or now < ends_at:
-        return outcome
-    ended = f"the signature of the connection to {connection.resource_id} ended at {stamp(ends_at)}"
-    return Outcome(Result.UNAUTHORIZED, 401, detail=f"{ended}: recapito connection set {connection.resource_id}")
+    """Say it plainly where a signature has ended or not begun: services have several words for that.
+
+    A remedy names the connection that was used, be it of the resource itself or of the account that it is in.
+    """
+    name = connection.resource_id
+    starts_at, ends_at = connection.starts_at, connection.expires_at
+    if outcome.status in (401, 403) and ends_at is not None and now >= ends_at:
+        ended = f"the signature of the connection to {name} ended at {stamp(ends_at)}"
+        return Outcome(Result.UNAUTHORIZED, 401, detail=f"{ended}: recapito connection set {name}")
+    if outcome.status in (401, 403) and starts_at is not None and now < starts_at:
+        begun = f"the signature of the connection to {name} begins at {stamp(starts_at)}"
+        return Outcome(Result.UNAUTHORIZED, 401, detail=f"{begun}: wait, or recapito connection set {name}")
+    return replace(outcome, detail=_COMMAND.sub(lambda _: f"recapito connection set {name}", outcome.detail))
+
+
+def reason_of(error: OSError) -> str:
+    """Why a socket could not be opened, in the system's words: asyncio's own name only the address."""
+    said = error.strerror or ""
+    return os.strerror(error.errno) if error.errno and said.startswith("Connect call failed") else said

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from recapito.cli.client import Client
 from recapito.cli.session import PROVIDER, Session
 from recapito.domain.access import is_loopback
+from recapito.domain.connection import command_for
+from recapito.domain.resource_id import parse_resource_id
 from recapito.errors import CallerError
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
@@ -166,7 +168,8 @@ def connections(client: Client) -> Iterator[Finding]:
     """Whether what subscriptions reach by connections can be reached, tried by the server itself."""
     listed = client.call("GET", "/connections")
     for id in listed.get("unconnected", []):
-        yield Finding(WRONG, f"connection {id}", "a subscription needs one", f"recapito connection set {id}")
+        remedy = command_for(parse_resource_id(id))
+        yield Finding(WRONG, f"connection {id}", "a subscription needs one", remedy)
     problems = {one["resourceId"]: one["problem"] for one in listed["value"]}
     for id in [*problems, *listed.get("azurite", [])]:
         if problems.get(id):

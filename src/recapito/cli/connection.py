@@ -6,6 +6,7 @@ import typer
 
 from recapito.cli.lazy import commands
 from recapito.cli.verb import Noun, Session
+from recapito.domain.resource_id import EXAMPLE
 
 app = commands("Say how Azure resources are reached.")
 noun = Noun(app)
@@ -33,9 +34,9 @@ def set_connection(
 ) -> Any:
     """Say how a resource is reached, in one of five ways; it replaces what was said before."""
     given = {
-        "connectionString": _text(connection_string),
-        "sasUrl": _text(sas_url),
-        "hostUrl": _text(host_url),
+        "connectionString": _text(connection_string, "Connection string"),
+        "sasUrl": _text(sas_url, "SAS URL"),
+        "hostUrl": _text(host_url, "Host URL"),
         "defaultCredential": default_credential or None,
         "azurite": azurite or None,
     }
@@ -65,11 +66,19 @@ def remove(session: Session, resource_id: ResourceId) -> Any:
 
 
 def _path(resource_id: str) -> str:
-    if not resource_id.startswith("/subscriptions/"):
-        raise typer.BadParameter(f"'{resource_id}' is not the id of an Azure resource", param_hint="RESOURCE-ID")
+    if not resource_id.lower().startswith("/subscriptions/"):
+        message = f"'{resource_id}' is not the id of an Azure resource; one looks like {EXAMPLE}"
+        raise typer.BadParameter(message, param_hint="RESOURCE-ID")
     return f"/connections{resource_id}"
 
 
-def _text(given: str | None) -> str | None:
-    """What was given; a dash keeps a secret out of the list of processes."""
-    return typer.get_text_stream("stdin").readline().strip() if given == "-" else given
+def _text(given: str | None, what: str) -> str | None:
+    """What was given; a dash keeps a secret out of the list of processes, and on a terminal out of sight."""
+    if given != "-":
+        return given
+    stdin = typer.get_text_stream("stdin")
+    if stdin.isatty():
+        return str(typer.prompt(what, hide_input=True, err=True)).strip()
+    if text := stdin.readline().strip():
+        return text
+    raise typer.BadParameter("there is nothing on standard input", param_hint=what)

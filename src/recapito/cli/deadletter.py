@@ -1,6 +1,6 @@
 """`recapito deadletter`: see, send again and remove what could not be delivered."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -8,8 +8,10 @@ from urllib.parse import quote, urlencode
 import typer
 
 from recapito.cli.lazy import commands
+from recapito.cli.letter import tell_letters
 from recapito.cli.output import Output
 from recapito.cli.verb import Noun, Session
+from recapito.errors import CallerError
 
 app = commands("See, send again and remove events that could not be delivered.")
 noun = Noun(app)
@@ -18,6 +20,7 @@ _PATH = "/deadletters"
 _PAGE = 100
 _STEP = 1000
 _TIMEOUT_S = 120.0
+_ANEW = "Run it again, and it goes on with the rest."
 
 Redriven = Annotated[bool | None, typer.Option(help="Only those that were, or were not, redriven.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
@@ -56,7 +59,7 @@ def _all_done(answer: Mapping[str, Any]) -> bool:
     return not answer["refused"]
 
 
-@noun.verb("list", form=Output.TABLE)
+@noun.verb("list", form=Output.TABLE, tell=tell_letters)
 def list_letters(
     session: Session,
     selection: Selection,
@@ -72,6 +75,8 @@ def list_letters(
         more = urlencode({**query, "limit": min(limit - len(letters), _PAGE)})
         page = session.client.call("GET", f"{_PATH}?{more}", timeout_s=_TIMEOUT_S)
         letters += page["value"]
+        for problem in page["problems"]:
+            session.note(problem)
         if page["next"] is None:
             break
         query["after"] = page["next"]
@@ -121,14 +126,32 @@ def purge(
 def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
     """Page by page, with the progress of each; who stops this stops it there."""
     total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
-    body = {**wanted, "limit": _STEP, "dryRun": dry_run}
-    while True:
-        page = session.client.call("POST", f"{_PATH}/{verb}", body, _TIMEOUT_S)
-        for name in total:
-            total[name] += page[name]
-        for problem in page["problems"]:
-            session.note(problem)
-        if page["next"] is None:
-            return total
-        session.note(f"{total['done']} done, going on")
-        body["after"] = page["next"]
+    try:
+        for page in _pages(session, verb, {**wanted, "limit": _STEP, "dryRun": dry_run}):
+            for name in total:
+                total[name] += page[name]
+            for problem in page["problems"]:
+                session.note(problem)
+            if page["next"] is not None:
+                session.note(
+                    f"{total['selected']} selected, going on" if dry_run else f"{total['done']} done, going on"
+                )
+    except CallerError as error:
+        already = f" {total['done']} were done before. {_ANEW}" if total["done"] else ""
+        raise type(error)(error.code, f"{error.message}{already}") from None
+    except KeyboardInterrupt:
+        session.note(f"{total['done']} were done; a request that was under way may have been, too. {_ANEW}")
+        raise
+    if not total["selected"]:
+        session.note("no dead letter was selected.")
+    if total["kept"]:
+        session.note(f"{total['kept']} stay: their files also hold letters that are not meant.")
+    return total
+
+
+def _pages(session: Session, verb: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    after: str | None = ""
+    while after is not None:
+        page = session.client.call("POST", f"{_PATH}/{verb}", {**body, "after": after} if after else body, _TIMEOUT_S)
+        after = page["next"]
+        yield page

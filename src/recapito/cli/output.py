@@ -206,7 +206,8 @@ def _row(value: Any) -> dict[str, Any]:
     """What a table shows of a resource: its plain values."""
     if isinstance(value, dict):
         plain = {name: cell for name, cell in value.items() if not isinstance(cell, dict | list) and cell is not None}
-        return {name: cell for name, cell in plain.items() if name not in _HIDDEN_COLUMNS} or plain
+        hidden = _HIDDEN_COLUMNS if "id" in value else ()  # they are so of resources
+        return {name: cell for name, cell in plain.items() if name not in hidden} or plain
     if isinstance(value, list):
         return {f"column{n}": cell for n, cell in enumerate(value, 1)}
     return {"result": value}

@@ -100,8 +100,7 @@ def _left(one: Wire) -> str | None:
 
 def _attempt(attempt: Wire, published: str | None) -> Iterator[str]:
     mine = attempt["events"][0] if attempt["events"] else {}
-    after = f" (+{show_duration(max(0, round(seconds_between(published, attempt['at']))))})" if published else ""
-    when = f"{show_moment(attempt['at'])} UTC{after}  "
+    when = f"{show_moment(attempt['at'])} UTC{_after(published, attempt['at'])}  "
     if not was_request(attempt):
         yield from _row("then", f"{when}{show_ending(attempt, mine)}")
         return
@@ -111,6 +110,12 @@ def _attempt(attempt: Wire, published: str | None) -> Iterator[str]:
     if attempt.get("detail"):
         yield from _row("", f'"{attempt["detail"]}"')
     yield from _row("", _consequence(mine))
+
+
+def _after(published: str | None, at: str) -> str:
+    """How long after publishing; nothing for what was attempted before the event was published again or redriven."""
+    passed = -1 if published is None else round(seconds_between(published, at))
+    return f" (+{show_duration(passed)})" if passed >= 0 else ""
 
 
 def was_request(attempt: Wire) -> bool:

@@ -91,6 +91,9 @@ def dead_letter(place: str | None) -> Wire | None:
     """Where dead letters go: a container of a storage account by its id, or a directory of the server by its name."""
     if place is None:
         return None
+    if not place:
+        text = "it can not be empty; who wants no dead letters creates the event subscription again without it"
+        raise typer.BadParameter(text, param_hint="--deadletter-endpoint")
     if not place.startswith("/"):
         return {"endpointType": "Directory", "properties": {"name": place}}
     container = _CONTAINER.fullmatch(place)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from recapito.domain.instant import SECOND, stamp
+from recapito.domain.resource_id import FUNCTION_APP, ResourceId
 from recapito.errors import InvalidInput
 
 _SECONDS = re.compile(r"[0-9]{9,11}")
@@ -67,6 +68,11 @@ class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", t
         """When it ends, if it says so itself: a stored access policy may say it instead."""
         return parse_instant(parameters_of(self.token).get("se"))
 
+    @property
+    def starts_at(self) -> int | None:
+        """When it begins, if it says so itself."""
+        return parse_instant(parameters_of(self.token).get("st"))
+
     def may(self, any_of: str) -> bool:
         """Whether it permits one of these things, by their letters; a stored access policy may say it instead."""
         permitted = parameters_of(self.token).get("sp")
@@ -116,6 +122,11 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
         return str(type(self.credential).__struct_config__.tag)
 
     @property
+    def starts_at(self) -> int | None:
+        """When its credential begins, if that is known."""
+        return self.credential.starts_at if isinstance(self.credential, SharedAccess) else None
+
+    @property
     def expires_at(self) -> int | None:
         """When its credential ends, if that is known."""
         return self.credential.expires_at if isinstance(self.credential, SharedAccess) else None
@@ -125,6 +136,12 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("resource_id", self.resource_id), ("kind", self.kind)]
+
+
+def command_for(resource: ResourceId) -> str:
+    """The command that says how the account, the app or the namespace of a resource is reached."""
+    way = "--host-url" if resource.top.kind == FUNCTION_APP else "--connection-string"
+    return f"recapito connection set {resource.top.text} {way} -"
 
 
 def check_unexpired(connection: Connection, now: int) -> None:

@@ -16,11 +16,22 @@ from recapito.domain.connection import (
     DefaultCredential,
     Service,
     SharedAccess,
+    command_for,
     parameters_of,
     parse_instant,
 )
 from recapito.domain.egress import Endpoint, parse_endpoint
-from recapito.domain.resource_id import BLOB_CONTAINER, QUEUE, STORAGE_ACCOUNT, ResourceId, parse_resource_id
+from recapito.domain.resource_id import (
+    BLOB_CONTAINER,
+    EVENT_HUBS_NAMESPACE,
+    FUNCTION_APP,
+    QUEUE,
+    RELAY_NAMESPACE,
+    SERVICE_BUS_NAMESPACE,
+    STORAGE_ACCOUNT,
+    ResourceId,
+    parse_resource_id,
+)
 from recapito.errors import InvalidInput
 
 AZURITE_ACCOUNT = "devstoreaccount1"
@@ -30,6 +41,9 @@ _AZURITE_PORTS = {Service.BLOB: 10000, Service.QUEUE: 10001}
 _CLOUD = "core.windows.net"
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
 _SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
+_OTHERS = (SERVICE_BUS_NAMESPACE, EVENT_HUBS_NAMESPACE, RELAY_NAMESPACE, FUNCTION_APP)
+_STORAGE, _MESSAGING = "storage accounts, their containers and queues", "namespaces of Service Bus and Event Hubs"
+_CONNECTABLE = f"{_STORAGE}, {_MESSAGING}, their queues, topics and hubs, relays, function apps"
 _PARTS = {
     "accountname",
     "accountkey",
@@ -48,7 +62,7 @@ def from_connection_string(resource_id: str, text: str) -> Connection:
     """The connection that a connection string describes: of a storage account or of a messaging namespace."""
     if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
         return messaging_form.from_connection_string(resource, text)
-    resource = _storage(resource_id)
+    resource = _storage(resource_id, "A connection string", f"{_STORAGE}, {_MESSAGING} and relays")
     parts = _split(text)
     if parts.get("usedevelopmentstorage", "").lower() == "true":
         return azurite(resource_id)
@@ -69,7 +83,7 @@ def from_connection_string(resource_id: str, text: str) -> Connection:
 
 def from_sas_url(resource_id: str, url: str) -> Connection:
     """The connection that a URL with a shared access signature describes: of a service, a container or a queue."""
-    resource = _storage(resource_id)
+    resource = _storage(resource_id, "A SAS URL")
     base, _, query = url.strip().partition("?")
     endpoint = read_endpoint(base, "The SAS URL")
     credential = _shared_access(query)
@@ -90,7 +104,7 @@ def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] |
     """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
     if messaging_form.is_messaging(resource := parse_resource_id(resource_id)):
         return messaging_form.from_default_credential(resource, endpoints)
-    resource = _storage(resource_id)
+    resource = _storage(resource_id, "A default credential", f"{_STORAGE} and {_MESSAGING}")
     if endpoints and Service.MESSAGING in endpoints:
         raise invalid_connection("A storage account has a blob and a queue endpoint, and none for messaging.")
     account = resource.names[0].lower()
@@ -103,7 +117,7 @@ def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] |
 
 def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, int] = _AZURITE_PORTS) -> Connection:
     """The connection to an Azurite, which stands for whatever account the resource id names."""
-    resource = _storage(resource_id)
+    resource = _storage(resource_id, "An Azurite")
     urls = {service: f"http://{host}:{port}/{AZURITE_ACCOUNT}" for service, port in ports.items()}
     return Connection(
         resource_id=resource.text,
@@ -112,16 +126,16 @@ def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, i
     )
 
 
-def _storage(text: str) -> ResourceId:
+def _storage(text: str, way: str, opened: str = _STORAGE) -> ResourceId:
+    """The storage that a resource id names; what this way does not open is told which one does."""
     resource = parse_resource_id(text)
-    if resource.kind not in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
-        raise InvalidInput(
-            "InvalidRequest",
-            f"'{resource.kind}' can not be connected to; a storage account, a blob container or a queue can, and by a"
-            " connection string a namespace of Service Bus or Event Hubs, or a queue, topic or hub of it.",
-            "resourceId",
-        )
-    return resource
+    if resource.kind in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
+        return resource
+    if resource.top.kind in _OTHERS:
+        message = f"{way} opens {opened}, and {resource.text} is none of these: {command_for(resource)}"
+    else:
+        message = f"{resource.text} can not be connected to. What can: {_CONNECTABLE}."
+    raise InvalidInput("InvalidRequest", message, "resourceId")
 
 
 def _base_url(url: str, what: str) -> str:
@@ -202,13 +216,16 @@ def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: 
     """Which services a SAS URL opens: its own, and the others of an account SAS where their names are known."""
     if resource.kind != STORAGE_ACCOUNT:
         return {Service.BLOB if resource.kind == BLOB_CONTAINER else Service.QUEUE: root}
+    signed = [service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")]
+    if host is None and len(signed) == 1:
+        return {signed[0]: root}
     if host is None:
         raise invalid_connection(
             "It can not be seen which service this SAS URL is of: give a connection string with BlobEndpoint or"
             " QueueEndpoint, and SharedAccessSignature."
         )
     own = Service(host[2])
-    covered = {service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")} | {own}
+    covered = {*signed, own}
     return {service: root.replace(f".{own}.", f".{service}.", 1) for service in STORAGE_SERVICES if service in covered}
 
 

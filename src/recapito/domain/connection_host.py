@@ -70,7 +70,7 @@ def from_relay_string(resource_id: str, text: str) -> Connection:
 def _resource(text: str, kinds: tuple[str, ...], what: str) -> ResourceId:
     resource = parse_resource_id(text)
     if resource.kind not in kinds:
-        raise InvalidInput("InvalidRequest", f"'{resource.kind}' is not the kind of {what}.", "resourceId")
+        raise InvalidInput("InvalidRequest", f"{resource.text} is not the id of {what}.", "resourceId")
     return resource
 
 

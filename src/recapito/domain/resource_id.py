@@ -10,7 +10,7 @@ _SHAPE = re.compile(
     r"/subscriptions/([^/]+)/resourceGroups/([^/]+)/providers/([^/]+)((?:/[^/]+/[^/]+)+)/?", re.IGNORECASE
 )
 _NEVER = re.compile(r"[\s?#%\\\x00-\x1f\x7f]")
-_EXAMPLE = "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Storage/storageAccounts/<name>"
+EXAMPLE = "/subscriptions/<id>/resourceGroups/<group>/providers/Microsoft.Storage/storageAccounts/<name>"
 
 STORAGE_ACCOUNT = "microsoft.storage/storageaccounts"
 BLOB_CONTAINER = f"{STORAGE_ACCOUNT}/blobservices/containers"
@@ -56,7 +56,7 @@ def parse_resource_id(text: str, target: str = "resourceId") -> ResourceId:
     shape = _SHAPE.fullmatch(text)
     if shape is None or len(text) > limits.RESOURCE_ID_CHARS or _NEVER.search(text):
         raise InvalidInput(
-            "InvalidRequest", f"'{target}' is not the id of an Azure resource; one looks like {_EXAMPLE}.", target
+            "InvalidRequest", f"'{target}' is not the id of an Azure resource; one looks like {EXAMPLE}.", target
         )
     steps = shape[4].strip("/").split("/")
     return ResourceId(text.rstrip("/"), "/".join([shape[3], *steps[::2]]).lower(), tuple(steps[1::2]))

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recapito.domain.connection import STORAGE_SERVICES, Connection, Service, check_usable
+from recapito.domain.connection import STORAGE_SERVICES, Connection, Service, check_usable, command_for
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.subscription import (
     AzureFunction,
@@ -15,7 +15,7 @@ from recapito.domain.subscription import (
     ServiceBusTopic,
     StorageQueue,
 )
-from recapito.errors import InvalidInput
+from recapito.errors import InvalidInput, SettingsError
 
 Find = Callable[[str], Awaitable[Connection | None]]
 """The connection to use for a resource id."""
@@ -28,7 +28,6 @@ SERVICE_OF = {
     ServiceBusTopic: Service.MESSAGING,
     EventHub: Service.MESSAGING,
 }
-_WAY = {Service.FUNCTION: "--host-url"}
 
 
 async def nowhere(resource_id: str) -> Connection | None:
@@ -48,14 +47,17 @@ async def check_dead_letters_connected(find: Find, place: DeadLetterDestination 
 
 
 async def _check(find: Find, id: str, service: Service, now: int, target: str, top: str = "") -> None:
-    connection = await find(id)
     top = top or parse_resource_id(id).top.text
+    command = command_for(parse_resource_id(top))
+    try:
+        connection = await find(id)
+    except SettingsError as error:
+        raise InvalidInput("InvalidRequest", f"The connection to {top} can not be opened: {error}", target) from None
     if connection is None or service not in connection.endpoints:
         local = "; or serve with --azurite, for an Azurite on this machine" if service in STORAGE_SERVICES else ""
         raise InvalidInput(
             "InvalidRequest",
-            f"There is no connection to the {service} service of {top}. Set one first: recapito connection set {top}"
-            f" {_WAY.get(service, '--connection-string')} -{local}",
+            f"There is no connection to the {service} service of {top}. Set one first: {command}{local}",
             target,
         )
     check_usable(connection, service, now, target)

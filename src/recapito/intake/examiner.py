@@ -26,7 +26,14 @@ from recapito.store import Registry
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 NOBODY = "recapito-check"
+CLOSED = "it can not be opened"
 PAGE = 200
+
+_ASK = {
+    Result.SOCKET_ERROR: "Is it up, may this machine reach it, and is its address right? If not",
+    Result.RESOLUTION_ERROR: "Is the name right, and known where the server runs? If not",
+    Result.TIMED_OUT: "Is it up, and may this machine reach it? If its address is wrong",
+}
 
 Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
 
@@ -74,7 +81,10 @@ class Examiner:
                 if key in seen:
                     continue
                 seen.add(key)
-                connection = await self._connection(target.place.text)
+                try:
+                    connection = await self._find(target.place.text)
+                except SettingsError:  # which listing the connections tells
+                    continue
                 if connection is None or target.service not in connection.endpoints:
                     found.unconnected.append(target.place.text)
                 else:
@@ -82,10 +92,14 @@ class Examiner:
         return found
 
     async def examine(self, resource_id: str) -> list[Finding]:
-        """Try the connection of a resource. NotFound if it has none, or one that can not be opened."""
-        connection = await self._connection(resource_id)
+        """Try the connection of a resource. NotFound if it has none."""
+        try:
+            connection = await self._find(resource_id)
+        except SettingsError as error:
+            return [Finding(WRONG, resource_id, CLOSED, str(error))]
         if connection is None:
-            raise NotFound("ResourceNotFound", f"There is no connection for {resource_id} that can be opened.")
+            remedy = f"recapito connection set {resource_id}"
+            raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}. Set one: {remedy}")
         targets = (await self.uses()).by_connection.get(connection.key) or _stand_ins(connection)
         return await asyncio.gather(*(self._try(connection, target) for target in targets[: limits.EXAMINED_RESOURCES]))
 
@@ -104,14 +118,8 @@ class Examiner:
             async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
                 outcome = await self._probes[target.service](target.place, connection)
         except TimeoutError:
-            return Finding(WRONG, name, "There is no answer.", "is it up, and may this machine reach it?")
+            return Finding(WRONG, name, "There is no answer.", "Is it up, and may this machine reach it?")
         return _judge(name, connection, target, outcome)
-
-    async def _connection(self, resource_id: str) -> Connection | None:
-        try:
-            return await self._find(resource_id)
-        except SettingsError:
-            return None
 
     async def _subscriptions(self) -> AsyncIterator[Subscription]:
         after = 0
@@ -125,7 +133,8 @@ class Examiner:
 def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) -> Finding:
     if outcome.result is Result.SUCCESS:
         return Finding(OK, name, f"its {target.service} service takes what is sent")
-    absent = outcome.result in (Result.NOT_FOUND, Result.INVALID_AZURE_FUNCTION_DESTINATION)
+    absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is Service.FUNCTION else Result.NOT_FOUND
+    absent = outcome.result is absence
     if absent and target.made_up and target.service is Service.RELAY:
         said = "It answers; whether it takes the key, only a delivery shows."
         return Finding(NOTE, name, said, "publish an event, and look at its delivery")
@@ -136,7 +145,18 @@ def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) 
         said = "The credential may not look at it; whether it may add messages is not known."
         return Finding(NOTE, name, said, "publish an event, and look at its delivery")
     status = "" if outcome.status is None else f" ({outcome.status})"
-    return Finding(WRONG, name, f"{outcome.result}{status}", outcome.detail)
+    said = outcome.detail.removeprefix(f"{NOBODY} of ")  # a name that nobody has given
+    return Finding(WRONG, name, f"{outcome.result}{status}", _remedy(said, connection, outcome))
+
+
+def _remedy(said: str, connection: Connection, outcome: Outcome) -> str:
+    """What a service says has its remedy in it; where nobody has answered, what to look at is added."""
+    ask = None if outcome.status else _ASK.get(outcome.result)
+    if ask is None:
+        return said
+    if "egress refused" in said:
+        return f"{said}. The setting delivery.egress says which addresses are dialled."
+    return f"{said}. {ask}: recapito connection set {connection.resource_id}"
 
 
 def _named(subscription: Subscription) -> list[Target]:

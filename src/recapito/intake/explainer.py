@@ -187,7 +187,8 @@ def _verdict(
         return Verdict(False, "deleted", "the subscription was deleted before the event was published")
     if event is not None and event.only:
         if event.only == subscription.id:
-            return Verdict(True, "redriven", "it was redriven for this subscription, past its filter")
+            whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
+            return Verdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
         return Verdict(False, "redriven", "it was redriven for another subscription")
     if seen is None:
         return Verdict(None, "unknown", "the event is not in the log any more")

@@ -23,11 +23,15 @@ ALL = 1 << 62  # above every position
 
 
 class Event(NamedTuple):
-    """An event as it lies in the log; `only` is the one subscription that a redriven event is for."""
+    """An event as it lies in the log; `only` is the one subscription that a redriven event is for.
+
+    `origin` is the file of dead letters that it was redriven from.
+    """
 
     seen: Seen
     published_at: int
     only: int = 0
+    origin: str = ""
 
 
 class Found(NamedTuple):
@@ -76,7 +80,7 @@ class Lookup:
         i = place.offset
         domain_topic = segment.domain_topics[segment.domain_topic_of[i]] if segment.domain_topics else ""
         seen = Seen(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
-        return Event(seen, segment.published_at[i], segment.only)
+        return Event(seen, segment.published_at[i], segment.only, segment.origin)
 
     async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
         """What history has of it, oldest first."""

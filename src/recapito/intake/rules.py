@@ -162,11 +162,13 @@ def check_expiry(expires_at: int | None, now: int) -> None:
 
 def check_endpoint(url: str, egress: Egress) -> None:
     """A webhook's URL must be one that could be dialled; names are judged again at every dial."""
-    refused = judge_endpoint(parse_endpoint(url), egress)
+    endpoint = parse_endpoint(url)
+    refused = judge_endpoint(endpoint, egress)
     if refused is not None:
-        raise InvalidInput(
-            "InvalidEndpoint", f"The endpoint is {refused}; this server does not deliver there.", "endpointUrl"
-        )
+        closed = judge_endpoint(endpoint, Egress.LOCAL) is not None
+        allow = "" if closed else ", or serve with --egress local (setting delivery.egress)"
+        message = f"The endpoint is {refused}; this server does not deliver there. Choose another endpoint{allow}."
+        raise InvalidInput("InvalidEndpoint", message, "endpointUrl")
 
 
 def check_protection(hook: WebHook, signs_tokens: bool) -> None:

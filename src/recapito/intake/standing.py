@@ -197,6 +197,10 @@ def _buried(case: Case, buried: Buried) -> Standing:
     burial = buried.burial
     reason = _reason(burial.record)
     place = burial.container if buried.path is None else f"{burial.container}/{buried.path}"
+    if case.now - burial.write_at >= MINUTE:  # a write takes no minute: it fails, and is tried again
+        why = "`recapito doctor` and the server's log say why"
+        text = f"Given up: {reason}. Its dead letter could not be written to {place} yet, and is tried again; {why}."
+        return Standing(State.DEAD_LETTER_WAITING, text, attempts_left=0)
     due = burial.write_at > case.now
     wait = f"is written to {place} at {stamp(burial.write_at)}" if due else f"is being written to {place}"
     text = f"Given up: {reason}. Its dead letter {wait}."

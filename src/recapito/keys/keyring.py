@@ -53,7 +53,10 @@ class Keyring:
         """Keep a connection, in the place of any that was there. InvalidInput if it has ended already."""
         self._check_not_given(connection.key)
         check_unexpired(connection, now)
-        sealed = self._seal.close(msgspec.json.encode(connection), connection.key)
+        try:
+            sealed = self._seal.close(msgspec.json.encode(connection), connection.key)
+        except SettingsError as error:
+            raise Conflict("ConnectionNotSealed", f"It can not be kept. {error}", "connection") from None
         await self._registry.put_document(KIND, connection.key, sealed)
 
     async def get(self, resource_id: str) -> Connection | None:

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
+from recapito.azure.lookup import blame
 from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
@@ -140,8 +141,9 @@ class ConnectedSender(Generic[D]):
     def _post(self, destination: D, way: Way, batch: Batch, exchange: ConnectedExchange) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.result is not Result.SUCCESS:
-                self._known.pop(destination, None)  # the connection may have been set anew
+                known = self._known.pop(destination, None)  # the connection may have been set anew
                 outcome = self._leading.explain(destination, outcome)
+                outcome = outcome if known is None else blame(outcome, known.connection, self._now())
             exchange.finish(outcome)
 
         opened = replace(batch, headers=batch.headers + way.headers)

@@ -32,12 +32,19 @@ class FunctionLeading:
         function = parse_resource_id(destination.resource_id)
         where = f"{function.name} of function app {function.top.name}"
         if outcome.status == 404 and outcome.detail.lower().startswith(_NO_TRIGGER):
-            detail = f"{where}: its host has no function of that name with an Event Grid trigger"
+            detail = (
+                f"{where}: its host has no function of that name with an Event Grid trigger:"
+                " deploy it, or correct the subscription"
+            )
             return replace(outcome, result=Result.INVALID_AZURE_FUNCTION_DESTINATION, detail=detail)
         if outcome.status in (401, 403):
             return replace(
                 outcome,
                 detail=f"{where}: the host refuses the key of its connection ({outcome.status}):"
                 f" recapito connection set {function.top.text}",
+            )
+        if outcome.status == 404 and not outcome.detail:
+            return replace(
+                outcome, detail=f"{where}: nothing is there; is it a Functions host, with its functions loaded?"
             )
         return replace(outcome, detail=f"{where}: {outcome.detail}") if outcome.detail else outcome

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from recapito.azure.lookup import blame
 from recapito.caller import Caller
 from recapito.domain.call import Reply, Request, Trouble, Unanswered
 from recapito.domain.connection import Connection
@@ -34,7 +35,7 @@ class HttpProbe:
         outcome = _outcome(await self._caller.ask(Request("POST", way.url)), way)
         if outcome.status == _NO_EVENT or outcome.result is Result.SUCCESS:
             return answered(200)
-        return leading.explain(destination, outcome)
+        return blame(leading.explain(destination, outcome), connection, self._now())
 
     async def relay(self, place: ResourceId, connection: Connection) -> Outcome:
         """Ask for a hybrid connection, which whoever listens to it would see."""
@@ -42,7 +43,7 @@ class HttpProbe:
         way = leading.way(destination, connection, self._now())
         headers = tuple((header.name, header.value) for header in way.headers)
         outcome = _outcome(await self._caller.ask(Request("GET", way.url, headers)), way)
-        return leading.explain(destination, outcome)
+        return blame(leading.explain(destination, outcome), connection, self._now())
 
 
 def _outcome(answer: Reply | Unanswered, way: Way) -> Outcome:

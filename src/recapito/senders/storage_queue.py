@@ -82,8 +82,9 @@ class StorageQueueSender:
             return Outcome(
                 Result.PAYLOAD_TOO_LARGE,
                 413,
-                detail=f"{destination.queue}: the event is {len(text)} bytes of base64,"
-                f" and a queue takes {limits.QUEUE_MESSAGE_BYTES}",
+                detail=f"{destination.queue} of storage account {destination.account.rpartition('/')[2]}: the event is"
+                f" {len(text)} bytes of base64, and a queue takes {limits.QUEUE_MESSAGE_BYTES}: publish smaller events,"
+                " or choose another destination",
             )
         try:
             queue = parse_resource_id(destination.resource_id)

@@ -43,6 +43,12 @@ class BlobVault:
             receipts.append(_receipt(blob.url, answer))
 
         await self._use(container, put)
+        if not receipts[0].etag:  # Azure Storage never leaves it out: somebody else says yes
+            place = _parse(container)
+            raise VaultUnavailable(
+                f"{place.name} of storage account {place.top.name}: what answers does not confirm writes as Azure"
+                f" Storage does: is its address right? If not, recapito connection set {place.top.text}"
+            )
         return receipts[0]
 
     async def folders(self, container: str) -> frozenset[str]:

@@ -1,0 +1,21 @@
+"""Rules of resources: what is refused comes with what to do about it."""
+
+import pytest
+
+from recapito.domain.egress import Egress
+from recapito.errors import InvalidInput
+from recapito.intake.rules import check_endpoint
+
+
+@pytest.mark.parametrize(
+    ("url", "remedy"),
+    [
+        ("http://127.0.0.1:9000/", "Choose another endpoint, or serve with --egress local (setting delivery.egress)."),
+        ("http://169.254.169.254/", "Choose another endpoint."),
+    ],
+)
+def test_an_endpoint_that_is_not_dialled(url: str, remedy: str) -> None:
+    """The setting is named where it would help; what is never dialled has no such remedy."""
+    with pytest.raises(InvalidInput) as caught:
+        check_endpoint(url, Egress.PUBLIC)
+    assert caught.value.message.endswith(f"this server does not deliver there. {remedy}")
