@@ -78,7 +78,7 @@ def _measure(lab: Lab, scenarios: Sequence[Scenario], rounds: int) -> list[Sampl
     """All rounds of all scenarios. One that fails is reported as such, and the others go on."""
     samples: list[Sample] = []
     for number in range(1, rounds + 1):
-        round = Round(lab, number)
+        round = Round(lab)
         for scenario in scenarios:
             if number <= scenario.ROUNDS:
                 lab.say(f"[bold]{scenario.NAME}[/], round {number} of {min(rounds, scenario.ROUNDS)}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import fmean
 from typing import NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ from bench.tally import Tally
 
 LEFT_OVER_S = 2.0  # a run counts only if what is undelivered at its end is done so much later
 WARM_UP_S = 1.5
+TURN_S = 2.0
 WARM_UP_LEFT_OVER_S = 15.0
 
 
@@ -45,6 +47,14 @@ class Receiver:
     def url(self, n: int = 0) -> str:
         """The URL of its n-th endpoint."""
         return f"http://127.0.0.1:{self.ports[n]}/"
+
+
+class Stand(NamedTuple):
+    """A server that stands ready: where to publish, who receives, and its processes by what they are."""
+
+    target: Target
+    receiver: Receiver
+    pids: Mapping[str, int]
 
 
 class Lab:
@@ -122,20 +132,42 @@ class Lab:
         self, target: Target, receiver: Receiver, pids: Mapping[str, int], warm: bool = True, **options: float
     ) -> Measure:
         """Publish for a while, wait for what is left, and say what came of it. The first second warms everything up."""
-        order = _order(target, receiver, self.seconds, options)
-        receiver.tally.reset()
+        order, stand = _order(target, receiver, self.seconds, options), Stand(target, receiver, pids)
         if warm:
-            warmed = self.load(msgspec.structs.replace(order, seconds=WARM_UP_S))
-            _await_left_over(receiver.tally, warmed, order.fan_out, WARM_UP_LEFT_OVER_S)
-            receiver.tally.reset()
-        before = {name: cpu_s(pid) for name, pid in pids.items()}
+            self._warm_up(stand, order)
         machine = Machine()
-        result = self.load(order)
-        left = _await_left_over(receiver.tally, result, order.fan_out, LEFT_OVER_S)
-        spent = {name: cpu_s(pid) - before[name] for name, pid in pids.items()}
-        spent["load"] = result.cpu_s
+        measure = self._load(stand, order)
         self.others.append(machine.others())
-        return _measure(result, receiver.tally, order.fan_out, left, spent)
+        return measure
+
+    def alternate(self, stands: Sequence[Stand], **options: float) -> list[Measure]:
+        """Measure several servers that run side by side, each alone, in short turns; which is first changes."""
+        orders = [_order(stand.target, stand.receiver, TURN_S, options) for stand in stands]
+        for stand, order in zip(stands, orders, strict=True):
+            self._warm_up(stand, order)
+        machine = Machine()
+        made: list[list[Measure]] = [[] for _ in stands]
+        for turn in range(3 if self.quick else 6):
+            for n in range(len(stands))[:: -1 if turn % 2 else 1]:
+                made[n].append(self._load(stands[n], orders[n]))
+        self.others.append(machine.others())
+        return [_mean(measures) for measures in made]
+
+    def _warm_up(self, stand: Stand, order: Order) -> None:
+        tally = stand.receiver.tally
+        tally.reset()
+        warmed = self.load(msgspec.structs.replace(order, seconds=WARM_UP_S))
+        _await_left_over(tally, warmed, order.fan_out, WARM_UP_LEFT_OVER_S)
+
+    def _load(self, stand: Stand, order: Order) -> Measure:
+        tally = stand.receiver.tally
+        tally.reset()
+        before = {name: cpu_s(pid) for name, pid in stand.pids.items()}
+        result = self.load(order)
+        left = _await_left_over(tally, result, order.fan_out, LEFT_OVER_S)
+        spent = {name: cpu_s(pid) - before[name] for name, pid in stand.pids.items()}
+        spent["load"] = result.cpu_s
+        return _measure(result, tally, order.fan_out, left, spent)
 
 
 def _order(target: Target, receiver: Receiver, seconds: float, options: Mapping[str, float]) -> Order:
@@ -149,6 +181,18 @@ def _await_left_over(tally: Tally, result: Result, fan_out: int, wait_s: float) 
     while (left := result.events * fan_out - tally.events) > 0 and time.monotonic_ns() < patient_until:
         time.sleep(0.01)
     return left
+
+
+def _mean(measures: Sequence[Measure]) -> Measure:
+    """Runs that were equally long, as one."""
+    return Measure(
+        rate=fmean(one.rate for one in measures),
+        publish_p99_ms=max(one.publish_p99_ms for one in measures),
+        p50_ms=fmean(one.p50_ms for one in measures),
+        p99_ms=max(one.p99_ms for one in measures),
+        fault="; ".join(one.fault for one in measures if one.fault),
+        cpu_us={name: fmean(one.cpu_us[name] for one in measures) for name in measures[0].cpu_us},
+    )
 
 
 def _measure(result: Result, tally: Tally, fan_out: int, left: int, spent: Mapping[str, float]) -> Measure:

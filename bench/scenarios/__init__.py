@@ -1,18 +1,17 @@
 """The scenarios: each module names its goals and measures them. A round's common measures are made once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from bench.lab import Lab, Measure
+from bench.lab import Lab, Measure, Stand
 from bench.report import Goal, Sample
 
 
 class Round:
     """One round of all scenarios: their ratios are made of measures of the same round."""
 
-    def __init__(self, lab: Lab, number: int) -> None:
+    def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.number = number
         self._measures: dict[str, Measure] = {}
 
     def once(self, name: str, measure: Callable[[Lab], Measure]) -> Measure:
@@ -22,11 +21,12 @@ class Round:
             self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
         return self._measures[name]
 
-    def pair(self, *named: tuple[str, Callable[[Lab], Measure]]) -> list[Measure]:
-        """Measures that are compared; which comes first changes from round to round, since the host's speed drifts."""
-        for name, measure in named if self.number % 2 else named[::-1]:
-            self.once(name, measure)
-        return [self._measures[name] for name, _ in named]
+    def alternate(self, stands: Mapping[str, Stand], **options: float) -> list[Measure]:
+        """Measures of servers that are compared, in turns: two that follow each other may be of different minutes."""
+        measures = self.lab.alternate(list(stands.values()), **options)
+        for name, made in zip(stands, measures, strict=True):
+            self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
+        return measures
 
 
 class Scenario(Protocol):

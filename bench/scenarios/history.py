@@ -1,8 +1,9 @@
 """The same load with and without history, one by one and in batches: what keeping every attempt costs."""
 
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from bench.lab import Lab, Measure
+from bench.lab import Lab, Stand
 from bench.report import Goal, Sample
 from bench.scenarios import Round, ratio
 
@@ -19,17 +20,16 @@ def measure(round: Round) -> list[Sample]:
     """Each rate with history as a part of the rate without; nothing else differs."""
     samples = []
     for row, batch, batching in (("history", 1, (1, 64)), ("history-batches", 100, LARGE)):
-        kept, none = round.pair(
-            (f"{row} on", partial(_rate, on=True, batch=batch, batching=batching)),
-            (f"{row} off", partial(_rate, on=False, batch=batch, batching=batching)),
-        )
+        with _server(round.lab, True, batching) as with_it, _server(round.lab, False, batching) as without:
+            kept, none = round.alternate({f"{row} on": with_it, f"{row} off": without}, batch=batch)
         samples.append(ratio(row, kept, none, "without"))
     return samples
 
 
-def _rate(lab: Lab, on: bool, batch: int, batching: tuple[int, int]) -> Measure:
+@contextmanager
+def _server(lab: Lab, on: bool, batching: tuple[int, int]) -> Iterator[Stand]:
     environment = {"RECAPITO_HISTORY_ENABLED": str(on), "RECAPITO_HISTORY_KEEP_EVENTS_MB": "64" if on else "0"}
     with lab.receiver() as receiver, lab.recapito(environment) as server:
         target = server.topic("history")
         server.subscribe("history", "only", receiver.url(), batching)
-        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid}, batch=batch)
+        yield Stand(target, receiver, {**server.pids(), "receiver": receiver.pid})

@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from bench.lab import Lab, Measure
+from bench.lab import Lab, Stand
 from bench.process import Child, module
 from bench.report import Goal, Sample
 from bench.scenarios import Round, ratio
@@ -20,30 +20,35 @@ ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_TELEMETRY_SAMPLE_RATIO": "0.
 
 def measure(round: Round) -> list[Sample]:
     """The rate while everybody looks on, as a part of the rate while nobody does."""
-    observed, alone = round.pair(("observed", _observed), ("unobserved", _unobserved))
-    return [ratio("observed", observed, alone, "unobserved")]
-
-
-def _unobserved(lab: Lab) -> Measure:
-    return _single(lab, OFF, scraped=False)
-
-
-def _observed(lab: Lab) -> Measure:
-    with lab.directory("collector") as path, Child(module("bench.collector"), path / "errors") as collector:
-        endpoint = f"http://127.0.0.1:{collector.line()}/v1/traces"
-        return _single(lab, {**ON, "RECAPITO_TELEMETRY_OTLP_ENDPOINT": endpoint}, scraped=True)
-
-
-def _single(lab: Lab, environment: Mapping[str, str], scraped: bool) -> Measure:
-    with lab.receiver() as receiver, lab.recapito(environment) as server, _scraping(server.port, scraped):
-        target = server.topic("single")
-        server.subscribe("single", "only", receiver.url())
-        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid})
+    with ExitStack() as stack:
+        observed = stack.enter_context(_observed(round.lab))
+        alone = stack.enter_context(_single(round.lab, OFF))
+        above, below = round.alternate({"observed": observed, "unobserved": alone})
+    return [ratio("observed", above, below, "unobserved")]
 
 
 @contextmanager
-def _scraping(port: int, scraped: bool) -> Iterator[None]:
-    """Ask for the metrics once a second, if wanted."""
+def _observed(lab: Lab) -> Iterator[Stand]:
+    with lab.directory("collector") as path, Child(module("bench.collector"), path / "errors") as collector:
+        endpoint = f"http://127.0.0.1:{collector.line()}/v1/traces"
+        with (
+            _single(lab, {**ON, "RECAPITO_TELEMETRY_OTLP_ENDPOINT": endpoint}) as stand,
+            _scraping(stand.target.port),
+        ):
+            yield stand
+
+
+@contextmanager
+def _single(lab: Lab, environment: Mapping[str, str]) -> Iterator[Stand]:
+    with lab.receiver() as receiver, lab.recapito(environment) as server:
+        target = server.topic("single")
+        server.subscribe("single", "only", receiver.url())
+        yield Stand(target, receiver, {**server.pids(), "receiver": receiver.pid})
+
+
+@contextmanager
+def _scraping(port: int) -> Iterator[None]:
+    """Ask for the metrics once a second."""
     over = threading.Event()
 
     def scrape() -> None:
@@ -51,11 +56,9 @@ def _scraping(port: int, scraped: bool) -> Iterator[None]:
             call(port, "GET", "/metrics")
 
     scraping = threading.Thread(target=scrape)
-    if scraped:
-        scraping.start()
+    scraping.start()
     try:
         yield
     finally:
         over.set()
-        if scraped:
-            scraping.join()
+        scraping.join()

@@ -136,7 +136,7 @@ class Load(msgspec.Struct, eq=False):
             output_id(origin, piece.position, offset),
             presentation.form,
             self.headers,
-            self._traces() if segment.traces else (),
+            (segment.traces[offset],) if offset in segment.traces else (),
         )
 
     def _traces(self) -> tuple[str, ...]:
