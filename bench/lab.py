@@ -50,11 +50,12 @@ class Receiver:
 
 
 class Stand(NamedTuple):
-    """A server that stands ready: where to publish, who receives, and its processes by what they are."""
+    """A server that stands ready: where to publish, who receives, its processes, and how many a request has."""
 
     target: Target
     receiver: Receiver
     pids: Mapping[str, int]
+    batch: int = 1
 
 
 class Lab:
@@ -140,9 +141,9 @@ class Lab:
         self.others.append(machine.others())
         return measure
 
-    def alternate(self, stands: Sequence[Stand], **options: float) -> list[Measure]:
+    def alternate(self, stands: Sequence[Stand]) -> list[Measure]:
         """Measure several servers that run side by side, each alone, in short turns; which is first changes."""
-        orders = [_order(stand.target, stand.receiver, TURN_S, options) for stand in stands]
+        orders = [_order(stand.target, stand.receiver, TURN_S, {"batch": stand.batch}) for stand in stands]
         for stand, order in zip(stands, orders, strict=True):
             self._warm_up(stand, order)
         machine = Machine()

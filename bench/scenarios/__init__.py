@@ -1,6 +1,7 @@
 """The scenarios: each module names its goals and measures them. A round's common measures are made once."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from bench.lab import Lab, Measure, Stand
@@ -21,9 +22,9 @@ class Round:
             self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
         return self._measures[name]
 
-    def alternate(self, stands: Mapping[str, Stand], **options: float) -> list[Measure]:
+    def alternate(self, stands: Mapping[str, Stand]) -> list[Measure]:
         """Measures of servers that are compared, in turns: two that follow each other may be of different minutes."""
-        measures = self.lab.alternate(list(stands.values()), **options)
+        measures = self.lab.alternate(list(stands.values()))
         for name, made in zip(stands, measures, strict=True):
             self.lab.say(f"{name}: {describe(made)}; others used {self.lab.others[-1]:.0%} of the machine")
         return measures
@@ -43,6 +44,17 @@ class Scenario(Protocol):
 
     def measure(self, round: Round) -> list[Sample]:
         """One round of it."""
+
+
+@contextmanager
+def standing(
+    lab: Lab, batch: int = 1, batching: tuple[int, int] = (1, 64), environment: Mapping[str, str] | None = None
+) -> Iterator[Stand]:
+    """A server with one subscription, for publishes of so many events."""
+    with lab.receiver() as receiver, lab.recapito(environment) as server:
+        target = server.topic("standing")
+        server.subscribe("standing", "only", receiver.url(), batching)
+        yield Stand(target, receiver, {**server.pids(), "receiver": receiver.pid}, batch)
 
 
 def ratio(row: str, above: Measure, below: Measure, words: str) -> Sample:

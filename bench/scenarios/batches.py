@@ -1,9 +1,7 @@
-"""Publishes of 100 events, delivered in batches of up to 1000 events and 1024 KB."""
+"""Publishes of 100 events, delivered in batches of up to 1000 events and 1024 KB, against single ones."""
 
-from bench.lab import Lab, Measure
 from bench.report import Goal, Sample
-from bench.scenarios import Round, ratio
-from bench.scenarios.single import durable
+from bench.scenarios import Round, ratio, standing
 
 NAME = "batches"
 ROUNDS = 3
@@ -13,11 +11,6 @@ LARGE = (1000, 1024)
 
 def measure(round: Round) -> list[Sample]:
     """The rate with batches as a multiple of the rate without."""
-    return [ratio("batches", round.once("batches", _batches), durable(round), "one by one")]
-
-
-def _batches(lab: Lab) -> Measure:
-    with lab.receiver() as receiver, lab.recapito() as server:
-        target = server.topic("batches")
-        server.subscribe("batches", "only", receiver.url(), LARGE)
-        return lab.run(target, receiver, {**server.pids(), "receiver": receiver.pid}, batch=100)
+    with standing(round.lab, 100, LARGE) as large, standing(round.lab) as single:
+        batches, one_by_one = round.alternate({"batches": large, "one by one": single})
+    return [ratio("batches", batches, one_by_one, "one by one")]

@@ -1,11 +1,7 @@
 """The same load with and without history, one by one and in batches: what keeping every attempt costs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from bench.lab import Lab, Stand
 from bench.report import Goal, Sample
-from bench.scenarios import Round, ratio
+from bench.scenarios import Round, ratio, standing
 
 NAME = "history"
 ROUNDS = 3
@@ -14,22 +10,15 @@ GOALS = (
     Goal("history-batches", "100 events in, up to 1000 out, with history against without", 0.9),
 )
 LARGE = (1000, 1024)
+ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_HISTORY_KEEP_EVENTS_MB": "64"}
+OFF = {"RECAPITO_HISTORY_ENABLED": "false", "RECAPITO_HISTORY_KEEP_EVENTS_MB": "0"}
 
 
 def measure(round: Round) -> list[Sample]:
     """Each rate with history as a part of the rate without; nothing else differs."""
     samples = []
     for row, batch, batching in (("history", 1, (1, 64)), ("history-batches", 100, LARGE)):
-        with _server(round.lab, True, batching) as with_it, _server(round.lab, False, batching) as without:
-            kept, none = round.alternate({f"{row} on": with_it, f"{row} off": without}, batch=batch)
-        samples.append(ratio(row, kept, none, "without"))
+        with standing(round.lab, batch, batching, ON) as kept, standing(round.lab, batch, batching, OFF) as plain:
+            above, below = round.alternate({f"{row} on": kept, f"{row} off": plain})
+        samples.append(ratio(row, above, below, "without"))
     return samples
-
-
-@contextmanager
-def _server(lab: Lab, on: bool, batching: tuple[int, int]) -> Iterator[Stand]:
-    environment = {"RECAPITO_HISTORY_ENABLED": str(on), "RECAPITO_HISTORY_KEEP_EVENTS_MB": "64" if on else "0"}
-    with lab.receiver() as receiver, lab.recapito(environment) as server:
-        target = server.topic("history")
-        server.subscribe("history", "only", receiver.url(), batching)
-        yield Stand(target, receiver, {**server.pids(), "receiver": receiver.pid})

@@ -1,13 +1,13 @@
 """Single events with everything on that looks on (history, a scrape each second, 1 % of traces), against all off."""
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from bench.lab import Lab, Stand
 from bench.process import Child, module
 from bench.report import Goal, Sample
-from bench.scenarios import Round, ratio
+from bench.scenarios import Round, ratio, standing
 from bench.server import call
 
 NAME = "observed"
@@ -22,7 +22,7 @@ def measure(round: Round) -> list[Sample]:
     """The rate while everybody looks on, as a part of the rate while nobody does."""
     with ExitStack() as stack:
         observed = stack.enter_context(_observed(round.lab))
-        alone = stack.enter_context(_single(round.lab, OFF))
+        alone = stack.enter_context(standing(round.lab, environment=OFF))
         above, below = round.alternate({"observed": observed, "unobserved": alone})
     return [ratio("observed", above, below, "unobserved")]
 
@@ -31,19 +31,9 @@ def measure(round: Round) -> list[Sample]:
 def _observed(lab: Lab) -> Iterator[Stand]:
     with lab.directory("collector") as path, Child(module("bench.collector"), path / "errors") as collector:
         endpoint = f"http://127.0.0.1:{collector.line()}/v1/traces"
-        with (
-            _single(lab, {**ON, "RECAPITO_TELEMETRY_OTLP_ENDPOINT": endpoint}) as stand,
-            _scraping(stand.target.port),
-        ):
+        watched = {**ON, "RECAPITO_TELEMETRY_OTLP_ENDPOINT": endpoint}
+        with standing(lab, environment=watched) as stand, _scraping(stand.target.port):
             yield stand
-
-
-@contextmanager
-def _single(lab: Lab, environment: Mapping[str, str]) -> Iterator[Stand]:
-    with lab.receiver() as receiver, lab.recapito(environment) as server:
-        target = server.topic("single")
-        server.subscribe("single", "only", receiver.url())
-        yield Stand(target, receiver, {**server.pids(), "receiver": receiver.pid})
 
 
 @contextmanager

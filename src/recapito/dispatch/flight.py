@@ -39,7 +39,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
         trace = segment.traces.get(i, "")
         return Delivery(Identity(self.position, i), segment.published_at[i], segment.stored(i), trace=trace)
 
-    def ids(self) -> list[str]:
+    def ids(self) -> Sequence[str]:
         """The ids of the events."""
         first, last = self.offsets[0], self.offsets[-1]
         if self.segment.ids and last - first + 1 == len(self.offsets):

@@ -136,12 +136,11 @@ def domain_topic_name(id: str) -> str:
 
 def is_date_time(text: str) -> bool:
     """Whether a text is a date and a time, as ISO 8601 and RFC 3339 write them."""
-    upper = text.upper()  # RFC 3339 allows a lower-case t and z
     try:
-        _date_time(upper)
+        _date_time(text)
     except ValueError:
-        return False
-    return "T" in upper or " " in upper
+        return text != text.upper() and is_date_time(text.upper())  # RFC 3339 allows a lower-case t and z
+    return "T" in text or " " in text or "t" in text
 
 
 def check_size(body: bytes) -> None:
