@@ -50,12 +50,16 @@ class Receiver:
 
 
 class Stand(NamedTuple):
-    """A server that stands ready: where to publish, who receives, its processes, and how many a request has."""
+    """A server that stands ready: where to publish, who receives, and its processes.
+
+    A request has `batch` events, and each is delivered `fan_out` times.
+    """
 
     target: Target
     receiver: Receiver
     pids: Mapping[str, int]
     batch: int = 1
+    fan_out: int = 1
 
 
 class Lab:
@@ -143,7 +147,10 @@ class Lab:
 
     def alternate(self, stands: Sequence[Stand]) -> list[Measure]:
         """Measure several servers that run side by side, each alone, in short turns; which is first changes."""
-        orders = [_order(stand.target, stand.receiver, TURN_S, {"batch": stand.batch}) for stand in stands]
+        orders = [
+            _order(stand.target, stand.receiver, TURN_S, {"batch": stand.batch, "fan_out": stand.fan_out})
+            for stand in stands
+        ]
         for stand, order in zip(stands, orders, strict=True):
             self._warm_up(stand, order)
         machine = Machine()

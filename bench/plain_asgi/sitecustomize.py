@@ -1,0 +1,20 @@
+"""A server whose publish route is served by plain ASGI, without the express lane; Python imports this at start.
+
+It is on the PYTHONPATH of a server under test: the product has no switch for it, since nobody wants it slower.
+"""
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from recapito.api import express
+
+
+class PlainProtocol(HttpToolsProtocol):
+    """uvicorn's own, made like the one with the express lane in front."""
+
+    def __init__(self, route: object, **arguments: Any) -> None:
+        super().__init__(**arguments)
+
+
+express.ExpressProtocol = PlainProtocol  # type: ignore[assignment,misc]
