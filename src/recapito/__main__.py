@@ -1,5 +1,6 @@
 """`recapito` and `python -m recapito`: the command line, or one process of a server, which its parent starts."""
 
+import gc
 import sys
 
 
@@ -10,6 +11,7 @@ def main() -> None:
 
         sys.exit(run_portal())
     if sys.argv[1:2] == ["role"]:
+        gc.disable()  # what is loaded now stays; the role looks for garbage once it runs
         from recapito.roles import run_role
 
         sys.exit(run_role(sys.argv[2]))

@@ -29,6 +29,7 @@ from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.keys.identity import Identity
 from recapito.observing import make_observers
+from recapito.role_order import RoleOrder
 from recapito.settings import Settings
 from recapito.status import Heard, Status, to_bytes
 from recapito.telemetry import Journal, LineJournal
@@ -41,16 +42,6 @@ KEEP_ALIVE_S = 75
 GOODBYE_S = 0.2
 SWITCH_INTERVAL_S = 0.0005
 GARBAGE_OBJECTS = 10_000
-
-
-class RoleOrder(msgspec.Struct, frozen=True):
-    """What a role is told on its standard input: the settings, the clock's origin and its file descriptors."""
-
-    settings: dict[str, object]
-    origin: Origin
-    listener: int
-    wake: int
-    ready: int
 
 
 class HttpServer(uvicorn.Server):
@@ -292,12 +283,13 @@ def _tune_process() -> None:
 
     With a busy event loop the store's thread waits for its turn longer than for the disk: a commit took 1 ms instead of
     6 to 9 with this interval. Garbage in cycles is rare here; looking for it after every 700 objects, as Python does,
-    was a tenth of the dispatcher's work, and what is here already stays to the end. Open, late and idle connections
-    together may be more than the usual limit of 1,024.
+    was a tenth of the dispatcher's work, and what is here already stays to the end; while it was loaded, nobody looked.
+    Open, late and idle connections together may be more than the usual limit of 1,024.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()
     gc.set_threshold(GARBAGE_OBJECTS)
+    gc.enable()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

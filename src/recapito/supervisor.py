@@ -14,7 +14,7 @@ import msgspec
 from recapito.child import Child
 from recapito.clock import Origin
 from recapito.errors import SettingsError
-from recapito.roles import RoleOrder
+from recapito.role_order import RoleOrder
 from recapito.settings import Settings
 from recapito.telemetry import Journal
 

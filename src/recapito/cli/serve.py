@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from recapito import access, roles, storage
+from recapito import access, storage
 from recapito import settings as settings_module
 from recapito.child import Child
 from recapito.cli.welcome import print_welcome
@@ -126,6 +126,8 @@ async def _run(
 ) -> None:
     """The roles, until told to stop or one of them can not start."""
     if settings.one_process:
+        from recapito import roles  # it takes a while to load, and the parent of two processes needs none of it
+
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
         return
     supervisor = Supervisor(settings, origin, listener, journal)

@@ -62,7 +62,7 @@ class Server:
 
     def _start(self, listener: socket.socket) -> "subprocess.Popen[bytes]":
         read_end, write_end = os.pipe()
-        order = {  # roles.RoleOrder, without loading all of a server into the test run
+        order = {  # role_order.RoleOrder, without loading all of a server into the test run
             "settings": msgspec.to_builtins(self.settings),
             "origin": origin_now(),
             "listener": listener.fileno(),
