@@ -30,7 +30,7 @@ from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from tests.azurite.place import ACCOUNT, account, new_queue, queue_service, reaching
 from tests.azurite.server import Azurite, running
-from tests.senders.receiver import NOON, OK, Receiver, answering, batch, names, status
+from tests.senders.receiver import NOON, OK, Handler, Receiver, answering, batch, names, status
 
 pytestmark = pytest.mark.xdist_group("azurite")
 CANARY = "Y2FuYXJ5Y2FuYXJ5"
@@ -255,20 +255,22 @@ def test_the_services_words(code: int, word: str, expected: tuple[Result, int | 
     assert answer.detail.startswith("todo of storage account wordy: ") and CANARY not in answer.detail
 
 
+async def outcome_at(name: str, handle: Handler) -> Outcome:
+    """What sending to a queue comes to where this answers in the place of the service."""
+    async with Receiver(handle) as service:
+        reach = reaching(queue_service(name, service.at("127.0.0.1")))
+        sender = StorageQueueSender(reach)
+        answer = await answer_to(sender, StorageQueue(account=account(name), queue="todo"))
+        await sender.close()
+        await reach.close()
+        return answer
+
+
 @pytest.mark.parametrize(("code", "expected"), [(200, None), (201, None), (202, None), (404, 404)])
 def test_somebody_else_is_there(code: int, expected: int | None) -> None:
     """A web server at the queue's address that says yes to everything has taken nothing, and its 404 says nothing."""
 
-    async def main() -> Outcome:
-        async with Receiver(answering(status(code, body=b"<html>welcome</html>"))) as other:
-            reach = reaching(queue_service("wordy", other.at("127.0.0.1")))
-            sender = StorageQueueSender(reach)
-            answer = await answer_to(sender, StorageQueue(account=account("wordy"), queue="todo"))
-            await sender.close()
-            await reach.close()
-            return answer
-
-    answer = asyncio.run(main())
+    answer = asyncio.run(outcome_at("wordy", answering(status(code, body=b"<html>welcome</html>"))))
     assert (answer.result, answer.status) == (Result.GENERIC_ERROR, expected)
     assert "what answers does not speak as Azure Storage does: is its address right?" in answer.detail
     assert f"recapito connection set {account('wordy')}" in answer.detail
@@ -277,16 +279,8 @@ def test_somebody_else_is_there(code: int, expected: int | None) -> None:
 def test_a_service_that_hangs_up() -> None:
     """A connection that is closed without an answer is SocketError."""
 
-    async def main() -> Outcome:
-        async with Receiver(lambda connection: connection.write(b"")) as service:
-            reach = reaching(queue_service("rude", service.at("127.0.0.1")))
-            sender = StorageQueueSender(reach)
-            answer = await answer_to(sender, StorageQueue(account=account("rude"), queue="todo"))
-            await sender.close()
-            await reach.close()
-            return answer
-
-    assert asyncio.run(main()).result is Result.SOCKET_ERROR
+    answer = asyncio.run(outcome_at("rude", lambda connection: connection.write(b"")))
+    assert answer.result is Result.SOCKET_ERROR
 
 
 @pytest.mark.parametrize(
