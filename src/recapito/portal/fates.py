@@ -62,6 +62,7 @@ class Fates:
         self._head = ui.element("div")
         self._tally = text("p", "", "muted")
         self._search = ui.input("Search by subscription").props("outlined dense clearable debounce=300")
+        self._search.classes("apart")
         self._search.set_visibility(False)
         self._place = ui.element("div")
         self._listing = Listing(visit, self._load, self._show)
