@@ -118,15 +118,21 @@ async def prepare_store(settings: Settings, journal: Journal) -> Found:
 
 
 @asynccontextmanager
-async def inspecting(settings: Settings, found: Found, journal: Journal) -> AsyncIterator[None]:
-    """While this lasts, files that a crash may have damaged are looked through."""
-    looking = asyncio.create_task(inspect(settings.data, journal)) if found.doubtful else None
+async def inspecting(settings: Settings, found: Found, journal: Journal, ready: asyncio.Event) -> AsyncIterator[None]:
+    """While this lasts, files that a crash may have damaged are looked through, once the server is ready."""
+    looking = asyncio.create_task(_look_through(settings, journal, ready)) if found.doubtful else None
     try:
         yield
     finally:
         if looking is not None:
             looking.cancel()
             await asyncio.wait([looking])
+
+
+async def _look_through(settings: Settings, journal: Journal, ready: asyncio.Event) -> None:
+    """Reading through gigabytes would take the processor from those who start."""
+    await ready.wait()
+    await inspect(settings.data, journal)
 
 
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:

@@ -87,18 +87,21 @@ def serve(
 async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
     found = await storage.prepare_store(settings, journal)
-    async with storage.inspecting(settings, found, journal):
-        await _listen(settings, found.newest, journal, insists, quiet)
+    ready = asyncio.Event()
+    async with storage.inspecting(settings, found, journal, ready):
+        await _listen(settings, found.newest, journal, insists, quiet, ready)
 
 
-async def _listen(settings: Settings, newest: int, journal: LineJournal, insists: bool, quiet: bool) -> None:
+async def _listen(
+    settings: Settings, newest: int, journal: LineJournal, insists: bool, quiet: bool, ready: asyncio.Event
+) -> None:
     access.prepare_tls(settings)
     identity = access.prepare_identity(settings)
     with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         settings = with_portal(settings, door.getsockname()[1] if door else None)
         origin = origin_now(newest)
-        stopping, ready = asyncio.Event(), asyncio.Event()
+        stopping = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stopping.set)
