@@ -7,6 +7,8 @@ from typing import Protocol
 from bench.lab import Lab, Measure, Stand
 from bench.report import Goal, Sample
 
+LARGE = (1000, 1024)  # a batch: the most events, and the preferred kilobytes
+
 
 class Round:
     """One round of all scenarios: their ratios are made of measures of the same round."""

@@ -1,12 +1,11 @@
 """Publishes of 100 events, delivered in batches of up to 1000 events and 1024 KB, against single ones."""
 
 from bench.report import Goal, Sample
-from bench.scenarios import Round, ratio, standing
+from bench.scenarios import LARGE, Round, ratio, standing
 
 NAME = "batches"
 ROUNDS = 3
 GOALS = (Goal("batches", "100 events in, up to 1000 out, against 1 in, 1 out", 8.0),)
-LARGE = (1000, 1024)
 
 
 def measure(round: Round) -> list[Sample]:

@@ -10,7 +10,7 @@ from bench import fixture
 from bench.lab import Lab, Receiver
 from bench.process import dead_port
 from bench.report import Goal, Sample
-from bench.scenarios import Round, describe
+from bench.scenarios import LARGE, Round, describe
 from bench.server import Recapito, Target, call
 
 NAME = "deadletters"
@@ -23,7 +23,6 @@ GOALS = (
 FEW, MANY, QUICK_MANY = 10_000, 100_000, 20_000
 SPEED = 10  # the five minutes before a dead letter is written are 30 s
 LONGEST_S = 600.0
-BATCH = (1000, 1024)
 PAGE = 1000  # letters that one request redrives
 PROFILE = {"recapito-profile": "2019-05"}  # which holds back nothing: each event is tried, fails, and dies
 _TOPIC, _SUBSCRIPTION, _CONTAINER = "letters", "only", "dead"
@@ -52,7 +51,7 @@ def measure(round: Round) -> list[Sample]:
 def _fill_caches(lab: Lab, server: Recapito, receiver: Receiver) -> None:
     """Deliver more events than the caches hold: what they take, they have taken before anything is dead-lettered."""
     target = server.topic("warm-up")
-    server.subscribe("warm-up", "only", receiver.url(), BATCH)
+    server.subscribe("warm-up", "only", receiver.url(), LARGE)
     receiver.tally.reset()
     lab.pile_up(target, receiver, MANY)
     _until(lambda: receiver.tally.events, MANY, "delivered")

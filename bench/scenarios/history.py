@@ -1,7 +1,7 @@
 """The same load with and without history, one by one and in batches: what keeping every attempt costs."""
 
 from bench.report import Goal, Sample
-from bench.scenarios import Round, ratio, standing
+from bench.scenarios import LARGE, Round, ratio, standing
 
 NAME = "history"
 ROUNDS = 3
@@ -9,7 +9,6 @@ GOALS = (
     Goal("history", "1 event in, 1 out, with history against without", 0.9),
     Goal("history-batches", "100 events in, up to 1000 out, with history against without", 0.9),
 )
-LARGE = (1000, 1024)
 ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_HISTORY_KEEP_EVENTS_MB": "64"}
 OFF = {"RECAPITO_HISTORY_ENABLED": "false", "RECAPITO_HISTORY_KEEP_EVENTS_MB": "0"}
 

@@ -188,16 +188,24 @@ def test_the_schema_is_all_migrations(tmp_path: Path, kind: FileKind) -> None:
             assert version(connection) == len(steps)
 
 
+def older_dispatch_file(directory: Path, steps: int, rows: str) -> Path:
+    """A dispatch.db of the time when there were so many migrations, with these rows."""
+    path = directory / DISPATCH.file
+    with plain(path) as connection:
+        migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:steps])
+        connection.execute(rows)
+    return path
+
+
 def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
     """A lane that was stored before attempts were counted has its books and no attempts."""
-    path = tmp_path / DISPATCH.file
-    with plain(path) as connection:
-        migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:2])
-        connection.execute(
-            "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dropped)"
-            " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 2, 2);"
-            "INSERT INTO dropped VALUES (7, 'Canceled', 2)"
-        )
+    path = older_dispatch_file(
+        tmp_path,
+        2,
+        "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dropped)"
+        " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 2, 2);"
+        "INSERT INTO dropped VALUES (7, 'Canceled', 2)",
+    )
     with closing(open_writer(path, DISPATCH)) as connection:
         lane = ledger_file.lane(connection, 7)
     assert lane == Lane(7, 3, "log", 5, Cursor((9, 0)), Hold(3), Counts(matched=2, dropped={"Canceled": 2}))
@@ -205,15 +213,14 @@ def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
 
 def test_older_dead_letters_have_no_reason(tmp_path: Path) -> None:
     """A lane that was stored before reasons were counted has its dead letters, and counts the next ones with theirs."""
-    path = tmp_path / DISPATCH.file
-    with plain(path) as connection:
-        migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:4])
-        connection.execute(
-            "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dead_lettered, buried)"
-            " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 3, 2, 1);"
-            "INSERT INTO burial VALUES (7, 5, 0, 10, 'dead', 'path', 0, x'00');"
-            "INSERT INTO burial_group VALUES (7, 'path', 'dead', 10)"
-        )
+    path = older_dispatch_file(
+        tmp_path,
+        4,
+        "INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, matched, dead_lettered, buried)"
+        " VALUES (7, 3, 'log', 5, '[[9,0],[]]', '[3,0,0,null]', 0, 3, 2, 1);"
+        "INSERT INTO burial VALUES (7, 5, 0, 10, 'dead', 'path', 0, x'00');"
+        "INSERT INTO burial_group VALUES (7, 'path', 'dead', 10)",
+    )
     with closing(open_writer(path, DISPATCH)) as connection:
         before = ledger_file.lane(connection, 7)
         burial_file.written(connection, 7, "path", None, 0, {"TimeToLiveExceeded": 1})

@@ -4,15 +4,15 @@ The ids of all events are one text between marks, so that one id is found by a p
 and without unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
 
 from recapito.domain.attempt import FAILED, NOT_FAILED, Attempt, Fate, Label, Selection
+from recapito.domain.column import by_field, numbered
 
 MARK = b"\0"  # no id holds it
 LINE = "\n"  # no name holds it
@@ -56,19 +56,19 @@ _decode = msgspec.msgpack.Decoder(_Columns).decode
 
 def pack(attempts: Sequence[Attempt]) -> Chunk:
     """The chunk of these attempts, at least one, in their order."""
-    # Column by column, without a step of Python's for each attempt: this runs beside the dispatcher, on its time.
-    by_field = zip(*map(astuple, attempts), strict=True)
-    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, fates = by_field
+    fields = by_field(Attempt, attempts)
+    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, fates = fields
     lane = list(map(_lane_of, label))
     labels = dict(zip(lane, label, strict=True))
-    outcomes, details = _numbered(outcome), _numbered(detail)
+    outcomes, outcome_of = numbered(outcome)
+    details, detail_of = numbered(detail)
     columns = _Columns(
         lane=lane,
         at=at,
         took=took,
-        outcome_of=list(map(outcomes.__getitem__, outcome)),
+        outcome_of=outcome_of,
         status=status,
-        detail_of=list(map(details.__getitem__, detail)),
+        detail_of=detail_of,
         flags=_flags(probe, late),
         events=list(map(len, ids)),
         runs=list(map(len, positions)),
@@ -76,8 +76,8 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         offsets=list(chain.from_iterable(offsets)),
         told=_told(numbers, fates),
         labels=list(labels.values()),
-        outcomes=list(outcomes),
-        details=list(details),
+        outcomes=outcomes,
+        details=details,
     )
     return Chunk(
         attempts=len(attempts),
@@ -88,11 +88,6 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         ids=_marked(list(chain.from_iterable(ids))),
         packed=_encode(columns),
     )
-
-
-def _numbered(words: Iterable[str]) -> dict[str, int]:
-    """The distinct words, each with its number."""
-    return {word: n for n, word in enumerate(dict.fromkeys(words))}
 
 
 def _flags(probe: Sequence[bool], late: Sequence[bool]) -> list[int]:
@@ -185,9 +180,9 @@ def _marked(ids: list[str]) -> bytes:
     return MARK + text.encode() + MARK
 
 
-def _outcome_words(outcomes: dict[str, int]) -> list[str]:
+def _outcome_words(outcomes: list[str]) -> list[str]:
     """The outcomes, and the word that stands for all that failed."""
-    return [*outcomes, FAILED] if outcomes.keys() - NOT_FAILED else list(outcomes)
+    return [*outcomes, FAILED] if set(outcomes) - NOT_FAILED else outcomes
 
 
 def _lines(words: Iterator[str] | list[str]) -> str:

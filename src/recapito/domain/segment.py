@@ -4,14 +4,15 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
-from msgspec.structs import astuple
+
+from recapito.domain.column import by_field, numbered
 
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
@@ -80,13 +81,13 @@ def id_of(event: bytes) -> str:
 def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
     """The packed columns and the body of the segment that holds these publishes, in their order."""
     events = chain.from_iterable([publish.events for publish in publishes])
-    bodies, type, subjects, version, domain_topic, ids = _by_field(events)
-    types, type_of = _numbered(type)
-    versions, version_of = _numbered(version)
+    bodies, type, subjects, version, domain_topic, ids = by_field(StampedEvent, events)
+    types, type_of = numbered(type)
+    versions, version_of = numbered(version)
     domain_topics: list[str] = []
     domain_topic_of: list[int] = []
     if domain_topic and domain_topic[0]:  # of one log all events are a domain's, or none
-        domain_topics, domain_topic_of = _numbered(domain_topic)
+        domain_topics, domain_topic_of = numbered(domain_topic)
     columns = Columns(
         ends=_ends(bodies),
         types=types,
@@ -103,20 +104,6 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
         traces=_traces(publishes),
     )
     return _encode(columns), b",".join(bodies)
-
-
-def _by_field(events: Iterable[StampedEvent]) -> Sequence[Sequence[Any]]:
-    """The events field by field, without a step of Python's for each: there may be thousands in a commit."""
-    return tuple(zip(*map(astuple, events), strict=True)) or ((),) * len(StampedEvent.__struct_fields__)
-
-
-def _numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The distinct names, and for each name which of them it is; mostly there is but one."""
-    distinct = list(dict.fromkeys(names))
-    if len(distinct) == 1:
-        return distinct, [0] * len(names)
-    number = {name: n for n, name in enumerate(distinct)}
-    return distinct, [number[name] for name in names]
 
 
 def _ends(bodies: Sequence[bytes]) -> list[int]:
