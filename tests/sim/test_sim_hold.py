@@ -129,8 +129,7 @@ def test_a_held_lane_with_a_sparse_filter_does_not_pin_the_log() -> None:
             await scene.publish(1, type="Rare")
             await scene.wait(300)
         for _ in range(3):
-            assert scene.machine.janitor is not None
-            await scene.machine.request(scene.machine.janitor.run_once)
+            await scene.machine.request(scene.machine.sweep)
             await scene.wait(10)
         trimmed.extend(line[3] for line in scene.oracle.trace if line[1] == "trimmed")
         assert lanes[0].books.last_row is not None and lanes[0].books.last_row.hold.on
