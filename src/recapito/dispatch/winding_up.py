@@ -43,7 +43,7 @@ class WindingUp:
         """Parked deliveries came from the ledger, as of a version: they are dropped."""
         if self._account.settled and self._account.row.version == version:  # else they may be settled already
             for row in rows:
-                self._account.stage.drop(row.delivery.identity, CANCELED)
+                self._account.stage.drop(row.delivery.identity, CANCELED, fresh=False)
             self._recorder.ended([row.delivery for row in rows], now, DROPPED)
             self.wants_review = not rows
 
@@ -60,5 +60,5 @@ class WindingUp:
         deliveries = load.deliveries()
         for delivery in deliveries:
             if delivery.identity not in settled:
-                self._account.stage.drop(delivery.identity, CANCELED)
+                self._account.stage.drop(delivery.identity, CANCELED, load.fresh)
         return deliveries
