@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import random
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -36,9 +37,10 @@ from recapito.domain.subscription import (
     WebHook,
 )
 from recapito.domain.topic import Topic
+from recapito.errors import StoreFailed
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import NewSegment
+from recapito.store import NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
@@ -52,14 +54,14 @@ ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
 class Bench:
     """A store, a dispatcher, endpoints that answer as told, and a vault."""
 
-    def __init__(self, loop: SimLoop, *statuses: int) -> None:
+    def __init__(self, loop: SimLoop, *statuses: int, ledger: MemoryLedger | None = None) -> None:
         self.clock = SimClock(loop, random.Random(1))
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
         self.delay_s = 0.1
         self._statuses = statuses
-        self.ledger, guids = MemoryLedger(MemoryDisk()), count()
+        self.ledger, guids = ledger or MemoryLedger(MemoryDisk()), count()
         equipment = Equipment(
             log_id=self.log.id,
             clock=self.clock,
@@ -234,3 +236,37 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
     assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
     assert json.loads(second.body)[0]["specversion"] == "1.0"
     assert ODD.encode() in second.body
+
+
+class FullLedger(MemoryLedger):
+    """On a disk that is full: everything can be read, nothing is settled."""
+
+    full = True
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        if self.full:
+            raise StoreFailed("database or disk is full")
+        await super().settle(settlements)
+
+
+def test_what_can_not_be_settled_is_sent_again_but_seldom() -> None:
+    """While commits fail, an endpoint that answers well is not flooded with repetitions; later all is well again."""
+
+    async def main(loop: SimLoop) -> tuple[int, int]:
+        ledger = FullLedger(MemoryDisk())
+        bench = Bench(loop, 200, ledger=ledger)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1")
+        await asyncio.sleep(600)
+        sent, ledger.full = len(bench.got), False
+        await asyncio.sleep(30)
+        running.cancel()
+        lane = await ledger.lane(subscription.id)
+        assert lane is not None
+        return sent, lane.counts.delivered
+
+    sent, delivered = run(1, main)
+    assert delivered == 1
+    assert 10 <= sent <= 70

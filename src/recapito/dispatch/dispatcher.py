@@ -24,6 +24,7 @@ from recapito.domain.subscription import Subscription
 from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
+LONGEST_PAUSE_NS = 10 * SECOND
 DRAIN_LOOK_NS = SECOND // 100
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
@@ -55,6 +56,7 @@ class Dispatcher:
         self._fetches = Fetches(ledger, equipment.clock)
         self._loading: set[Lane] = set()
         self._settled_at = 0
+        self._commit_pause = REOPEN_PAUSE_NS
         self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
@@ -121,10 +123,10 @@ class Dispatcher:
                 await self._store_failed(error)
                 bell.ring()
 
-    async def _store_failed(self, error: StoreFailed) -> None:
+    async def _store_failed(self, error: StoreFailed, pause: int = REOPEN_PAUSE_NS) -> None:
         """Give the store a moment to put itself back on what is stored."""
         self._equipment.journal("store.failed", why=str(error))
-        await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+        await self._housekeeping.sleep_until(self._housekeeping.now() + pause)
 
     # News from the log.
 
@@ -280,12 +282,22 @@ class Dispatcher:
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
         try:
             await self._settle(work)
+        except StoreFailed as error:
+            await self._commit_failed(error, lanes)
+        else:
+            self._commit_pause = REOPEN_PAUSE_NS
             self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
-        except StoreFailed:
-            for lane in lanes:
-                self._fetches.ask_reload(lane)
-            self._burial_bell.ring()  # what was to be buried may be
-            raise
+
+    async def _commit_failed(self, error: StoreFailed, lanes: list[Lane]) -> None:
+        """Let lanes begin again from what is stored, the later the longer commits fail.
+
+        On a full disk, say, what can be read can not be settled: whatever is sent will be sent again.
+        """
+        await self._store_failed(error, self._commit_pause)
+        self._commit_pause = min(2 * self._commit_pause, LONGEST_PAUSE_NS)
+        for lane in lanes:
+            self._fetches.ask_reload(lane)
+        self._burial_bell.ring()  # what was to be buried may be
 
     async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
         """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
