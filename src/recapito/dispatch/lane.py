@@ -117,9 +117,14 @@ class Lane:
         if not hold.holds(now):
             next_try = self.retries.next_fetch_at
         else:
-            next_try = hold.until if self.has_work() else None
+            next_try = hold.until if self.has_work() or self._lags else None
         instants = (self.flights.next_instant(), self.account.next_instant(), next_try)
         return min((instant for instant in instants if instant is not None and instant > now), default=None)
+
+    @property
+    def _lags(self) -> bool:
+        """True when there are entries to be passed, even if nothing in them is for this lane."""
+        return self.reader.place[0] <= self.end
 
     # What the dispatcher tells.
 
@@ -129,7 +134,7 @@ class Lane:
 
     def catch_up(self, since: int) -> None:
         """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
-        if self.reader.place[0] <= self.end:
+        if self._lags:
             self.account.passing_since(since)
             self.wake()
 
