@@ -17,6 +17,7 @@ from recapito.dispatch.flight import Flight
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
+from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
 from recapito.domain.filter import TAKE_ALL
@@ -106,11 +107,13 @@ class Bench:
             )
         )
 
-    async def subscribe(self, topic: Topic, delivered: DeliverySchema, **settings: Any) -> Subscription:
+    async def subscribe(
+        self, topic: Topic, delivered: DeliverySchema, name: str = "sub", **settings: Any
+    ) -> Subscription:
         return await self.log.put_subscription(
             Subscription(
                 topic=topic.id,
-                name="sub",
+                name=name,
                 destination=WebHook(url="http://sub/"),
                 delivery_schema=delivered,
                 filters=(FilterSince(0, TAKE_ALL),),
@@ -236,6 +239,40 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
     assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
     assert json.loads(second.body)[0]["specversion"] == "1.0"
     assert ODD.encode() in second.body
+
+
+class CountingLedger(MemoryLedger):
+    """Remembers how many deliveries each commit dropped."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDisk())
+        self.dropped: list[int] = []
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        self.dropped.append(sum(len(settlement.drop) for settlement in settlements))
+        await super().settle(settlements)
+
+
+def test_many_lanes_that_end_do_not_hold_up_the_others() -> None:
+    """Each commit takes a bounded part of what many deleted subscriptions leave; in the end all of it is counted."""
+    lanes = 24
+
+    async def main(loop: SimLoop) -> tuple[list[int], set[int]]:
+        ledger = CountingLedger()
+        bench = Bench(loop, 200, ledger=ledger)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        made = [await bench.subscribe(topic, DeliverySchema.EVENT_GRID, f"sub-{n}") for n in range(lanes)]
+        await bench.publish(topic, *["1"] * limits.PARKED_SLICE)
+        for one in made:
+            await bench.log.delete_subscription(one.id)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await asyncio.sleep(60)
+        running.cancel()
+        return ledger.dropped, {sum(lane.counts.dropped.values()) for lane in await ledger.lanes()}
+
+    dropped, counted = run(1, main)
+    assert counted == {limits.PARKED_SLICE}
+    assert max(dropped) <= limits.GATHERED_ROWS + limits.PARKED_SLICE + lanes * limits.PARKED_SLICE_LEAST
 
 
 class FullLedger(MemoryLedger):

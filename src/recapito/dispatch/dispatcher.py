@@ -199,7 +199,10 @@ class Dispatcher:
         lane = self._lanes.pop(id, None)
         if lane is not None:
             lane.flights.cut_all()
+            self._equipment.gathering.count(id, 0)
             self._rosters[lane.topic].remove(id)
+            if not self._rosters[lane.topic].lanes:
+                del self._rosters[lane.topic], self._equipment.resource_ids[lane.topic]
 
     # Steps.
 
@@ -225,6 +228,7 @@ class Dispatcher:
 
     def _serve(self, lane: Lane, now: int) -> None:
         """Give a lane what it wants after a step."""
+        self._equipment.gathering.count(lane.id, lane.account.stage.rows)
         if lane.account.must_commit(now):
             self._dirty[lane] = None
             self._dirty_bell.ring()
@@ -280,6 +284,8 @@ class Dispatcher:
         if not lanes:
             return
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
+        for lane in lanes:
+            self._equipment.gathering.count(lane.id, 0)
         try:
             await self._settle(work)
         except StoreFailed as error:

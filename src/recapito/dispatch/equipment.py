@@ -7,7 +7,7 @@ from recapito.clock import Clock
 from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
-from recapito.dispatch.window import Slots
+from recapito.dispatch.window import Gathering, Slots
 from recapito.domain.subscription import Destination
 from recapito.history import History
 from recapito.sender import Sender
@@ -32,6 +32,7 @@ class Equipment:
     journal: Journal
     extra_fields: bool = False
     history: History | None = None
+    gathering: Gathering = field(default_factory=Gathering)
     gauge: Gauge = field(default_factory=Gauge)
     diagnostics: DiagnosticLog | None = None
     resource_ids: dict[int, str] = field(default_factory=dict)  # of topics

@@ -61,7 +61,7 @@ class Fetches:
 
     async def _parked(self, lane: Lane) -> None:
         version = lane.account.row.version
-        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE), version)
+        lane.fetched_parked(await self._ledger.parked(lane.id, lane.account.gathering.slice), version)
 
     async def _review(self, lane: Lane) -> None:
         lane.reviewed(await self._ledger.lane(lane.id))

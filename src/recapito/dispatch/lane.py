@@ -14,7 +14,7 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import ALL_AT_ONCE, FreshReader, terms_at
+from recapito.dispatch.fresh import FreshReader, all_at_once, terms_at
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.retries import Retries
@@ -67,14 +67,14 @@ class Lane:
         self._presentation = Presentation(subscription, self._published, self._equipment.journal)
 
     def _begin(self, row: store.Lane) -> None:
-        self.account = Account(row)
+        self.account = Account(row, self._equipment.gathering)
         self.retries = Retries(row.next_due_at)
         self.reader = FreshReader(row.topic, row.cursor, self._equipment.segments)
         self.flights = Flights(self._equipment.slots)
         self.winding_up = WindingUp(self.account, self.flights, self.reader, self.recorder)
         self._answers: deque[tuple[Flight, Outcome]] = deque()
         self._parked_turn = False
-        self._terms = ALL_AT_ONCE  # those of the step
+        self._terms = all_at_once(0)  # those of the step
         self._id_origin = id_origin(self._equipment.log_id, row.topic)
 
     def __repr__(self) -> str:
@@ -193,7 +193,8 @@ class Lane:
 
     def _send(self, now: int) -> None:
         probing = self.account.hold.on
-        self._terms = terms_at(now, self.subscription, self._presentation)
+        slice = self.account.gathering.slice
+        self._terms = terms_at(now, self.subscription, self._presentation, slice)
         room = self._room(probing)
         free = self._equipment.slots.free(self._responsive, len(self.flights)) if room else 0
         for _ in range(min(room, free, SENDS_PER_STEP)):
@@ -241,7 +242,7 @@ class Lane:
 
     def _take_parked(self, now: int) -> Load | None:
         batching, policy = self.subscription.batching, self.subscription.retry_policy
-        while len(self.retries):
+        while len(self.retries) and not self.account.full:
             rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
             living = []
             for row in rows:
@@ -332,7 +333,7 @@ class Lane:
     def _read_ahead(self, now: int) -> None:
         """Park what matches, so that the log need not keep all the rest."""
         while not self.account.full:
-            load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
+            load = self.reader.take(self.subscription, self.end, all_at_once(self.account.gathering.slice))
             if load is None:
                 return
             self.account.pass_over(load)

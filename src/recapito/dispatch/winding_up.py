@@ -7,7 +7,7 @@ from recapito import store
 from recapito.dispatch.account import Account
 from recapito.dispatch.flight import Load
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import ALL_AT_ONCE, FreshReader
+from recapito.dispatch.fresh import FreshReader, all_at_once
 from recapito.dispatch.recorder import CANCELED, Recorder
 from recapito.domain.attempt import Fate, Then
 from recapito.domain.delivery import Delivery, Identity, Parked
@@ -32,7 +32,7 @@ class WindingUp:
             self._recorder.canceled(flight, now)
             self._drop(flight.load, flight.settled)
         while not self._account.full:
-            load = self._reader.take(subscription, end, ALL_AT_ONCE)
+            load = self._reader.take(subscription, end, all_at_once(self._account.gathering.slice))
             if load is None:
                 break
             self._recorder.ended(self._drop(load, set()), now, DROPPED)

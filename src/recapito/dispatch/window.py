@@ -47,6 +47,30 @@ class Window:
         return f"<Window {self.size}>"
 
 
+class Gathering:
+    """The rows that lanes have gathered for their next commit, all together: it must not take so long, nor so much
+    memory, that others feel it. When there are many, each lane gathers but a few at a time.
+    """
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._of: dict[int, int] = {}
+
+    @property
+    def slice(self) -> int:
+        """How many rows one lane may gather."""
+        return limits.PARKED_SLICE if self.rows < limits.GATHERED_ROWS else limits.PARKED_SLICE_LEAST
+
+    def count(self, lane: int, rows: int) -> None:
+        """A lane has gathered so many by now."""
+        self.rows += rows - self._of.pop(lane, 0)
+        if rows:
+            self._of[lane] = rows
+
+    def __repr__(self) -> str:
+        return f"<Gathering {self.rows} rows of {len(self._of)} lanes>"
+
+
 class Waiter(Protocol):
     """Somebody who waits for a slot."""
 
