@@ -18,6 +18,8 @@ from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.fetches import Fetches
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.roster import Roster
+from recapito.dispatch.window import fitting
+from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
@@ -200,6 +202,7 @@ class Dispatcher:
         if lane is not None:
             lane.flights.cut_all()
             self._equipment.gathering.count(id, 0)
+            self._equipment.retrying.count(id, 0)
             self._rosters[lane.topic].remove(id)
             if not self._rosters[lane.topic].lanes:
                 del self._rosters[lane.topic], self._equipment.resource_ids[lane.topic]
@@ -229,6 +232,7 @@ class Dispatcher:
     def _serve(self, lane: Lane, now: int) -> None:
         """Give a lane what it wants after a step."""
         self._equipment.gathering.count(lane.id, lane.account.stage.rows)
+        self._equipment.retrying.count(lane.id, lane.retries.size)
         if lane.account.must_commit(now):
             self._dirty[lane] = None
             self._dirty_bell.ring()
@@ -279,8 +283,7 @@ class Dispatcher:
         if self.under_way:
             await self._housekeeping.sleep_until(self._settled_at + SETTLE_PACE_NS)
         self._settled_at = self._housekeeping.now()
-        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
-        self._dirty.clear()
+        lanes = self._to_settle()
         if not lanes:
             return
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
@@ -294,11 +297,18 @@ class Dispatcher:
             self._commit_pause = REOPEN_PAUSE_NS
             self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
 
-    async def _commit_failed(self, error: StoreFailed, lanes: list[Lane]) -> None:
-        """Let lanes begin again from what is stored, the later the longer commits fail.
+    def _to_settle(self) -> list[Lane]:
+        """The lanes that wait for a commit; when they have too much for one, those that have the least come first."""
+        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
+        lanes.sort(key=lambda lane: lane.account.stage.size)
+        count = fitting((lane.account.stage.size for lane in lanes), limits.COMMIT_BYTES)
+        self._dirty = dict.fromkeys(lanes[count:])
+        if self._dirty:
+            self._dirty_bell.ring()
+        return lanes[:count]
 
-        On a full disk, say, what can be read can not be settled: whatever is sent will be sent again.
-        """
+    async def _commit_failed(self, error: StoreFailed, lanes: list[Lane]) -> None:
+        """Let lanes begin again from what is stored, the later the longer commits fail: all they send is sent again."""
         await self._store_failed(error, self._commit_pause)
         self._commit_pause = min(2 * self._commit_pause, LONGEST_PAUSE_NS)
         for lane in lanes:

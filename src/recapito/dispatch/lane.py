@@ -57,6 +57,7 @@ class Lane:
         self._responsive = False
         self._published = published
         label = Label(row.id, row.topic, topic_name, subscription.name)
+        self.retrying = equipment.retrying
         self.recorder = Recorder(equipment.history, label)
         self.change(subscription)
         self._begin(row)
@@ -162,6 +163,8 @@ class Lane:
         """Due deliveries came from the ledger."""
         busy = self.flights.retries_on_wire() | self.account.identities()
         self.retries.queue(self.retries.end_fetch(due, busy))
+        if self.account.hold.holds(self._equipment.clock.now()):
+            self.retries.let_go()
         self.wake()
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
@@ -310,6 +313,8 @@ class Lane:
         before = self.account.hold
         rules = self.profile.delayed_delivery
         self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe, outcome.status))
+        if self.account.hold.holds(now):
+            self.retries.let_go()
         self._disposal().failed(flight, outcome, now, before, self.account.hold)
 
     def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:
