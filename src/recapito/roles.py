@@ -237,7 +237,9 @@ async def _serve(
     await intake.publisher.close()
     for task in (stop, sweeping, expiring, notifying, beating, measuring):
         task.cancel()
-    await asyncio.gather(publishing, return_exceptions=False)
+    for task in (publishing, sweeping, expiring, notifying):  # one that failed says why
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 async def _end_dispatch(dispatch: app.Dispatch, dispatching: "asyncio.Task[None]", patience: int) -> None:

@@ -1,6 +1,8 @@
 """Slots and windows: how much may be under way, and who is told when there is room."""
 
-from recapito.dispatch.window import Slots, Window
+import pytest
+
+from recapito.dispatch.window import Gathering, Slots, Window, fitting
 from recapito.domain import limits
 
 
@@ -99,3 +101,22 @@ def test_a_window_grows_by_one_and_halves() -> None:
     window.succeeded()
     window.restart()
     assert window.size == 1
+
+
+def test_lanes_gather_less_when_all_of_them_have_plenty() -> None:
+    """What each has is counted anew each time; with plenty gathered a lane may add a few rows only."""
+    gathering = Gathering(100)
+    gathering.count(1, 99)
+    assert gathering.slice == limits.PARKED_SLICE
+    gathering.count(2, 1)
+    assert (gathering.total, gathering.slice) == (100, limits.PARKED_SLICE_LEAST)
+    gathering.count(1, 0)
+    assert (gathering.total, gathering.slice) == (1, limits.PARKED_SLICE)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count"), [([], 0), ([0, 0], 2), ([4, 6], 2), ([4, 6, 1], 2), ([11, 1], 1), ([0, 11], 1), ([10, 0, 1], 2)]
+)
+def test_what_fits_into_one_commit(sizes: list[int], count: int) -> None:
+    """As many as are within the limit together, and one at least."""
+    assert fitting(sizes, 10) == count

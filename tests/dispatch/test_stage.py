@@ -5,7 +5,7 @@ from recapito.domain.cursor import Cursor
 from recapito.domain.delivery import Delivery, Identity, Parked
 from recapito.domain.hold import CLEAR
 from recapito.domain.outcome import Result
-from recapito.store import Attempts, Burial, Counts, Drop, Lane, Settlement
+from recapito.store import Attempts, Burial, Counts, Lane, Settlement
 
 FIRST = Identity(2, 0)
 ROW = Lane(1, 1, "log", 7, Cursor((2, 0)), CLEAR, Counts())
@@ -67,18 +67,27 @@ def test_a_late_success_takes_back_a_burial() -> None:
     assert (result.bury, result.finish, result.delivered) == ((), (FIRST,), 0)
 
 
-def test_a_drop_is_terminal() -> None:
-    """A success that comes after it changes nothing."""
+def test_a_late_success_takes_back_a_drop() -> None:
+    """What was to be dropped after its first attempt, and is not stored yet, was delivered; nothing else is counted."""
     stage = Stage()
-    stage.drop(FIRST, "TimeToLiveExceeded")
+    stage.drop(FIRST, "MaxDeliveryAttemptsExceeded", fresh=True)
     stage.finish(FIRST)
     result = settled(stage)
-    assert (result.drop, result.finish, result.delivered) == ((Drop(FIRST, "TimeToLiveExceeded"),), (), 0)
+    assert (result.drop, result.finish, result.delivered) == ((), (), 1)
+
+
+def test_a_late_success_takes_back_the_drop_of_a_row() -> None:
+    """The row is in the ledger still, and is counted as delivered when it is removed."""
+    stage = Stage()
+    stage.drop(FIRST, "TimeToLiveExceeded", fresh=False)
+    stage.finish(FIRST)
+    result = settled(stage)
+    assert (result.drop, result.finish, result.delivered) == ((), (FIRST,), 0)
 
 
 def test_giving_up_replaces_a_park() -> None:
     """One delivery is in one place."""
     stage = Stage()
     stage.park(parked(), fresh=False)
-    stage.drop(FIRST, "Canceled")
+    stage.drop(FIRST, "Canceled", fresh=False)
     assert (settled(stage).park, stage.rows) == ((), 1)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 import random
+from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
@@ -16,6 +17,7 @@ from recapito.dispatch.flight import Flight
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
 from recapito.dispatch.window import Slots
+from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
 from recapito.domain.filter import TAKE_ALL
@@ -36,9 +38,10 @@ from recapito.domain.subscription import (
     WebHook,
 )
 from recapito.domain.topic import Topic
+from recapito.errors import StoreFailed
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import NewSegment
+from recapito.store import NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
@@ -52,14 +55,14 @@ ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
 class Bench:
     """A store, a dispatcher, endpoints that answer as told, and a vault."""
 
-    def __init__(self, loop: SimLoop, *statuses: int) -> None:
+    def __init__(self, loop: SimLoop, *statuses: int, ledger: MemoryLedger | None = None) -> None:
         self.clock = SimClock(loop, random.Random(1))
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
         self.delay_s = 0.1
         self._statuses = statuses
-        self.ledger, guids = MemoryLedger(MemoryDisk()), count()
+        self.ledger, guids = ledger or MemoryLedger(MemoryDisk()), count()
         equipment = Equipment(
             log_id=self.log.id,
             clock=self.clock,
@@ -104,11 +107,13 @@ class Bench:
             )
         )
 
-    async def subscribe(self, topic: Topic, delivered: DeliverySchema, **settings: Any) -> Subscription:
+    async def subscribe(
+        self, topic: Topic, delivered: DeliverySchema, name: str = "sub", **settings: Any
+    ) -> Subscription:
         return await self.log.put_subscription(
             Subscription(
                 topic=topic.id,
-                name="sub",
+                name=name,
                 destination=WebHook(url="http://sub/"),
                 delivery_schema=delivered,
                 filters=(FilterSince(0, TAKE_ALL),),
@@ -234,3 +239,71 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
     assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
     assert json.loads(second.body)[0]["specversion"] == "1.0"
     assert ODD.encode() in second.body
+
+
+class CountingLedger(MemoryLedger):
+    """Remembers how many deliveries each commit dropped."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDisk())
+        self.dropped: list[int] = []
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        self.dropped.append(sum(len(settlement.drop) for settlement in settlements))
+        await super().settle(settlements)
+
+
+def test_many_lanes_that_end_do_not_hold_up_the_others() -> None:
+    """Each commit takes a bounded part of what many deleted subscriptions leave; in the end all of it is counted."""
+    lanes = 24
+
+    async def main(loop: SimLoop) -> tuple[list[int], set[int]]:
+        ledger = CountingLedger()
+        bench = Bench(loop, 200, ledger=ledger)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        made = [await bench.subscribe(topic, DeliverySchema.EVENT_GRID, f"sub-{n}") for n in range(lanes)]
+        await bench.publish(topic, *["1"] * limits.PARKED_SLICE)
+        for one in made:
+            await bench.log.delete_subscription(one.id)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await asyncio.sleep(60)
+        running.cancel()
+        return ledger.dropped, {sum(lane.counts.dropped.values()) for lane in await ledger.lanes()}
+
+    dropped, counted = run(1, main)
+    assert counted == {limits.PARKED_SLICE}
+    assert max(dropped) <= limits.GATHERED_ROWS + limits.PARKED_SLICE + lanes * limits.PARKED_SLICE_LEAST
+
+
+class FullLedger(MemoryLedger):
+    """On a disk that is full: everything can be read, nothing is settled."""
+
+    full = True
+
+    async def settle(self, settlements: Sequence[Settlement]) -> None:
+        if self.full:
+            raise StoreFailed("database or disk is full")
+        await super().settle(settlements)
+
+
+def test_what_can_not_be_settled_is_sent_again_but_seldom() -> None:
+    """While commits fail, an endpoint that answers well is not flooded with repetitions; later all is well again."""
+
+    async def main(loop: SimLoop) -> tuple[int, int]:
+        ledger = FullLedger(MemoryDisk())
+        bench = Bench(loop, 200, ledger=ledger)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1")
+        await asyncio.sleep(600)
+        sent, ledger.full = len(bench.got), False
+        await asyncio.sleep(30)
+        running.cancel()
+        lane = await ledger.lane(subscription.id)
+        assert lane is not None
+        return sent, lane.counts.delivered
+
+    sent, delivered = run(1, main)
+    assert delivered == 1
+    assert 10 <= sent <= 70

@@ -14,7 +14,7 @@ from recapito.domain.hold import CLEAR
 from recapito.domain.segment import Publish, pack
 from recapito.domain.subscription import FilterSince, Subscription, WebHook
 from recapito.domain.topic import Topic
-from recapito.errors import StoreFailed
+from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch, Space
 from recapito.intake.janitor import Janitor
 from recapito.store import Lane, NewSegment, Settlement
@@ -335,3 +335,28 @@ def test_a_round_that_fails_is_told_and_repeated() -> None:
 
     asyncio.run(test())
     assert (told, ledger.asked, clock.instant) == (["janitor.failed"], 3, 3_000_000_000)
+
+
+def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
+    """That the lock around trimming can not be opened ends no round for good: it is trimmed when it can be."""
+    told: list[str] = []
+    tries = iter((False, False))
+
+    @contextmanager
+    def trimming() -> Iterator[bool]:
+        if not next(tries, True):
+            raise SettingsError("The lock trim.lock can not be opened: Permission denied.")
+        yield True
+
+    async def test() -> None:
+        bench = Bench()
+        topic = await bench.topic()
+        end = await bench.publish(topic, 3)
+        log, journal = bench.log, lambda event, **_: told.append(event)
+        janitor = Janitor(log, log, bench.ledger, TickingClock(0), trimming=trimming, journal=journal)
+        with pytest.raises(asyncio.CancelledError):
+            await janitor.run()
+        assert await bench.first(topic) == end + 1
+
+    asyncio.run(test())
+    assert told == ["janitor.failed", "janitor.failed"]

@@ -36,7 +36,11 @@ def run_seeds(options: argparse.Namespace) -> int:
     for seed in range(options.start, options.start + options.seeds):
         if options.seconds is not None and time.perf_counter() - began > options.seconds:
             break
-        story = _tell_on_sqlite(seed) if options.sqlite else tell(seed)
+        try:
+            story = _tell_on_sqlite(seed) if options.sqlite else tell(seed)
+        except BaseException:
+            print(replay(seed), flush=True)
+            raise
         _add(totals, story)
         if options.digest:
             print(seed, story.digest)
@@ -55,9 +59,14 @@ def _tell_on_sqlite(seed: int) -> Story:
         return tell(seed, Parts(storage=SqliteStorage(Path(directory))))
 
 
+def replay(seed: int) -> str:
+    """How to live through a history again."""
+    return f"SEED={seed} replay with: python -m tests.sim --seed {seed}"
+
+
 def report(story: Story) -> str:
     """What went wrong in a history, how to live through it again, and what happened around it."""
-    lines = [f"SEED={story.seed} replay with: python -m tests.sim --seed {story.seed}"]
+    lines = [replay(story.seed)]
     lines += [f"  {violation}" for violation in story.violations[:5]]
     lines += [f"    {line}" for line in story.excerpt()]
     return "\n".join(lines)

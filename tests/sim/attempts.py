@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NEWS_S = 30.0  # within this time after its answer a change must have reached the lane
 PROMPT_S = 5.0
+FIRST_HOLD_S = 60.0
 
 
 def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
@@ -144,5 +145,6 @@ def _check_prompt(oracle: Oracle, lane: Watched, owed: Owed) -> None:
     if oracle.slots_limited:  # then a few endpoints that hang after they were quick can take them all for 30 seconds
         return
     waited = oracle.time_s() - owed.event.appended_s
-    if waited > PROMPT_S and oracle.calm(waited + PROMPT_S) and not lane.hold.hold.on:
+    held_s = FIRST_HOLD_S  # what was under way while the machine was suspended has timed out, and may have held it
+    if waited > PROMPT_S and oracle.calm(waited + PROMPT_S + held_s) and not lane.hold.hold.on:
         oracle.fail("I17", f"waited {waited:.1f} s for a healthy endpoint", lane=lane.id, owed=owed)

@@ -86,6 +86,7 @@ class Machine:
         self.redriver: Redriver | None = None
         self.crashes = 0
         self.janitor_every_s = 1200.0
+        self._sweeping = asyncio.Lock()
         self._parts = parts
         self._clock = clock
         self._network = network
@@ -211,7 +212,7 @@ class Machine:
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(publisher.run())
-                tasks.create_task(self._sweep(self.janitor))
+                tasks.create_task(self._sweep())
                 tasks.create_task(self.notifier.run())
                 self._oracle.disturb()
                 self.ring()  # what was appended just before the last life ended may not have been heard
@@ -220,12 +221,18 @@ class Machine:
             storage.close(raw_log)
             storage.close(raw_ledger)
 
-    async def _sweep(self, janitor: Janitor) -> None:
+    async def sweep(self) -> None:
+        """A round of the janitor, who makes one after the other."""
+        assert self.janitor is not None
+        async with self._sweeping:
+            await self.janitor.run_once()
+
+    async def _sweep(self) -> None:
         """The janitor's rounds, at odd moments instead of every second."""
         while True:
             await asyncio.sleep(self._rng.expovariate(1 / self.janitor_every_s))
             try:
-                await janitor.run_once()
+                await self.sweep()
             except StoreFailed:
                 continue
 

@@ -10,7 +10,7 @@ from recapito.domain.delivery import TTL_EXCEEDED
 from recapito.domain.filter import Filter
 from recapito.domain.hold import CLEAR
 from recapito.domain.instant import SECOND
-from recapito.domain.subscription import Batching
+from recapito.domain.subscription import Batching, RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.endpoints import Arrival
@@ -129,8 +129,7 @@ def test_a_held_lane_with_a_sparse_filter_does_not_pin_the_log() -> None:
             await scene.publish(1, type="Rare")
             await scene.wait(300)
         for _ in range(3):
-            assert scene.machine.janitor is not None
-            await scene.machine.request(scene.machine.janitor.run_once)
+            await scene.machine.request(scene.machine.sweep)
             await scene.wait(10)
         trimmed.extend(line[3] for line in scene.oracle.trace if line[1] == "trimmed")
         assert lanes[0].books.last_row is not None and lanes[0].books.last_row.hold.on
@@ -167,3 +166,25 @@ def test_a_recovered_endpoint_gets_its_backlog_without_a_stampede() -> None:
         answers = bisect_right(heard, arrival.sent_at)
         assert n + 1 - answers <= min(answers + 1, limits.WINDOW_REQUESTS)
     assert lanes[0].books.states[State.DELIVERED] == 10_000
+
+
+def test_what_is_for_others_is_passed_when_a_hold_ends() -> None:
+    """A held lane of which nothing is pending passes, at the end of its hold, what came meanwhile and is not for it."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        mine = Filter(event_types=("Mine",))
+        lanes.append(
+            await scene.subscribe(behaviour=answering(500), filter=mine, retry_policy=RetryPolicy(max_attempts=1))
+        )
+        await scene.subscribe("well")  # for it all is read, so that it is known what concerns whom
+        await scene.publish(20, type="Mine")
+        await scene.quiet()
+        await scene.publish(1, type="Other")
+        await scene.wait(20)
+        assert lanes[0].books.last_row is not None and lanes[0].books.last_row.hold.on and lanes[0].books.unread
+        await scene.wait(8 * 3600)
+
+    act(script)
+    assert not lanes[0].books.unread

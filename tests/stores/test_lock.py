@@ -48,6 +48,12 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
         pass
 
 
+def test_the_lock_of_trimming_is_made_by_who_serves(tmp_path: Path) -> None:
+    """It is there before the first backup, which another user may take, whose file the server could not open."""
+    with lock_role(tmp_path, "intake"):
+        assert (tmp_path / "trim.lock").exists()
+
+
 def test_a_directory_without_locks(tmp_path: Path) -> None:
     """A lock that can not be made is a clear error."""
     with pytest.raises(SettingsError, match="can not be opened"), lock_role(tmp_path / "missing", "intake"):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from recapito import store
 from recapito.dispatch.flight import Load
 from recapito.dispatch.stage import Stage
+from recapito.dispatch.window import Gathering
 from recapito.domain import limits
 from recapito.domain.delivery import Identity
 from recapito.domain.hold import CLEAR, Hold
@@ -19,8 +20,9 @@ LAZY_SAVE_NS = 5 * SECOND
 class Account:
     """The row as it is stored, and the stages that will change it. `hold` is that of now, stored or not."""
 
-    def __init__(self, row: store.Lane) -> None:
+    def __init__(self, row: store.Lane, gathering: Gathering) -> None:
         self.row = row
+        self.gathering = gathering
         self.hold = row.hold
         self.stage = Stage()
         self.committing: Stage | None = None
@@ -36,7 +38,7 @@ class Account:
     @property
     def full(self) -> bool:
         """True when so much waits for a commit that no more may be gathered."""
-        return self.stage.rows + (self.committing.rows if self.committing else 0) >= limits.PARKED_SLICE
+        return self.stage.rows + (self.committing.rows if self.committing else 0) >= self.gathering.slice
 
     @property
     def unsettled_flights(self) -> int:

@@ -18,12 +18,15 @@ from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.fetches import Fetches
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.roster import Roster
+from recapito.dispatch.window import fitting
+from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
 from recapito.errors import StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
+LONGEST_PAUSE_NS = 10 * SECOND
 DRAIN_LOOK_NS = SECOND // 100
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
@@ -55,6 +58,7 @@ class Dispatcher:
         self._fetches = Fetches(ledger, equipment.clock)
         self._loading: set[Lane] = set()
         self._settled_at = 0
+        self._commit_pause = REOPEN_PAUSE_NS
         self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
@@ -121,10 +125,10 @@ class Dispatcher:
                 await self._store_failed(error)
                 bell.ring()
 
-    async def _store_failed(self, error: StoreFailed) -> None:
+    async def _store_failed(self, error: StoreFailed, pause: int = REOPEN_PAUSE_NS) -> None:
         """Give the store a moment to put itself back on what is stored."""
         self._equipment.journal("store.failed", why=str(error))
-        await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+        await self._housekeeping.sleep_until(self._housekeeping.now() + pause)
 
     # News from the log.
 
@@ -197,7 +201,11 @@ class Dispatcher:
         lane = self._lanes.pop(id, None)
         if lane is not None:
             lane.flights.cut_all()
+            self._equipment.gathering.count(id, 0)
+            self._equipment.retrying.count(id, 0)
             self._rosters[lane.topic].remove(id)
+            if not self._rosters[lane.topic].lanes:
+                del self._rosters[lane.topic], self._equipment.resource_ids[lane.topic]
 
     # Steps.
 
@@ -223,6 +231,8 @@ class Dispatcher:
 
     def _serve(self, lane: Lane, now: int) -> None:
         """Give a lane what it wants after a step."""
+        self._equipment.gathering.count(lane.id, lane.account.stage.rows)
+        self._equipment.retrying.count(lane.id, lane.retries.size)
         if lane.account.must_commit(now):
             self._dirty[lane] = None
             self._dirty_bell.ring()
@@ -273,19 +283,37 @@ class Dispatcher:
         if self.under_way:
             await self._housekeeping.sleep_until(self._settled_at + SETTLE_PACE_NS)
         self._settled_at = self._housekeeping.now()
-        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
-        self._dirty.clear()
+        lanes = self._to_settle()
         if not lanes:
             return
         work = [(lane, lane.account.begin_commit()) for lane in lanes]
+        for lane in lanes:
+            self._equipment.gathering.count(lane.id, 0)
         try:
             await self._settle(work)
+        except StoreFailed as error:
+            await self._commit_failed(error, lanes)
+        else:
+            self._commit_pause = REOPEN_PAUSE_NS
             self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
-        except StoreFailed:
-            for lane in lanes:
-                self._fetches.ask_reload(lane)
-            self._burial_bell.ring()  # what was to be buried may be
-            raise
+
+    def _to_settle(self) -> list[Lane]:
+        """The lanes that wait for a commit; when they have too much for one, those that have the least come first."""
+        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
+        lanes.sort(key=lambda lane: lane.account.stage.size)
+        count = fitting((lane.account.stage.size for lane in lanes), limits.COMMIT_BYTES)
+        self._dirty = dict.fromkeys(lanes[count:])
+        if self._dirty:
+            self._dirty_bell.ring()
+        return lanes[:count]
+
+    async def _commit_failed(self, error: StoreFailed, lanes: list[Lane]) -> None:
+        """Let lanes begin again from what is stored, the later the longer commits fail: all they send is sent again."""
+        await self._store_failed(error, self._commit_pause)
+        self._commit_pause = min(2 * self._commit_pause, LONGEST_PAUSE_NS)
+        for lane in lanes:
+            self._fetches.ask_reload(lane)
+        self._burial_bell.ring()  # what was to be buried may be
 
     async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
         """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""

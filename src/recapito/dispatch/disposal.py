@@ -88,7 +88,7 @@ class Disposal:
             dead_letter=destination is not None,
         )
         if destination is None:
-            self._stage.drop(delivery.identity, reason)
+            self._stage.drop(delivery.identity, reason, fresh)
             return Fate(Then.DROP, reason=reason)
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from recapito.clock import Clock
 from recapito.diagnostics import DiagnosticLog
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.segments import Segments
-from recapito.dispatch.window import Slots
+from recapito.dispatch.window import Gathering, Slots
+from recapito.domain import limits
 from recapito.domain.subscription import Destination
 from recapito.history import History
 from recapito.sender import Sender
@@ -32,6 +34,8 @@ class Equipment:
     journal: Journal
     extra_fields: bool = False
     history: History | None = None
+    gathering: Gathering = field(default_factory=partial(Gathering, limits.GATHERED_ROWS))
+    retrying: Gathering = field(default_factory=partial(Gathering, limits.GATHERED_BYTES))
     gauge: Gauge = field(default_factory=Gauge)
     diagnostics: DiagnosticLog | None = None
     resource_ids: dict[int, str] = field(default_factory=dict)  # of topics

@@ -7,7 +7,6 @@ from functools import partial
 from recapito.clock import Clock
 from recapito.dispatch.alarms import Bell
 from recapito.dispatch.lane import Lane
-from recapito.domain import limits
 from recapito.store import Ledger
 
 
@@ -55,13 +54,13 @@ class Fetches:
     async def _due(self, lane: Lane) -> None:
         retries = lane.retries
         busy = lane.busy  # these may be among the rows, and can not be taken
-        due = await self._ledger.due(lane.id, self._clock.now(), limits.PARKED_SLICE + busy, busy + 1)
+        due = await self._ledger.due(lane.id, self._clock.now(), lane.retrying.slice + busy, busy + 1)
         if lane.retries is retries:
             lane.fetched(due)
 
     async def _parked(self, lane: Lane) -> None:
         version = lane.account.row.version
-        lane.fetched_parked(await self._ledger.parked(lane.id, limits.PARKED_SLICE), version)
+        lane.fetched_parked(await self._ledger.parked(lane.id, lane.account.gathering.slice), version)
 
     async def _review(self, lane: Lane) -> None:
         lane.reviewed(await self._ledger.lane(lane.id))

@@ -32,15 +32,21 @@ class Terms(NamedTuple):
     expired_at: int
     convert: Convert | None = None
     attributes: Attributes | None = None
+    slice: int = limits.PARKED_SLICE  # of those that are past their time
 
 
-ALL_AT_ONCE = Terms(limits.PARKED_SLICE, limits.WINDOW_BYTES, expired_at=-1)
+def all_at_once(slice: int) -> Terms:
+    """How loads are cut that nobody sends: so many events, of whatever age."""
+    return Terms(slice, limits.WINDOW_BYTES, expired_at=-1)
 
 
-def terms_at(now: int, subscription: Subscription, presentation: Presentation) -> Terms:
+def terms_at(
+    now: int, subscription: Subscription, presentation: Presentation, slice: int = limits.PARKED_SLICE
+) -> Terms:
     """How the loads of a subscription are cut at this instant."""
     batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
-    return Terms(batching.event_limit, batching.byte_limit, expired_at, presentation.convert, presentation.attributes)
+    convert, attributes = presentation.convert, presentation.attributes
+    return Terms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
 
 
 class FreshReader:
@@ -201,7 +207,7 @@ class _Cut:
 
     def _room(self) -> int:
         """How many more events may come."""
-        return (limits.PARKED_SLICE if self.expired else self._terms.event_limit) - self.events
+        return (self._terms.slice if self.expired else self._terms.event_limit) - self.events
 
     def _fits(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
         """The end, in the selection, of what fits. Expired and living events are never mixed."""

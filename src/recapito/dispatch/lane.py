@@ -14,7 +14,7 @@ from recapito.dispatch.disposal import Disposal
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.flight import Flight, Load, id_origin
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import ALL_AT_ONCE, FreshReader, terms_at
+from recapito.dispatch.fresh import FreshReader, all_at_once, terms_at
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.retries import Retries
@@ -57,6 +57,7 @@ class Lane:
         self._responsive = False
         self._published = published
         label = Label(row.id, row.topic, topic_name, subscription.name)
+        self.retrying = equipment.retrying
         self.recorder = Recorder(equipment.history, label)
         self.change(subscription)
         self._begin(row)
@@ -67,14 +68,14 @@ class Lane:
         self._presentation = Presentation(subscription, self._published, self._equipment.journal)
 
     def _begin(self, row: store.Lane) -> None:
-        self.account = Account(row)
+        self.account = Account(row, self._equipment.gathering)
         self.retries = Retries(row.next_due_at)
         self.reader = FreshReader(row.topic, row.cursor, self._equipment.segments)
         self.flights = Flights(self._equipment.slots)
         self.winding_up = WindingUp(self.account, self.flights, self.reader, self.recorder)
         self._answers: deque[tuple[Flight, Outcome]] = deque()
         self._parked_turn = False
-        self._terms = ALL_AT_ONCE  # those of the step
+        self._terms = all_at_once(0)  # those of the step
         self._id_origin = id_origin(self._equipment.log_id, row.topic)
 
     def __repr__(self) -> str:
@@ -117,9 +118,14 @@ class Lane:
         if not hold.holds(now):
             next_try = self.retries.next_fetch_at
         else:
-            next_try = hold.until if self.has_work() else None
+            next_try = hold.until if self.has_work() or self._lags else None
         instants = (self.flights.next_instant(), self.account.next_instant(), next_try)
         return min((instant for instant in instants if instant is not None and instant > now), default=None)
+
+    @property
+    def _lags(self) -> bool:
+        """True when there are entries to be passed, even if nothing in them is for this lane."""
+        return self.reader.place[0] <= self.end
 
     # What the dispatcher tells.
 
@@ -129,7 +135,7 @@ class Lane:
 
     def catch_up(self, since: int) -> None:
         """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
-        if self.reader.place[0] <= self.end:
+        if self._lags:
             self.account.passing_since(since)
             self.wake()
 
@@ -157,6 +163,8 @@ class Lane:
         """Due deliveries came from the ledger."""
         busy = self.flights.retries_on_wire() | self.account.identities()
         self.retries.queue(self.retries.end_fetch(due, busy))
+        if self.account.hold.holds(self._equipment.clock.now()):
+            self.retries.let_go()
         self.wake()
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
@@ -188,7 +196,8 @@ class Lane:
 
     def _send(self, now: int) -> None:
         probing = self.account.hold.on
-        self._terms = terms_at(now, self.subscription, self._presentation)
+        slice = self.account.gathering.slice
+        self._terms = terms_at(now, self.subscription, self._presentation, slice)
         room = self._room(probing)
         free = self._equipment.slots.free(self._responsive, len(self.flights)) if room else 0
         for _ in range(min(room, free, SENDS_PER_STEP)):
@@ -236,7 +245,7 @@ class Lane:
 
     def _take_parked(self, now: int) -> Load | None:
         batching, policy = self.subscription.batching, self.subscription.retry_policy
-        while len(self.retries):
+        while len(self.retries) and not self.account.full:
             rows, headers = self.retries.take(batching.event_limit, batching.byte_limit, self._presentation)
             living = []
             for row in rows:
@@ -304,6 +313,8 @@ class Lane:
         before = self.account.hold
         rules = self.profile.delayed_delivery
         self.account.set_hold(after_failure(before, rules, outcome.failure, now, flight.probe, outcome.status))
+        if self.account.hold.holds(now):
+            self.retries.let_go()
         self._disposal().failed(flight, outcome, now, before, self.account.hold)
 
     def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:
@@ -327,7 +338,7 @@ class Lane:
     def _read_ahead(self, now: int) -> None:
         """Park what matches, so that the log need not keep all the rest."""
         while not self.account.full:
-            load = self.reader.take(self.subscription, self.end, ALL_AT_ONCE)
+            load = self.reader.take(self.subscription, self.end, all_at_once(self.account.gathering.slice))
             if load is None:
                 return
             self.account.pass_over(load)

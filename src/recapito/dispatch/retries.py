@@ -20,6 +20,7 @@ class Retries:
     def __init__(self, next_at: int | None) -> None:
         self.next_at = next_at
         self.fetching = False
+        self.size = 0  # the bytes of the events that are here
         self._queue: deque[Parked] = deque()
         self._settled_meanwhile: set[Identity] = set()
         self._parked_meanwhile: int | None = None
@@ -57,6 +58,14 @@ class Retries:
     def queue(self, parked: Iterable[Parked]) -> None:
         """Keep these for the next batches."""
         self._queue.extend(parked)
+        self.size = sum(len(row.delivery.body) for row in self._queue)
+
+    def let_go(self) -> None:
+        """Keep nothing: it is not to be tried soon, and the ledger has it."""
+        if self._queue:
+            self.next_at = _earlier(self.next_at, self._queue[0].due_at)
+            self._queue.clear()
+            self.size = 0
 
     def settled(self, identities: Iterable[Identity], parked: Iterable[Parked]) -> None:
         """A settlement of the lane is stored: these rows changed, and these are parked now."""
@@ -72,7 +81,9 @@ class Retries:
         """The next batch, measured as it will be sent, and the custom headers that its events have in common."""
         headers: list[tuple[Header, ...]] = []
         count = fill(self._sizes(presentation, headers), event_limit, byte_limit)
-        return [self._queue.popleft() for _ in range(count)], headers[0] if headers else ()
+        taken = [self._queue.popleft() for _ in range(count)]
+        self.size -= sum(len(row.delivery.body) for row in taken)
+        return taken, headers[0] if headers else ()
 
     def _sizes(self, presentation: Presentation, headers: list[tuple[Header, ...]]) -> Iterator[int]:
         """The sizes of what is queued, as far as the headers are the same."""
@@ -85,7 +96,9 @@ class Retries:
 
     def discard(self, identity: Identity) -> None:
         """A late answer delivered it: it needs no further attempt."""
-        self._queue = deque(parked for parked in self._queue if parked.delivery.identity != identity)
+        kept = [parked for parked in self._queue if parked.delivery.identity != identity]
+        self._queue.clear()
+        self.queue(kept)
 
 
 def _earlier(a: int | None, b: int | None) -> int | None:

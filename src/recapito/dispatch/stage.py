@@ -13,7 +13,7 @@ class Stage:
     """Gathers the parts of one Settlement.
 
     A delivery is `fresh` here when the ledger has no row of it: its first attempt is what this stage settles. A late
-    success takes back what the stage was going to park or bury, but not a drop: that is terminal.
+    success takes back what the stage was going to park, bury or drop: only what is stored is terminal.
     """
 
     def __init__(self) -> None:
@@ -77,10 +77,9 @@ class Stage:
 
     def finish(self, identity: Identity) -> None:
         """A delivery that has a row, or was going to get one, succeeded after all."""
-        if identity in self._drop:
-            return
         self._park.pop(identity, None)
         self._bury.pop(identity, None)
+        self._drop.pop(identity, None)
         if identity in self._fresh:
             self._fresh.discard(identity)
             self._delivered += 1
@@ -101,10 +100,12 @@ class Stage:
         if fresh:
             self._fresh.add(burial.identity)
 
-    def drop(self, identity: Identity, reason: str) -> None:
+    def drop(self, identity: Identity, reason: str, fresh: bool) -> None:
         """A delivery is given up, and only counted."""
         self._park.pop(identity, None)
         self._drop[identity] = reason
+        if fresh:
+            self._fresh.add(identity)
 
     def settlement(self, lane: Lane, hold: Hold) -> Settlement:
         """The settlement that brings `lane`, as it is stored, up to date."""

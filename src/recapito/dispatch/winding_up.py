@@ -7,7 +7,7 @@ from recapito import store
 from recapito.dispatch.account import Account
 from recapito.dispatch.flight import Load
 from recapito.dispatch.flights import Flights
-from recapito.dispatch.fresh import ALL_AT_ONCE, FreshReader
+from recapito.dispatch.fresh import FreshReader, all_at_once
 from recapito.dispatch.recorder import CANCELED, Recorder
 from recapito.domain.attempt import Fate, Then
 from recapito.domain.delivery import Delivery, Identity, Parked
@@ -32,7 +32,7 @@ class WindingUp:
             self._recorder.canceled(flight, now)
             self._drop(flight.load, flight.settled)
         while not self._account.full:
-            load = self._reader.take(subscription, end, ALL_AT_ONCE)
+            load = self._reader.take(subscription, end, all_at_once(self._account.gathering.slice))
             if load is None:
                 break
             self._recorder.ended(self._drop(load, set()), now, DROPPED)
@@ -43,7 +43,7 @@ class WindingUp:
         """Parked deliveries came from the ledger, as of a version: they are dropped."""
         if self._account.settled and self._account.row.version == version:  # else they may be settled already
             for row in rows:
-                self._account.stage.drop(row.delivery.identity, CANCELED)
+                self._account.stage.drop(row.delivery.identity, CANCELED, fresh=False)
             self._recorder.ended([row.delivery for row in rows], now, DROPPED)
             self.wants_review = not rows
 
@@ -60,5 +60,5 @@ class WindingUp:
         deliveries = load.deliveries()
         for delivery in deliveries:
             if delivery.identity not in settled:
-                self._account.stage.drop(delivery.identity, CANCELED)
+                self._account.stage.drop(delivery.identity, CANCELED, load.fresh)
         return deliveries

@@ -5,6 +5,7 @@ lanes whose endpoint answered a moment ago. Of that quarter a lane gets the less
 that answered a moment ago may hang at once.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Protocol
 
@@ -45,6 +46,42 @@ class Window:
 
     def __repr__(self) -> str:
         return f"<Window {self.size}>"
+
+
+class Gathering:
+    """What lanes have gathered, all together, in rows for their next commit or in bytes of retries: it must not take so
+    long to commit, nor so much memory, that others feel it. When it is plenty, each lane gathers a few rows at a time.
+    """
+
+    def __init__(self, plenty: int) -> None:
+        self.total = 0
+        self._plenty = plenty
+        self._of: dict[int, int] = {}
+
+    @property
+    def slice(self) -> int:
+        """How many rows one lane may gather."""
+        return limits.PARKED_SLICE if self.total < self._plenty else limits.PARKED_SLICE_LEAST
+
+    def count(self, lane: int, amount: int) -> None:
+        """A lane has gathered so much by now."""
+        self.total += amount - self._of.pop(lane, 0)
+        if amount:
+            self._of[lane] = amount
+
+    def __repr__(self) -> str:
+        return f"<Gathering {self.total} of {len(self._of)} lanes>"
+
+
+def fitting(sizes: Iterable[int], limit: int) -> int:
+    """How many of these, from the first on, are within a limit together: one at least, if there is one."""
+    total = count = 0
+    for size in sizes:
+        total += size
+        if total > limit and count:
+            break
+        count += 1
+    return count
 
 
 class Waiter(Protocol):

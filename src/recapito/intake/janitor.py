@@ -13,7 +13,7 @@ from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.domain.subscription import Subscription
-from recapito.errors import StoreFailed
+from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.disk import DiskWatch
 from recapito.intake.retention import NOTHING, Keeping, Retention
 from recapito.store import Lane, Log, Registry
@@ -81,7 +81,7 @@ class Janitor:
         while True:
             try:
                 await self.run_once()
-            except StoreFailed as error:
+            except (StoreFailed, SettingsError) as error:  # the store, or the lock around trimming
                 self._journal("janitor.failed", error=error)
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 

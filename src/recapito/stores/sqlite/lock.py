@@ -28,6 +28,7 @@ def lock_role(directory: Path, role: str) -> Iterator[None]:
             )
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{os.getpid()}\n".encode("ascii"), 0)
+        os.close(_open(directory / f"{TRIM}.lock"))  # now and as who serves: a backup may be made by somebody else
         yield
     finally:
         os.close(handle)
