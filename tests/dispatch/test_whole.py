@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from recapito.clock import Clock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
@@ -52,8 +53,9 @@ ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
 class Bench:
     """A store, a dispatcher, endpoints that answer as told, and a vault."""
 
-    def __init__(self, loop: SimLoop, *statuses: int) -> None:
-        self.clock = SimClock(loop, random.Random(1))
+    def __init__(self, loop: SimLoop, *statuses: int, clock: Clock | None = None) -> None:
+        self.wall = SimClock(loop, random.Random(1))
+        self.clock = clock or self.wall
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
@@ -71,7 +73,7 @@ class Bench:
             journal=silent,
             history=self.history,
         )
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.clock, DEFAULT)
+        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.wall, DEFAULT)
         self.writer = DeadLetterWriter(
             self.ledger,
             self.log,
