@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from recapito.clock import Clock
+from recapito.clock import Clock, ManualClock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
@@ -39,12 +39,12 @@ from recapito.domain.subscription import (
 from recapito.domain.topic import Topic
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import NewSegment
+from recapito.store import Counts, NewSegment
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.test_presentation import published
-from tests.sim.clock import SimClock
+from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
 
 ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
@@ -236,3 +236,25 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
     assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
     assert json.loads(second.body)[0]["specversion"] == "1.0"
     assert ODD.encode() in second.body
+
+
+def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
+    """What was parked goes when its subscription is deleted, though the clock stands still from then on."""
+
+    async def main(loop: SimLoop) -> Counts:
+        clock = ManualClock(BEGINNING)
+        bench = Bench(loop, 503, clock=clock)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1", "2")
+        await asyncio.sleep(1)
+        await bench.log.delete_subscription(subscription.id)
+        bench.dispatcher.notify()
+        await asyncio.sleep(1)
+        running.cancel()
+        (lane,) = await bench.ledger.lanes()
+        return lane.counts
+
+    counts = run(1, main)
+    assert (counts.matched, counts.dropped, counts.parked) == (2, {"Canceled": 2}, 0)
