@@ -102,6 +102,14 @@ def _read(record: bytes) -> Letter:
     )
 
 
+def attempts_of(record: bytes) -> int:
+    """How many attempts a record tells of; 0 if it can not be read."""
+    try:
+        return _read(record).attempts
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0
+
+
 def count_reasons(records: Iterable[bytes]) -> dict[str, int]:
     """How many of these records have which reason; there are few, whatever publishers write into their events."""
     return dict(Counter(_reason(record) for record in records))
