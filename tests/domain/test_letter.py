@@ -86,7 +86,7 @@ def test_what_was_buried_is_restored(pair: tuple[InputSchema, DeliverySchema], e
 @pytest.mark.parametrize("value", ["abc", 5, True])
 def test_extensions_of_our_names(name: str, value: object) -> None:
     """A publisher's extension that is named as what we add, of whatever type, spoils neither its letter nor others."""
-    event = {"specversion": "1.0", "id": "1", "source": "/me", "type": "Made", name: value}
+    event = {"specversion": "1.0", "id": "1", "source": "/me", "type": "Made", "time": None, name: value}
     headers = {b"content-type": b"application/cloudevents+json"}
     odd = cloud_event.accept(json.dumps({**event, "data": 1}).encode(), headers)[0]
     pair = (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)

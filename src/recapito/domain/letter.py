@@ -49,7 +49,7 @@ class _Record(msgspec.Struct, gc=False):
     subject: str | None = None
     topic: Any = None
     source: str = ""
-    time: str = ""
+    time: str | None = None
     dataVersion: Any = None
 
 
@@ -199,7 +199,7 @@ def _from_cloud_event(letter: Letter) -> bytes:
     members = _decode_members(letter.record)
     envelope = {
         "id": letter.id,
-        "eventTime": _decode(letter.record).time,
+        "eventTime": _decode(letter.record).time or "",
         "eventType": letter.type,
         "dataVersion": "",
         "metadataVersion": "1",
