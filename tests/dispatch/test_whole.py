@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.clock import Clock, ManualClock
 from recapito.dispatch.deadletter import DeadLetterWriter
@@ -258,3 +259,23 @@ def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
 
     counts = run(1, main)
     assert (counts.matched, counts.dropped, counts.parked) == (2, {"Canceled": 2}, 0)
+
+
+def test_a_profile_that_holds_nobody_back_ends_a_hold() -> None:
+    """A topic that goes back to 2019-05 sends at once what was held, retries and new events alike."""
+
+    async def main(loop: SimLoop) -> tuple[int, int]:
+        bench = Bench(loop, 500)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, *map(str, range(12)))
+        await asyncio.sleep(100)
+        held = len(bench.got)
+        await bench.log.put_topic(replace(topic, profile="2019-05"))
+        bench.dispatcher.notify()
+        await asyncio.sleep(5)
+        running.cancel()
+        return held, len(bench.got)
+
+    assert run(1, main) == (11, 11 + 11)  # all but the one that was the probe, which waits for its own next attempt
