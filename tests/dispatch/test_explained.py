@@ -283,6 +283,24 @@ def test_an_event_that_expires() -> None:
     play(story, 503)
 
 
+def test_attempts_that_history_forgot() -> None:
+    """The last attempts of a long life are told, and that there were others before."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(600)
+        assert (await scene.explain())["note"] == ""
+        await asyncio.sleep(40 * 3600)
+        explained = await scene.explain()
+        numbers = [one["events"][0]["attempt"] for one in explained["subscriptions"][0]["attempts"]]
+        assert numbers == [11, 11]
+        assert "first attempts are so long ago" in explained["note"]
+
+    play(story, 500)
+
+
 def test_what_is_never_retried_is_dropped() -> None:
     """A code that ends delivery at once is named as the reason."""
 
