@@ -176,7 +176,7 @@ def test_a_dead_letter_waits_and_is_written() -> None:
         await asyncio.sleep(10)
         waiting = await scene.one()
         assert (waiting["state"], waiting["attemptsLeft"]) == ("deadLetterWaiting", 0)
-        assert waiting["next"] == {"at": at(300), "rule": "deadLetterDelay", "text": "5 min after the end"}
+        assert waiting["next"] == {"at": at(300), "rule": "deadLetterDelay", "text": "5 min after the last attempt"}
         assert "MaxDeliveryAttemptsExceeded" in waiting["stateText"]
         await asyncio.sleep(600)
         written = await scene.one()
@@ -187,9 +187,63 @@ def test_a_dead_letter_waits_and_is_written() -> None:
             "reason": "MaxDeliveryAttemptsExceeded",
             "where": f"{container}/{path}",
         }
-        assert [one["outcome"] for one in written["attempts"]] == ["NotFound", "DeadLettered"]
+        told = [(one["outcome"], one["events"][0]["attempt"]) for one in written["attempts"]]
+        assert told == [("NotFound", 1), ("DeadLettered", 1)]
 
     play(story, 404)
+
+
+def test_a_dead_letter_is_told_with_its_attempts() -> None:
+    """That a dead letter was written is told with the number of the last attempt, also when there was none."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=30, ttl_minutes=2))
+        await scene.send(topic, *({"id": f"e-{n}"} for n in range(12)))
+        await asyncio.sleep(100)
+        held = await scene.one("e-11")
+        assert f"ends before that, at {at(120)}: when the attempt is due, it is dead-lettered" in held["stateText"]
+        await asyncio.sleep(3600)
+        numbers = {
+            id: [one["events"][0]["attempt"] for one in (await scene.one(id))["attempts"]] for id in ("e-0", "e-11")
+        }
+        assert numbers == {"e-0": [1, 2, 2, 2], "e-11": [0, 0]}
+
+    play(story, 500)
+
+
+def test_a_late_success_does_not_bring_back_what_was_dropped() -> None:
+    """What was dropped before its endpoint answered counts as dropped, and both is said."""
+
+    async def story(scene: Scene) -> None:
+        scene.delay_s = 60
+        topic = await scene.orders()
+        await scene.add(topic, retry_policy=RetryPolicy(max_attempts=1))
+        await scene.send(topic)
+        await asyncio.sleep(100)
+        gone = await scene.one()
+        assert [(one["outcome"], one["late"]) for one in gone["attempts"]] == [("TimedOut", False), ("Success", True)]
+        assert (gone["state"], gone["end"]["reason"]) == ("dropped", "MaxDeliveryAttemptsExceeded")
+        assert f"The endpoint took it after all, at {at(60)}" in gone["stateText"]
+        lane = await scene.ledger.lane(1)
+        assert lane is not None and (lane.counts.delivered, sum(lane.counts.dropped.values())) == (0, 1)
+
+    play(story, 200)
+
+
+def test_a_shortened_policy_leaves_the_attempt_that_waits() -> None:
+    """A delivery that was tried more often than its policy now allows is still told to have its next attempt left."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        before = await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(45)
+        await scene.log.put_subscription(replace(before, retry_policy=RetryPolicy(max_attempts=1)))
+        parked = await scene.one()
+        assert (parked["state"], parked["attemptsLeft"]) == ("parked", 1)
+
+    play(story, 500)
 
 
 def test_a_dead_letter_that_can_not_be_written() -> None:
@@ -219,7 +273,7 @@ def test_an_event_that_expires() -> None:
         await asyncio.sleep(45)
         parked = await scene.one()
         assert (parked["state"], parked["expiresAt"], parked["ttlLeftSeconds"]) == ("parked", at(60), 15.0)
-        assert "expires before that" in parked["stateText"]
+        assert f"ends before that, at {at(60)}: when the attempt is due, it is dropped instead" in parked["stateText"]
         await asyncio.sleep(200)
         gone = await scene.one()
         assert (gone["state"], gone["end"]["reason"]) == ("dropped", "TimeToLiveExceeded")
@@ -227,6 +281,24 @@ def test_an_event_that_expires() -> None:
         assert (last["outcome"], last["status"], last["events"][0]["attempt"]) == ("NotSent", None, 2)
 
     play(story, 503)
+
+
+def test_attempts_that_history_forgot() -> None:
+    """The last attempts of a long life are told, and that there were others before."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        await scene.send(topic)
+        await asyncio.sleep(600)
+        assert (await scene.explain())["note"] == ""
+        await asyncio.sleep(40 * 3600)
+        explained = await scene.explain()
+        numbers = [one["events"][0]["attempt"] for one in explained["subscriptions"][0]["attempts"]]
+        assert numbers == [11, 11]
+        assert "first attempts are so long ago" in explained["note"]
+
+    play(story, 500)
 
 
 def test_what_is_never_retried_is_dropped() -> None:

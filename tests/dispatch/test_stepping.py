@@ -1,7 +1,16 @@
-"""What a manual clock says has happened."""
+"""Moving a manual clock: how long it waits for an answer, and what it says has happened."""
 
-from recapito.dispatch.stepping import Books
+import asyncio
+from itertools import count
+
+from recapito.clock import ManualClock
+from recapito.dispatch.stepping import Books, ClockMover
+from recapito.domain.instant import MILLISECOND, SECOND
+from recapito.domain.schema import DeliverySchema, InputSchema
 from recapito.store import Counts
+from tests.dispatch.test_whole import Bench
+from tests.sim.clock import BEGINNING
+from tests.sim.loop import SimLoop, run
 
 
 def test_what_happened_is_what_the_books_gained() -> None:
@@ -15,3 +24,24 @@ def test_what_happened_is_what_the_books_gained() -> None:
         "dropped": 1,
         "pending": 2,
     }
+
+
+def test_patience_ends_though_somebody_looks_round() -> None:
+    """A request that is not answered is waited for as long as patience says, whoever has something to do meanwhile."""
+
+    async def main(loop: SimLoop) -> int:
+        clock, looks = ManualClock(BEGINNING), count()
+        bench = Bench(loop, 200, clock=clock)
+        bench.delay_s = 1_000_000
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1")
+        mover = ClockMover(clock, bench.wall, bench.dispatcher, bench.ledger, patience=3 * SECOND)
+        mover.wait_for(lambda: next(looks) % 1000 != 0)
+        began = bench.wall.now()
+        await mover.advance(0)
+        running.cancel()
+        return bench.wall.now() - began
+
+    assert 3 * SECOND <= run(1, main) <= 3 * SECOND + 10 * MILLISECOND

@@ -9,7 +9,9 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from recapito.clock import Clock, ManualClock
 from recapito.dispatch.deadletter import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
@@ -41,12 +43,12 @@ from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import NewSegment, Settlement
+from recapito.store import Counts, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.test_presentation import published
-from tests.sim.clock import SimClock
+from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
 
 ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
@@ -55,8 +57,11 @@ ODD = '{"big":12345678901234567890, "k":1,"k":2,"e":"\\u00e9\\/"}'
 class Bench:
     """A store, a dispatcher, endpoints that answer as told, and a vault."""
 
-    def __init__(self, loop: SimLoop, *statuses: int, ledger: MemoryLedger | None = None) -> None:
-        self.clock = SimClock(loop, random.Random(1))
+    def __init__(
+        self, loop: SimLoop, *statuses: int, ledger: MemoryLedger | None = None, clock: Clock | None = None
+    ) -> None:
+        self.wall = SimClock(loop, random.Random(1))
+        self.clock = clock or self.wall
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
@@ -74,7 +79,7 @@ class Bench:
             journal=silent,
             history=self.history,
         )
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.clock, DEFAULT)
+        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.wall, DEFAULT)
         self.writer = DeadLetterWriter(
             self.ledger,
             self.log,
@@ -307,3 +312,45 @@ def test_what_can_not_be_settled_is_sent_again_but_seldom() -> None:
     sent, delivered = run(1, main)
     assert delivered == 1
     assert 10 <= sent <= 70
+
+
+def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
+    """What was parked goes when its subscription is deleted, though the clock stands still from then on."""
+
+    async def main(loop: SimLoop) -> Counts:
+        clock = ManualClock(BEGINNING)
+        bench = Bench(loop, 503, clock=clock)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, "1", "2")
+        await asyncio.sleep(1)
+        await bench.log.delete_subscription(subscription.id)
+        bench.dispatcher.notify()
+        await asyncio.sleep(1)
+        running.cancel()
+        (lane,) = await bench.ledger.lanes()
+        return lane.counts
+
+    counts = run(1, main)
+    assert (counts.matched, counts.dropped, counts.parked) == (2, {"Canceled": 2}, 0)
+
+
+def test_a_profile_that_holds_nobody_back_ends_a_hold() -> None:
+    """A topic that goes back to 2019-05 sends at once what was held, retries and new events alike."""
+
+    async def main(loop: SimLoop) -> tuple[int, int]:
+        bench = Bench(loop, 500)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await bench.publish(topic, *map(str, range(12)))
+        await asyncio.sleep(100)
+        held = len(bench.got)
+        await bench.log.put_topic(replace(topic, profile="2019-05"))
+        bench.dispatcher.notify()
+        await asyncio.sleep(5)
+        running.cancel()
+        return held, len(bench.got)
+
+    assert run(1, main) == (11, 11 + 11)  # all but the one that was the probe, which waits for its own next attempt

@@ -80,6 +80,22 @@ def test_what_was_buried_is_restored(pair: tuple[InputSchema, DeliverySchema], e
     assert restored == event
 
 
+@pytest.mark.parametrize(
+    "name", ["deadletterreason", "deliveryattempts", "lastdeliveryoutcome", "publishtime", "topic"]
+)
+@pytest.mark.parametrize("value", ["abc", 5, True])
+def test_extensions_of_our_names(name: str, value: object) -> None:
+    """A publisher's extension that is named as what we add, of whatever type, spoils neither its letter nor others."""
+    event = {"specversion": "1.0", "id": "1", "source": "/me", "type": "Made", "time": None, name: value}
+    headers = {b"content-type": b"application/cloudevents+json"}
+    odd = cloud_event.accept(json.dumps({**event, "data": 1}).encode(), headers)[0]
+    pair = (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)
+    letter, other = read_letters(array([buried(odd, pair), buried(published(pair[0]), pair)]))
+    assert (letter.reason, letter.attempts, letter.outcome) == ("MaxDeliveryAttemptsExceeded", 2, "Busy")
+    assert other.reason == letter.reason
+    assert restore(letter, InputSchema.CLOUD_EVENT) == odd
+
+
 @given(st.lists(st.sampled_from(PAIRS), max_size=5))
 def test_files_hold_letters_in_their_order(pairs: list[tuple[InputSchema, DeliverySchema]]) -> None:
     """A file is read whole, whatever schemas its records have."""

@@ -32,8 +32,8 @@ class Account:
 
     @property
     def settled(self) -> bool:
-        """True when everything that happened is stored."""
-        return self.stage.empty and self.committing is None
+        """True when everything that happened is stored, but perhaps that the cursor passed what did not match."""
+        return not self.stage.pressing and self.committing is None
 
     @property
     def full(self) -> bool:

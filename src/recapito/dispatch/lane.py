@@ -23,7 +23,7 @@ from recapito.dispatch.window import RESPONSIVE_NS, Window
 from recapito.domain import limits
 from recapito.domain.attempt import Label
 from recapito.domain.delivery import Parked, expired, skip, succeeded
-from recapito.domain.hold import after_failure
+from recapito.domain.hold import Hold, after_failure
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.profile import Profile
 from recapito.domain.schema import InputSchema
@@ -187,6 +187,8 @@ class Lane:
             self._time_out(flight, now)
         if self.stopped is not None or self.account.row.ended:
             return
+        if self.account.hold.on and self.profile.delayed_delivery is None:  # the topic has another profile since
+            self.account.set_hold(Hold(self.account.hold.failures))
         if self.subscription.deleted_position is not None:
             self.winding_up.step(self.subscription, self.end, self.retries.fetching, now)
         elif not self.account.hold.holds(now):

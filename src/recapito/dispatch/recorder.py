@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from recapito.dispatch.flight import Flight
 from recapito.domain.attempt import Attempt, Ending, Fate, Label, Then
 from recapito.domain.delivery import Delivery, Identity
+from recapito.domain.letter import attempts_of
 from recapito.domain.outcome import Outcome, Result
 from recapito.domain.segment import id_of
 from recapito.history import History
@@ -75,7 +76,8 @@ class Recorder:
         """Dead letters were written, or given up."""
         if self._history is not None:
             ids = [id_of(burial.record) for burial in burials]
-            self._tell(now, ending, ids, [burial.identity for burial in burials], (), fate)
+            numbers = [attempts_of(burial.record) for burial in burials]
+            self._tell(now, ending, ids, [burial.identity for burial in burials], numbers, fate)
 
     def ended(self, deliveries: Sequence[Delivery], now: int, fate: Fate) -> None:
         """Deliveries ended without a request."""

@@ -94,7 +94,7 @@ class ClockMover:
                 if instant is None or instant > target:
                     break
                 await self._move_to(instant)
-            if not until_idle:
+            if not until_idle and self._clock.now() < target:
                 await self._move_to(target)
             happened = (await self._books()).since(before)
             return {**happened, "idle": not await self._dispatcher.pending()}
@@ -105,14 +105,22 @@ class ClockMover:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Wait until nothing happens any more at this instant, and nobody who was asked may still answer."""
-        patient_until = self._wall.now() + self._patience
+        """Wait until nothing happens any more at this instant, and nobody who was asked may still answer.
+
+        Patience begins anew with each request that is sent or answered, not with those who only look round.
+        """
+        seen, patient_until = self._requests(), self._wall.now() + self._patience
         while True:
             await self._wall.sleep_until(self._wall.now() + LOOK_AGAIN_NS)
-            if not self._dispatcher.quiet() or not all(quiet() for quiet in self._others):
-                patient_until = self._wall.now() + self._patience
-            elif not self._awaited() or self._wall.now() >= patient_until:
+            if (requests := self._requests()) != seen:
+                seen, patient_until = requests, self._wall.now() + self._patience
+            quiet = self._dispatcher.quiet() and all(quiet() for quiet in self._others)
+            if quiet and (not self._awaited() or self._wall.now() >= patient_until):
                 return
+
+    def _requests(self) -> tuple[int, int, int]:
+        """How many were sent, are open, and may be answered late."""
+        return self._dispatcher.attempts, self._dispatcher.under_way, len(self._late)
 
     def _awaited(self) -> bool:
         """Whether an answer may still come at this instant: not from who sleeps, but a late one from who just woke."""

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -30,26 +30,27 @@ _ADDED_TO_CLOUD_EVENTS = frozenset(name.lower() for name in _ADDED)
 
 
 class _Record(msgspec.Struct, gc=False):
-    """What is looked at of a record of either schema."""
+    """What is looked at of a record of either schema. A publisher may have an extension of one of these names, of any
+    type: what was added for the dead letter comes after it, and the last of one name counts.
+    """
 
     id: str
-    deadLetterReason: str = ""
-    deadletterreason: str = ""
-    deliveryAttempts: int = 0
-    deliveryattempts: int = 0
-    lastDeliveryOutcome: str = ""
-    lastdeliveryoutcome: str = ""
-    publishTime: str = ""
-    publishtime: str = ""
+    deadLetterReason: Any = ""
+    deadletterreason: Any = ""
+    deliveryAttempts: Any = 0
+    deliveryattempts: Any = 0
+    lastDeliveryOutcome: Any = ""
+    lastdeliveryoutcome: Any = ""
+    publishTime: Any = ""
+    publishtime: Any = ""
     specversion: str | UnsetType = UNSET
-    eventType: str = ""
+    eventType: Any = ""
     type: str = ""
     subject: str | None = None
-    topic: str | None = None
+    topic: Any = None
     source: str = ""
-    eventTime: str = ""
-    time: str = ""
-    dataVersion: str | None = None
+    time: str | None = None
+    dataVersion: Any = None
 
 
 class Letter(NamedTuple):
@@ -87,19 +88,32 @@ def read_letters(content: bytes) -> list[Letter]:
 def _read(record: bytes) -> Letter:
     it = _decode(record)
     cloud_event = it.specversion is not UNSET
+    attempts = it.deliveryattempts if cloud_event else it.deliveryAttempts
     return Letter(
         record=record,
         cloud_event=cloud_event,
         id=it.id,
-        type=it.type if cloud_event else it.eventType,
+        type=it.type if cloud_event else _text(it.eventType),
         subject=it.subject or "",
-        topic=(it.source if cloud_event else it.topic) or "",
-        data_version=it.dataVersion or "",
-        reason=it.deadletterreason if cloud_event else it.deadLetterReason,
-        attempts=it.deliveryattempts if cloud_event else it.deliveryAttempts,
-        outcome=it.lastdeliveryoutcome if cloud_event else it.lastDeliveryOutcome,
-        published=it.publishtime if cloud_event else it.publishTime,
+        topic=it.source if cloud_event else _text(it.topic),
+        data_version=_text(it.dataVersion),
+        reason=_text(it.deadletterreason if cloud_event else it.deadLetterReason),
+        attempts=attempts if type(attempts) is int else 0,
+        outcome=_text(it.lastdeliveryoutcome if cloud_event else it.lastDeliveryOutcome),
+        published=_text(it.publishtime if cloud_event else it.publishTime),
     )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def attempts_of(record: bytes) -> int:
+    """How many attempts a record tells of; 0 if it can not be read."""
+    try:
+        return _read(record).attempts
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return 0
 
 
 def count_reasons(records: Iterable[bytes]) -> dict[str, int]:
@@ -185,7 +199,7 @@ def _from_cloud_event(letter: Letter) -> bytes:
     members = _decode_members(letter.record)
     envelope = {
         "id": letter.id,
-        "eventTime": _decode(letter.record).time,
+        "eventTime": _decode(letter.record).time or "",
         "eventType": letter.type,
         "dataVersion": "",
         "metadataVersion": "1",

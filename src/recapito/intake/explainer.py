@@ -23,6 +23,7 @@ from recapito.store import Buried, Lane, Log, Registry
 
 PAGE = 500
 TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
+FORGOTTEN = "Its first attempts are so long ago that history has them no more (history.keep_hours of the settings)."
 
 
 class LaneStates(Protocol):
@@ -93,6 +94,8 @@ class Explainer:
         if len(found.places) > 1:
             notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
         explained = [one async for one in self._explain_all(id, found, events)]
+        if any(_begins_late(id, one.kept) for one in explained):
+            notes.append(FORGOTTEN)
         topic = topic or await self._registry.topic_by_id(found.topic)
         name = topic.name if topic else next((one.attempt.label.topic_name for one in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
@@ -219,6 +222,11 @@ def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, Identity]]:
 def _attempts(kept: list[tuple[Kept, Try, Identity]]) -> list[Kept]:
     """Each attempt once, though a batch may have had two events of the id."""
     return list({one.mark: one for one, _, _ in kept}.values())
+
+
+def _begins_late(id: str, kept: list[Kept]) -> bool:
+    """Whether the first attempt that is left was not the first."""
+    return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
 
 
 def _explain_gone(kept: list[tuple[Kept, Try, Identity]]) -> Explained:

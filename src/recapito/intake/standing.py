@@ -109,19 +109,26 @@ def standing(case: Case) -> Standing:
 
 
 def how_it_ended(tries: Sequence[Try]) -> Standing | None:
-    """The end that history tells of, if it does: a success is one whatever came after it."""
-    for one in tries:
+    """The end that history tells of, if it does: a success is one whatever came after it.
+
+    Only what was dropped stays so when a late success follows: it is counted already.
+    """
+    dropped = next((n for n, one in enumerate(tries) if one.fate.then is Then.DROP), len(tries))
+    counted = [one for n, one in enumerate(tries) if n <= dropped or not one.attempt.late]
+    for one in counted:
         if one.fate.then is Then.DELIVERED:
             return Standing(State.DELIVERED, f"Delivered at {stamp(one.ended_at)}.", end=End(one.ended_at))
-    if not tries:
+    if not counted:
         return None
-    last, fate = tries[-1], tries[-1].fate
+    last, fate = counted[-1], counted[-1].fate
     if last.attempt.outcome == Ending.DEAD_LETTERED:
         reason = next((one.fate.reason for one in reversed(tries) if one.fate.reason), None)
         text = f"Dead-lettered at {stamp(last.ended_at)}: {fate.where}."
         return Standing(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, fate.where))
     if fate.then is Then.DROP:
         text = f"Dropped at {stamp(last.ended_at)}: {fate.reason}."
+        if len(counted) < len(tries):
+            text += f" The endpoint took it after all, at {stamp(tries[-1].ended_at)}: too late to count."
         return Standing(State.DROPPED, text, end=End(last.ended_at, fate.reason))
     if fate.then is Then.DEAD_LETTER:
         text = f"Given up at {stamp(last.ended_at)}: {fate.reason}. Its dead letter is written."
@@ -164,10 +171,18 @@ def _parked(case: Case, parked: Parked) -> Standing:
     else:
         state, text = State.PARKED, f"{which} waits until {stamp(parked.due_at)}."
     expires_at = delivery.published_at + policy.ttl_ns
-    if expires_at <= following.at and state is not State.UNDER_WAY:
-        end = "dropped" if case.subscription.dead_letter is None else "dead-lettered"
-        text += f" It expires before that, at {stamp(expires_at)}, and is {end} then without an attempt."
-    return Standing(state, text, following, expires_at, max(policy.max_attempts - delivery.attempts, 0))
+    if state is not State.UNDER_WAY:
+        text += _expiry(case, expires_at, following)
+    left = max(policy.max_attempts - delivery.attempts, 1)  # the one that waits goes, though the policy was shortened
+    return Standing(state, text, following, expires_at, left)
+
+
+def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
+    """That it will not live to see its next attempt: the time to live is looked at only then."""
+    if expires_at is None or expires_at > following.at:
+        return ""
+    end = "dropped" if case.subscription.dead_letter is None else "dead-lettered"
+    return f" Its time to live ends before that, at {stamp(expires_at)}: when the attempt is due, it is {end} instead."
 
 
 def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
@@ -204,7 +219,8 @@ def _buried(case: Case, buried: Buried) -> Standing:
     due = burial.write_at > case.now
     wait = f"is written to {place} at {stamp(burial.write_at)}" if due else f"is being written to {place}"
     text = f"Given up: {reason}. Its dead letter {wait}."
-    rule = Next(burial.write_at, DEAD_LETTER_DELAY, f"{_span(case.profile.dead_letter.delay_s * SECOND)} after the end")
+    delay = _span(case.profile.dead_letter.delay_s * SECOND)
+    rule = Next(burial.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
     return Standing(State.DEAD_LETTER_WAITING, text, rule, attempts_left=0)
 
 
@@ -216,8 +232,9 @@ def _unread(case: Case) -> Standing:
     if case.subscription.deleted_position is not None:
         return Standing(State.DROPPED, "The subscription is deleted, and drops what it has not delivered.")
     if hold.holds(case.now):
-        text = f"It waits in the log: {held_because(hold)}"
-        return Standing(State.HELD, text, Next(hold.until, HOLD, _PROBE), expires_at, left)
+        following = Next(hold.until, HOLD, _PROBE)
+        text = f"It waits in the log: {held_because(hold)}{_expiry(case, expires_at, following)}"
+        return Standing(State.HELD, text, following, expires_at, left)
     if case.tries:
         return Standing(State.UNDER_WAY, "It was attempted just now, and is being settled.", None, expires_at, left)
     text = "The subscription has not taken it from the log yet, or its first attempt is on its way."
