@@ -14,7 +14,7 @@ from recapito.cli.defaults import choose, source
 from recapito.cli.exit import FAILED
 from recapito.cli.flags import gather, spread
 from recapito.cli.greedy import GreedyCommand
-from recapito.cli.output import Output, Printer, Tell, read_query, show
+from recapito.cli.output import Output, Printer, Tell, read_output, read_query, show
 from recapito.cli.session import Session, connect
 
 Command = Callable[..., Any]
@@ -85,7 +85,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        printer = Printer(_form(given.pop("output"), usual), read_query(given.pop("query")), tell)
+        printer = Printer(_form(given.pop("output"), usual, session), read_query(given.pop("query")), tell)
         connection = {key: given.pop(key) for key in asking}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
@@ -118,15 +118,19 @@ def _pick(positional: str | None, flag: str | None) -> str:
     return name
 
 
-def _form(output: Output | None, usual: Output) -> Output:
+def _form(output: Output | None, usual: Output, strict: bool) -> Output:
+    """How to print. Who asks no server is not strict: `recapito config` must work to put a wrong default right."""
     if output is not None:
         return output
     if source("output") == "default":
         return usual
     chosen = choose("output", None)
-    if chosen not in tuple(Output):
-        raise typer.BadParameter(f"'{chosen}' is not one of {', '.join(Output)}", param_hint="output")
-    return Output(chosen)
+    try:
+        return read_output(chosen, source("output"))
+    except typer.BadParameter:
+        if strict:
+            raise
+        return usual
 
 
 __all__ = ["Noun", "Session"]
