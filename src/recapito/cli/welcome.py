@@ -69,7 +69,7 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
         f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
-        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
+        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
         f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1{_asking(settings)}\n"
     )
