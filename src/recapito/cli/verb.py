@@ -20,11 +20,8 @@ from recapito.cli.session import Session, connect
 Command = Callable[..., Any]
 Judge = Callable[[Any], bool]
 
-_OUTPUT: dict[str, Any] = {
-    "output": Annotated[
-        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default="json")
-    ],
-    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")],
+_QUERY: dict[str, Any] = {
+    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")]
 }
 _CONNECTION: dict[str, Any] = {
     "server": Annotated[str | None, typer.Option(help="The URL of the server.", show_default="http://127.0.0.1:8585")],
@@ -37,7 +34,7 @@ _CONNECTION: dict[str, Any] = {
         bool | None, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")
     ],
 }
-COMMON = {**_OUTPUT, **_CONNECTION}
+COMMON = ("output", *_QUERY, *_CONNECTION)
 _NAME = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --name.", show_default=False)]
 
 
@@ -99,10 +96,17 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
             raise typer.Exit(FAILED)
 
     first = [_parameter("positional_name", _NAME)] if by_position else []
-    parameters = first + flat + [_parameter(key, hint) for key, hint in (_OUTPUT | asking).items()]
+    common = {"output": _printed(usual), **_QUERY, **asking}
+    parameters = first + flat + [_parameter(key, hint) for key, hint in common.items()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _printed(usual: Output) -> Any:
+    return Annotated[
+        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default=usual.value)
+    ]
 
 
 def _parameter(name: str, annotation: Any) -> inspect.Parameter:
