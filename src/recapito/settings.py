@@ -6,9 +6,10 @@ An unknown key, a wrong type or a value out of range is an error at start that n
 import os
 import tomllib
 from collections.abc import Mapping
+from enum import EnumType
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -237,10 +238,21 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     try:
         settings = msgspec.convert(tree, Settings)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"settings: {error}") from None
+        raise SettingsError(_explain(error)) from None
     _check(settings)
     check_identity(settings.identity)
     return settings
+
+
+def _explain(error: msgspec.ValidationError) -> str:
+    """What is wrong, behind the key; and what it may be, where that is one of a few words."""
+    said, _, path = str(error).partition(" - at `$.")
+    kind: Any = Settings
+    for name in path.rstrip("`").split("."):
+        kind = getattr(kind, "__annotations__", {}).get(name)
+    words = get_args(kind) if get_origin(kind) is Literal else kind if isinstance(kind, EnumType) else ()
+    choice = f"; it is one of {', '.join(words)}" if words else ""
+    return f"{path.rstrip('`') or 'settings'}: {said}{choice}"
 
 
 def _check(settings: Settings) -> None:

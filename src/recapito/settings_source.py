@@ -9,6 +9,8 @@ import msgspec
 
 from recapito.errors import SettingsError
 
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
+
 
 def read_file(file: Path) -> dict[str, Any]:
     """What a settings file says."""
@@ -46,4 +48,4 @@ def from_text(text: str, default: object, name: str) -> object:
     except msgspec.MsgspecError as error:
         raise SettingsError(f"{name}: this is not JSON: {error}") from None
     except (KeyError, ValueError):
-        raise SettingsError(f"{name}: '{text}' is not a {type(default).__name__}") from None
+        raise SettingsError(f"{name}: '{text}' is not {_KINDS[type(default)]}") from None

@@ -80,7 +80,7 @@ def test_a_lane_is_shown_whole() -> None:
             "answers": 2,
             "tookMs": 7.5,
             "failuresInARow": 10,
-            "nextDueAt": answer.json["now"],
+            "nextDueAt": hold["until"],
             "stopped": None,
         }
         assert (hold["failures"], hold["periodSeconds"], hold["on"]) == (10, 10, True)

@@ -45,9 +45,6 @@ def test_output_is_a_default_too(live: Server) -> None:
     """Who likes tables gets them without asking each time."""
     recapito("config", "set", "output", "tsv")
     assert recapito("topic", "show", "demo", "--query", "name").out == "demo\n"
-    recapito("config", "set", "output", "xml")
-    said = recapito("topic", "list")
-    assert said.code == 2 and "'xml' is not one of json" in said.err
 
 
 @pytest.mark.parametrize(
@@ -66,9 +63,40 @@ def test_a_broken_file_is_named(tmp_path: Path, content: str, said: str) -> None
     assert said in done.err and len(lines(done.err)) == 1
 
 
+@pytest.mark.parametrize(("key", "wrong"), [("output", "xml"), ("server", "nowhere")])
+def test_a_wrong_default_is_named_and_put_right(tmp_path: Path, key: str, wrong: str) -> None:
+    """A command that can not use a default says in which file it stands, and `config` still works to change it."""
+    file = tmp_path / "config.toml"
+    file.write_text(f'{key} = "{wrong}"\n', "utf-8")
+    said = recapito("topic", "list")
+    assert said.code == 2 and f"Invalid value for {file}: '{wrong}' is not" in said.err
+    assert wrong in recapito("config", "show").out
+    assert recapito("config", "unset", key).code == 0
+    assert file.read_text("utf-8") == ""
+
+
+def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A URL that is none is blamed on the variable that has it, not on a flag that nobody gave."""
+    monkeypatch.setenv("RECAPITO_SERVER", "nowhere")
+    assert "Invalid value for RECAPITO_SERVER: 'nowhere' is not a URL" in recapito("topic", "list").err
+
+
+def test_an_authority_is_found_from_everywhere(tmp_path: Path) -> None:
+    """The file of an authority is kept by its whole path: the next command may run in another directory."""
+    recapito("config", "set", "ca_file", "ca.pem")
+    assert {one["name"]: one["value"] for one in ok("config", "show", "-o", "json")}["ca_file"] == str(
+        tmp_path / "ca.pem"
+    )
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["set", "colour", "red"], "'colour' is not one of server"), (["set", "group", "a\nb"], "one line of text")],
+    [
+        (["set", "colour", "red"], "'colour' is not one of server"),
+        (["set", "group", "a\nb"], "one line of text"),
+        (["set", "output", "xml"], "'xml' is not one of json"),
+        (["set", "server", "127.0.0.1:8585"], "is not a URL like http://127.0.0.1:8585"),
+    ],
 )
 def test_wrong_values(words: list[str], said: str) -> None:
     """What can not be set is refused, and nothing is written."""

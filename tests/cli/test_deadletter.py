@@ -113,6 +113,12 @@ def test_progress(pages: Pages, words: list[str], code: int, says: list[str]) ->
     assert (said.code, said.err.splitlines()) == (code, [f"recapito: {line}" for line in says])
 
 
+def test_who_does_not_agree_purges_nothing() -> None:
+    """Purging asks first and says how not to be asked; without an answer nothing is asked of the server."""
+    said = recapito("deadletter", "purge", "--server", "http://127.0.0.1:1")
+    assert said.code == 1 and "Purge them (--yes does not ask)?" in said.err and "No server" not in said.err
+
+
 def test_stopped_by_hand() -> None:
     """Ctrl-C says how far it was, and that another run goes on with the rest."""
     asked, ended = threading.Event(), threading.Event()

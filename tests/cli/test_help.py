@@ -45,6 +45,14 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     assert not said.err
 
 
+@pytest.mark.parametrize(
+    ("words", "form"), [(["schedule"], "table"), (["doctor"], "table"), (["topic", "list"], "json")]
+)
+def test_the_form_of_an_answer_is_told(words: list[str], form: str) -> None:
+    """--help says in which form this very command answers."""
+    assert f"How the answer is printed. [default: ({form})]" in " ".join(recapito(*words, "--help").out.split())
+
+
 def test_the_help_itself() -> None:
     """The help names every command, in the order in which one needs them."""
     said = recapito("--help")

@@ -184,6 +184,7 @@ def _published(live: Server) -> float:
         (["demo"], b"[1, 2]", 1, "stdin, event 1 of the array"),
         (["demo", "/nowhere/x.json"], b"", 2, "/nowhere/x.json: No such file"),
         (["demo", "-", "--type", "t"], b"[]", 2, "made from flags, or read from a file"),
+        (["demo", "--subject", "s"], b"", 2, "--type: an event that is made from flags has one"),
         (["demo", "--type", "t", "--count", "0"], b"", 2, "--count"),
         (["demo", "--type", "t", "--key", "wrong"], b"", 1, "Give a key of this topic with --key."),
         (["demo", "--type", ""], b"", 1, "eventType"),

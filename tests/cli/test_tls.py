@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from recapito.cli import app
 from recapito.errors import SettingsError
+from tests.system.machine import GROUP, VERSION, server
 
 
 def test_it_prints_what_to_export(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_wrong_places_are_named(tmp_path: Path) -> None:
 def serve(data: Path, *flags: str, expect: str) -> str:
     """Start a server, read what it says until `expect` or for a while, and stop it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "recapito", "serve", "--data", str(data), "--port", "0", "--memory", *flags],
+        [sys.executable, "-m", "recapito", "serve", "--data", str(data), "--port", "0", *flags],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
@@ -76,17 +77,32 @@ def serve(data: Path, *flags: str, expect: str) -> str:
 
 def test_on_loopback_the_principal_is_shown(tmp_path: Path) -> None:
     """A server with TLS asks itself over TLS for its first topic, and shows commands that trust it."""
-    said = serve(tmp_path, "--tls", expect="# 3.")
+    said = serve(tmp_path, "--memory", "--tls", expect="recapito explain")
     assert re.search(r"endpoint  https://localhost:\d+/topics/demo/api/events", said)
     assert re.search(r"export AZURE_TENANT_ID=[0-9a-f-]{36} AZURE_CLIENT_ID=[0-9a-f-]{36}\n", said)
     assert re.search(r"export AZURE_CLIENT_SECRET=[0-9a-f]{48} AZURE_AUTHORITY_HOST=https://localhost:\d+\n", said)
-    assert f"curl --cacert {tmp_path / 'tls' / 'ca.pem'} " in said
+    authority = tmp_path / "tls" / "ca.pem"
+    assert f"curl --cacert {authority} " in said
+    assert re.search(rf"recapito tls --data {tmp_path} --port \d+\n", said)
+    assert re.search(rf"recapito explain 1 --server https://localhost:\d+ --ca-file {authority}\n", said)
+
+
+def test_the_commands_fit_the_topic_and_the_place(tmp_path: Path) -> None:
+    """The topic that is shown takes the event that is shown; directory and server are named as they are."""
+    data = tmp_path / "of [bold] letters"
+    with server(data) as it:
+        body = {"location": "local", "properties": {"inputSchema": "CloudEventSchemaV1_0"}}
+        it.call("PUT", f"{GROUP}/topics/aaa?{VERSION}", body)
+    said = serve(data, expect="recapito explain")
+    assert "  topic     demo\n" in said and "/topics/demo/api/events" in said
+    assert f"keeps its data in {data};" in said
+    assert re.search(r"recapito explain 1 --server http://127.0.0.1:\d+\n", said)
 
 
 @pytest.mark.parametrize("flags", [[], ["--tls"]])
 def test_off_loopback_there_is_none(tmp_path: Path, flags: list[str]) -> None:
     """A server that others can reach says that management needs a token, and shows no principal and no key."""
-    said = serve(tmp_path, "--host", "0.0.0.0", *flags, expect="oauth2" if flags else "--tls")
+    said = serve(tmp_path, "--memory", "--host", "0.0.0.0", *flags, expect="oauth2" if flags else "--tls")
     assert "management needs a token" in said and "[identity]" in said
     assert ("in clear" in said) is not bool(flags)
     assert "AZURE_CLIENT_SECRET" not in said and "aeg-sas-key" not in said

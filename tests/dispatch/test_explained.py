@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from recapito.api.wire_delivery import show_explanation
 from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
-from recapito.domain.instant import SECOND, stamp
+from recapito.domain.instant import DAY, SECOND, stamp
 from recapito.domain.outcome import Result
 from recapito.domain.profile import DEFAULT
 from recapito.domain.schema import InputSchema
@@ -25,8 +25,10 @@ from recapito.domain.subscription import (
 )
 from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import NotFound
+from recapito.history import Keep
 from recapito.intake.explainer import Explainer
 from recapito.store import NewSegment
+from recapito.stores.memory.history import MemoryHistory
 from tests.dispatch.test_whole import Bench
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
@@ -145,6 +147,24 @@ def test_an_event_that_fails_twice_and_succeeds() -> None:
         assert [one["events"][0]["then"] for one in done["attempts"]] == ["retry", "retry", "delivered"]
 
     play(story, 503, 503, 200)
+
+
+@pytest.mark.parametrize(("status", "state"), [(200, "unknown"), (503, "parked")])
+def test_who_asks_before_history_is_written(status: int, state: str) -> None:
+    """An attempt of just now may not be in history yet: nobody is told that it was forgotten."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        await scene.add(topic)
+        empty = MemoryHistory(Keep(DAY, 0), scene.clock.now)
+        scene.explainer = Explainer(scene.log, scene.log, scene.ledger, empty, scene.clock, DEFAULT)
+        await scene.send(topic)
+        await asyncio.sleep(10)
+        early = await scene.one()
+        assert (early["state"], early["attempts"]) == (state, [])
+        assert "either not yet" in (early["next"] or {"text": early["stateText"]})["text"]
+
+    play(story, status)
 
 
 def test_the_endpoint_that_holds_its_subscription() -> None:

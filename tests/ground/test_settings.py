@@ -104,6 +104,22 @@ def test_principals_from_a_file_and_from_the_environment(tmp_path: Path) -> None
     assert "hidden" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("delivery.egress", "all", "delivery.egress: Invalid enum value 'all'; it is one of local, public"),
+        ("delivery.handshake", "maybe", "delivery.handshake: Invalid enum value 'maybe'; it is one of on, off"),
+        ("server.port", "many", "server.port: Expected `int`, got `str`"),
+        ("quota.topics", [], "quota.topics: Expected `int`, got `array`"),
+    ],
+)
+def test_what_a_key_may_be_is_said(key: str, value: object, said: str) -> None:
+    """A value that is none is named by its key; where there are a few words to choose from, they are told."""
+    with pytest.raises(SettingsError) as refused:
+        settings.load(environment={}, flags={key: value})
+    assert str(refused.value) == said
+
+
 def test_tls_changes_the_public_url() -> None:
     """With TLS clients are told a name that they can check; what was given is kept."""
     assert settings.load(environment={}, flags={"tls.enabled": True}).public_url == "https://localhost:8585"
@@ -125,9 +141,9 @@ def test_on_loopback(host: str, ours: bool) -> None:
 
 def test_wrong_environment_and_missing_file_are_named(tmp_path: Path) -> None:
     """A variable that is no number, and a file that is not there."""
-    with pytest.raises(SettingsError, match="RECAPITO_SERVER_PORT"):
+    with pytest.raises(SettingsError, match="RECAPITO_SERVER_PORT: 'many' is not a whole number"):
         settings.load(environment={"RECAPITO_SERVER_PORT": "many"})
-    with pytest.raises(SettingsError, match="RECAPITO_DEAD_LETTER_EXTRA_FIELDS"):
+    with pytest.raises(SettingsError, match="RECAPITO_DEAD_LETTER_EXTRA_FIELDS: 'perhaps' is not true or false"):
         settings.load(environment={"RECAPITO_DEAD_LETTER_EXTRA_FIELDS": "perhaps"})
     with pytest.raises(SettingsError, match="No such file"):
         settings.load(tmp_path / "none.toml", {})

@@ -10,15 +10,22 @@ from typer.main import get_command
 from recapito.cli import app
 from recapito.cli.lazy import LazyCommand
 
-GUIDES = Path(__file__).parents[2] / "docs" / "guides"
-NAMES = ("testing-in-ci", "run-on-a-server", "move-from-azure", "promises")
-_COMMAND = re.compile(r"(?:^|\$\(|[ /])recapito ((?!\()[a-z][^|>&)#]*)")
+ROOT = Path(__file__).parents[2]
+PAGES = {page.stem: page for page in (ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md")))}
+NAMES = tuple(PAGES)
+_COMMAND = re.compile(r"(?:^|\$\(|[ /])recapito ((?!\(|recapito )[a-z][^|<>&)#]*)")
 
 
 def blocks(name: str, language: str) -> list[str]:
     """The blocks of one language on a page."""
-    text = (GUIDES / f"{name}.md").read_text("utf-8")
+    text = PAGES[name].read_text("utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+def indented(name: str) -> str:
+    """The lines of a page that are code by their indentation."""
+    found: list[str] = re.findall(r"^    (.+)$", PAGES[name].read_text("utf-8"), re.MULTILINE)
+    return "\n".join(found)
 
 
 def block(name: str, language: str, mark: str) -> str:
@@ -29,7 +36,8 @@ def block(name: str, language: str, mark: str) -> str:
 
 def commands(name: str) -> list[list[str]]:
     """The commands of `recapito` in the shell blocks of a page, as words."""
-    lines = [line for text in blocks(name, "sh") for line in text.replace("\\\n", "").splitlines()]
+    shown = [*blocks(name, "sh"), indented(name)]
+    lines = [line for text in shown for line in text.replace("\\\n", "").splitlines()]
     programs = [line for line in lines if not line.startswith(("#", "install ", "useradd ", "systemctl ", "docker "))]
     return [shlex.split(found) for line in programs for found in _COMMAND.findall(line)]
 

@@ -71,10 +71,7 @@ def test_shells_and_recapito_understand_its_commands(name: str, tmp_path: Path) 
 def test_all_commands_were_found() -> None:
     """The search for commands does not miss those behind sudo, in substitutions and with a path."""
     found = [" ".join(words[:2]) for name in NAMES for words in commands(name)]
-    assert {"serve --memory", "topic key", "backup /var/backups/recapito/today", "deadletter purge"} - set(found) == {
-        "deadletter purge"  # it stands in the text
-    }
-    assert "serve --settings" in found
+    assert {"serve --memory", "topic key", "backup /var/backups/recapito/today", "serve --settings"} <= set(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -83,7 +80,8 @@ def test_its_settings_are_settings(name: str, tmp_path: Path) -> None:
     for text in blocks(name, "toml"):
         file = tmp_path / "recapito.toml"
         file.write_text(text.replace('"…"', f'"{"a" * 64}"'), "utf-8")
-        assert settings.load(file, environment={}).server.host == tomllib.loads(text)["server"]["host"]
+        shown = tomllib.loads(text).get("server", {}).get("host", "127.0.0.1")
+        assert settings.load(file, environment={}).server.host == shown
 
 
 def test_tests_that_it_prints_pass(tmp_path: Path) -> None:

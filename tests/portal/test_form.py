@@ -85,7 +85,7 @@ def test_what_is_hidden_survives_an_edit(browser: Browser, place: Place) -> None
 
 @pytest.mark.parametrize("kind", ["Storage queue", "Event hub", "Hybrid connection"])
 def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place, kind: str) -> None:
-    """The form of another endpoint has a resource id instead of a URL, and says which one it must be."""
+    """The form of another endpoint has a resource id instead of a URL, and says which one it must be, in sight."""
     with window(browser, place.portal) as seen:
         page = seen.open(FORM)
         choose(page, "Endpoint type", kind)
@@ -93,6 +93,7 @@ def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place,
         page.get_by_label("Resource id", exact=True).fill(f"{GROUP}/topics/demo")
         page.get_by_role("button", name="Create").click()
         expect(beside(page, "Resource id")).to_contain_text(kind.lower())
+        expect(page.get_by_text("Some fields need another value")).to_be_in_viewport()
 
 
 def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: Path) -> None:
@@ -106,7 +107,7 @@ def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: P
         page.get_by_label("Name", exact=True).fill("asked")
         page.get_by_label("Endpoint URL", exact=True).fill(place.hook.url)
         page.get_by_role("button", name="Create").click()
-        expect(page.get_by_role("heading", name="The endpoint did not consent")).to_be_visible()
+        expect(page.get_by_role("heading", name="The endpoint did not consent")).to_be_in_viewport()
         expect(page.locator(".note", has_text="What to change:")).to_contain_text("SubscriptionValidation")
         page.get_by_label("Endpoint URL", exact=True).fill(silent.url)
         page.get_by_role("button", name="Create").click()

@@ -113,7 +113,8 @@ def test_timetable_in_a_sentence() -> None:
     """The sentence under the picture says how often, for how long and to what end."""
     times = timetable_of("2021-03", True, 3, 1440, "503", dead_letters=False)
     assert len(times.attempts) == 3
-    assert sentence(times, dead_letters=False).startswith("An event is tried 3 times, and is dropped")
+    dropped = "is dropped after 1 min (MaxDeliveryAttemptsExceeded), since there is no dead-letter destination."
+    assert sentence(times, dead_letters=False) == f"An event is tried 3 times, and {dropped}"
     assert "dead-lettered at once" in sentence(timetable_of("2021-03", True, 30, 1440, "400", True), True)
 
 

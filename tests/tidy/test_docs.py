@@ -39,6 +39,17 @@ def test_reference_is_fresh() -> None:
         assert (ROOT / path).read_text("utf-8") == text, f"{path} is stale: run make docs"
 
 
+def test_every_part_has_its_layer() -> None:
+    """The architecture's table of layers names each module and package at the top of the source, and nothing else."""
+    table = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## Layers")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`(\w+\.py|\w+/)`", table))
+    source = ROOT / "src" / "recapito"
+    there = {path.name for path in source.glob("*.py")} | {
+        f"{path.parent.name}/" for path in source.glob("*/__init__.py")
+    }
+    assert named == there - {"__init__.py"}
+
+
 def test_every_setting_is_explained() -> None:
     """Each key of the defaults file has a comment above it."""
     lines = defaults_text().splitlines()

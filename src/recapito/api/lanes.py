@@ -140,7 +140,7 @@ def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int,
         "answers": attempts.answers,
         "tookMs": attempts.took_ns / MILLISECOND,
         "failuresInARow": 0 if lane is None else lane.hold.failures,
-        "nextDueAt": None if lane is None or lane.next_due_at is None else stamp(lane.next_due_at),
+        "nextDueAt": _next_due(lane),
         "hold": None if lane is None else _show_hold(lane.hold, now),
     }
 
@@ -148,6 +148,13 @@ def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int,
 def endpoint_of(destination: Destination) -> str:
     """Where events go, as everybody may see it: never the query of a URL, which may be a secret."""
     return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
+
+
+def _next_due(lane: Lane | None) -> str | None:
+    """When something parked is tried next, which is not before a hold ends."""
+    if lane is None or lane.next_due_at is None:
+        return None
+    return stamp(max(lane.next_due_at, lane.hold.until))
 
 
 def _show_hold(hold: Hold, now: int) -> Shown | None:

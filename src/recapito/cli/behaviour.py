@@ -43,7 +43,9 @@ def from_script(file: Path) -> Behaviour:
     """A receiver that answers as a file says, line by line, and then well."""
     try:
         lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="--script") from None
+    except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file}: {error}", param_hint="--script") from None
     parts = [_read(line.partition("#")[0].split(), f"{file}, line {n}") for n, line in enumerate(lines, 1)]
     return Behaviour(chain.from_iterable(repeat(reply, times) for reply, times in parts))

@@ -1,12 +1,14 @@
 """`recapito config`: what the other commands assume when a flag is left out."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from recapito.cli.defaults import DEFAULTS, choose, file_path, read_file, source, write_file
 from recapito.cli.lazy import commands
-from recapito.cli.output import Output
+from recapito.cli.output import Output, read_output
+from recapito.cli.session import host_of
 from recapito.cli.verb import Noun
 
 app = commands("What is assumed when a flag is left out.")
@@ -21,6 +23,12 @@ def set_default(key: Key, value: Annotated[str, typer.Argument(help="What to ass
     _check(key)
     if "\n" in value or not value.isprintable():
         raise typer.BadParameter("a value is one line of text", param_hint="VALUE")
+    if key == "server":
+        host_of(value, "VALUE")
+    elif key == "output":
+        read_output(value, "VALUE")
+    elif key == "ca_file" and value:
+        value = str(Path(value).absolute())  # it is meant from wherever a command runs
     path = write_file(read_file() | {key: value})
     typer.echo(f"Wrote {key} to {path}.", err=True)
 

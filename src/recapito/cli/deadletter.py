@@ -116,7 +116,8 @@ def purge(
 ) -> Any:
     """Remove dead letters for good. A file of which only some letters are meant stays whole."""
     if not dry_run and not yes:
-        typer.confirm("Dead letters that are purged can not be brought back. Purge them?", abort=True, err=True)
+        question = "Dead letters that are purged can not be brought back. Purge them (--yes does not ask)?"
+        typer.confirm(question, abort=True, err=True)
     wanted = selection.wire
     if redriven is not None:
         wanted["redriven"] = redriven

@@ -34,6 +34,13 @@ class Output(StrEnum):
     NONE = "none"
 
 
+def read_output(text: str, hint: str) -> Output:
+    """The form of that name, or an error that says where the name stands."""
+    if text not in tuple(Output):
+        raise typer.BadParameter(f"'{text}' is not one of {', '.join(Output)}", param_hint=hint)
+    return Output(text)
+
+
 def show(value: Any) -> Any:
     """A resource, or a list of them, as az shows it; what is not a resource stays as it is."""
     if isinstance(value, list):
@@ -66,7 +73,7 @@ def read_query(query: str | None) -> Select | None:
     from jmespath.exceptions import JMESPathError
 
     def explain(error: Exception) -> typer.BadParameter:
-        said = str(error).splitlines()[0]
+        said = str(error).splitlines()[0].removesuffix(", for expression:")
         return typer.BadParameter(f"this is not a JMESPath expression: {said}", param_hint="--query")
 
     try:

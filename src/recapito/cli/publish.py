@@ -52,7 +52,10 @@ def publish(
     if file is None and type is not None:
         made = [make_event(verifier.schema, type, subject or "", data, source, domain_topic)]
     elif any(given is not None for given in (type, subject, data, source)):
-        raise typer.BadParameter("an event is made from flags, or read from a file", param_hint="--type")
+        wrong = (
+            "an event is made from flags, or read from a file" if file else "an event that is made from flags has one"
+        )
+        raise typer.BadParameter(wrong, param_hint="--type")
     else:
         made = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
     good, bad = verifier.check(made)

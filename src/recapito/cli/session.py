@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from recapito.cli.client import Client, Credential
-from recapito.cli.defaults import choose
+from recapito.cli.defaults import choose, source
 from recapito.domain.access import is_loopback
 
 PROVIDER = "/providers/Microsoft.EventGrid"
@@ -71,7 +71,7 @@ def connect(
 ) -> Iterator[Session]:
     """A session with the server of the flags, the environment or the file."""
     url = choose("server", server).rstrip("/")
-    host = _host(url)
+    host = host_of(url, "--server" if server is not None else source("server"))
     local = host == "localhost" or is_loopback(host)
     authority = choose("ca_file", ca_file)
     if not authority and local and _LOCAL_AUTHORITY.is_file():
@@ -86,14 +86,15 @@ def connect(
         client.close()
 
 
-def _host(url: str) -> str:
+def host_of(url: str, hint: str) -> str:
+    """The host of a server's URL, or an error that says where the URL stands."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         host, port = None, None
     if not host or parts.scheme not in ("http", "https") or parts.query or port == 0:
-        raise typer.BadParameter(f"'{url}' is not a URL like http://127.0.0.1:8585", param_hint="--server")
+        raise typer.BadParameter(f"'{url}' is not a URL like http://127.0.0.1:8585", param_hint=hint)
     return host
 
 

@@ -14,17 +14,14 @@ from recapito.cli.defaults import choose, source
 from recapito.cli.exit import FAILED
 from recapito.cli.flags import gather, spread
 from recapito.cli.greedy import GreedyCommand
-from recapito.cli.output import Output, Printer, Tell, read_query, show
+from recapito.cli.output import Output, Printer, Tell, read_output, read_query, show
 from recapito.cli.session import Session, connect
 
 Command = Callable[..., Any]
 Judge = Callable[[Any], bool]
 
-_OUTPUT: dict[str, Any] = {
-    "output": Annotated[
-        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default="json")
-    ],
-    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")],
+_QUERY: dict[str, Any] = {
+    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")]
 }
 _CONNECTION: dict[str, Any] = {
     "server": Annotated[str | None, typer.Option(help="The URL of the server.", show_default="http://127.0.0.1:8585")],
@@ -37,7 +34,7 @@ _CONNECTION: dict[str, Any] = {
         bool | None, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")
     ],
 }
-COMMON = {**_OUTPUT, **_CONNECTION}
+COMMON = ("output", *_QUERY, *_CONNECTION)
 _NAME = Annotated[str | None, typer.Argument(metavar="NAME", help="The same as --name.", show_default=False)]
 
 
@@ -85,7 +82,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        printer = Printer(_form(given.pop("output"), usual), read_query(given.pop("query")), tell)
+        printer = Printer(_form(given.pop("output"), usual, session), read_query(given.pop("query")), tell)
         connection = {key: given.pop(key) for key in asking}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
@@ -99,10 +96,17 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
             raise typer.Exit(FAILED)
 
     first = [_parameter("positional_name", _NAME)] if by_position else []
-    parameters = first + flat + [_parameter(key, hint) for key, hint in (_OUTPUT | asking).items()]
+    common = {"output": _printed(usual), **_QUERY, **asking}
+    parameters = first + flat + [_parameter(key, hint) for key, hint in common.items()]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
+
+
+def _printed(usual: Output) -> Any:
+    return Annotated[
+        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default=usual.value)
+    ]
 
 
 def _parameter(name: str, annotation: Any) -> inspect.Parameter:
@@ -118,15 +122,19 @@ def _pick(positional: str | None, flag: str | None) -> str:
     return name
 
 
-def _form(output: Output | None, usual: Output) -> Output:
+def _form(output: Output | None, usual: Output, strict: bool) -> Output:
+    """How to print. Who asks no server is not strict: `recapito config` must work to put a wrong default right."""
     if output is not None:
         return output
     if source("output") == "default":
         return usual
     chosen = choose("output", None)
-    if chosen not in tuple(Output):
-        raise typer.BadParameter(f"'{chosen}' is not one of {', '.join(Output)}", param_hint="output")
-    return Output(chosen)
+    try:
+        return read_output(chosen, source("output"))
+    except typer.BadParameter:
+        if strict:
+            raise
+        return usual
 
 
 __all__ = ["Noun", "Session"]

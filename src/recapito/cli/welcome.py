@@ -8,7 +8,10 @@ import urllib.request
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.markup import escape
 
+from recapito import settings as settings_module
+from recapito.cli.defaults import DEFAULTS
 from recapito.keys.identity import Development, Identity
 from recapito.portal.order import portal_url
 from recapito.settings import Settings
@@ -39,36 +42,44 @@ def _print(settings: Settings, identity: Identity | None, console: Console) -> N
         console.print(_REMOTE if settings.tls.on else _REMOTE + _IN_CLEAR, highlight=False)
         return
     try:
-        topic, key = _first_topic(settings)
+        topic = _first_topic(settings)
+        key = "" if topic is None else _first_key(settings, topic["id"])
     except (OSError, ValueError, KeyError):
-        return  # the server went away meanwhile, or has no topic: there is nothing to show
-    name, topic_id, endpoint = topic["name"], topic["id"], topic["properties"]["endpoint"]
-    where = "in memory" if settings.server.store == "memory" else f"in {settings.data}"
+        return  # the server went away meanwhile: there is nothing to show
+    where = "in memory" if settings.server.store == "memory" else escape(f"in {settings.data}")
     console.print(
         f"\n[bold]Recapito[/bold] keeps its data {where}; profile {settings.delivery.profile}, "
-        f"clock {settings.clock.mode}. Ctrl-C stops it.\n"
-        f"\n  topic     {name}\n  endpoint  {endpoint}\n  key       {key}\n",
+        f"clock {settings.clock.mode}. Ctrl-C stops it.\n",
         highlight=False,
     )
+    if topic is not None:
+        lines = f"  topic     {topic['name']}\n  endpoint  {topic['properties']['endpoint']}\n  key       {key}\n"
+        console.print(lines, highlight=False, markup=False, soft_wrap=True)
     if identity is not None and identity.development is not None:
         _print_development(settings, identity.development, console)
+    if topic is not None:
+        _print_commands(settings, topic["id"], topic["properties"]["endpoint"], key, console)
+
+
+def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, console: Console) -> None:
     subscription = f"{settings.public_url}{topic_id}/eventSubscriptions/first?api-version={API_VERSION}"
     consent = " that answers the handshake" if settings.delivery.handshake == "on" else ""
-    local = settings.tls.on and not settings.tls.cert
-    curl = f"curl --cacert {shlex.quote(str(settings.data / 'tls' / 'ca.pem'))}" if local else "curl"
+    curl = f"curl --cacert {_authority(settings)}" if _made_here(settings) else "curl"
     commands = (
         f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
-        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' {endpoint} \\\n  -d '[{EVENT}]'\n"
+        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
-        f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1\n"
+        f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1{_asking(settings)}\n"
     )
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
 
 
 def _print_development(settings: Settings, development: Development, console: Console) -> None:
     trust = "" if settings.tls.on else "   # they need HTTPS: start with --tls"
+    if _made_here(settings):
+        trust = f"   # what makes them trust this server: recapito tls{_telling(settings)}"
     console.print(
         f"# a principal for az and the Azure SDKs{trust}\n"
         f"export AZURE_TENANT_ID={development.tenant} AZURE_CLIENT_ID={development.client_id}\n"
@@ -79,12 +90,43 @@ def _print_development(settings: Settings, development: Development, console: Co
     )
 
 
-def _first_topic(settings: Settings) -> tuple[dict[str, Any], str]:
+def _made_here(settings: Settings) -> bool:
+    return settings.tls.on and not settings.tls.cert
+
+
+def _authority(settings: Settings) -> str:
+    return shlex.quote(str(settings.data / "tls" / "ca.pem"))
+
+
+def _asking(settings: Settings) -> str:
+    """The flags by which a command finds this server, where it is not what commands assume."""
+    server = "" if settings.public_url == DEFAULTS["server"].value else f" --server {settings.public_url}"
+    return f"{server} --ca-file {_authority(settings)}" if _made_here(settings) else server
+
+
+def _telling(settings: Settings) -> str:
+    """The flags by which `recapito tls` tells of this server, where it is not what it assumes."""
+    usual = settings_module.load(environment={})
+    data = "" if settings.data == usual.data else f" --data {shlex.quote(str(settings.data))}"
+    host = "" if settings.server.host == usual.server.host else f" --host {settings.server.host}"
+    return data + host + ("" if settings.server.port == usual.server.port else f" --port {settings.server.port}")
+
+
+def _first_topic(settings: Settings) -> dict[str, Any] | None:
+    """The first topic that takes the event of the commands, by a key."""
     listed = _call(
         settings, "GET", f"/subscriptions/{SUBSCRIPTION}/providers/Microsoft.EventGrid/topics?api-version={API_VERSION}"
     )
-    topic = listed["value"][0]
-    return topic, _call(settings, "POST", f"{topic['id']}/listKeys?api-version={API_VERSION}")["key1"]
+    return next(filter(_takes_the_event, listed["value"]), None)
+
+
+def _first_key(settings: Settings, topic_id: str) -> str:
+    return str(_call(settings, "POST", f"{topic_id}/listKeys?api-version={API_VERSION}")["key1"])
+
+
+def _takes_the_event(topic: dict[str, Any]) -> bool:
+    properties = topic["properties"]
+    return properties["inputSchema"] == "EventGridSchema" and not properties["disableLocalAuth"]
 
 
 def _call(settings: Settings, method: str, path: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from recapito.errors import InvalidInput
 from recapito.store import Buried, Lane
 
 HOLD, DEAD_LETTER_DELAY = "hold", "deadLetterDelay"
+_GAP = "either not yet, for it is written a moment later, or not any more"
 
 
 class State(StrEnum):
@@ -101,10 +102,8 @@ def standing(case: Case) -> Standing:
     if ended is not None and ended.state is State.DELIVERED:
         return ended
     if case.lane is not None and _passed(case.lane, case.identity):
-        return ended or Standing(
-            State.UNKNOWN,
-            "It was delivered, dead-lettered or dropped: the subscription is past it, and history has no more of it.",
-        )
+        over = "It was delivered, dead-lettered or dropped: the subscription is past it, and history has nothing of it"
+        return ended or Standing(State.UNKNOWN, f"{over}: {_GAP}.")
     return _unread(case)
 
 
@@ -192,7 +191,7 @@ def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
         return HOLD, "it was set aside untried while the subscription was held"
     last = case.tries[-1].fate if case.tries else None
     if last is None or last.due_at != parked.due_at or last.rule is None:
-        return None, "history does not have the attempt that set this time any more"
+        return None, f"history does not have the attempt that set this time: {_GAP}"
     if last.rule is Rule.SCHEDULE:
         return last.rule, _step(case.profile, delivery)
     if last.rule is Rule.RETRY_AFTER:

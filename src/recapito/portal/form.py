@@ -127,6 +127,7 @@ class Form:
     def _say(self, what: str) -> None:
         self._said.text = what
         self._said.set_visibility(True)
+        self._said.run_method("scrollIntoView", {"block": "center"})  # the button is below, and a focus does not scroll
 
 
 def _is_shown(field: ValidationElement[Any]) -> bool:

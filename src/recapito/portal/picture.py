@@ -40,9 +40,9 @@ def sentence(times: Timetable, dead_letters: bool) -> str:
     """The timetable in words."""
     count = len(times.attempts)
     tried = "tried once" if count == 1 else f"tried {count} times"
-    end = "is dead-lettered" if dead_letters else "is dropped, since there is no dead-letter destination"
+    end, why = ("dead-lettered", "") if dead_letters else ("dropped", ", since there is no dead-letter destination")
     after = f"after {words.duration(times.end / SECOND)}" if times.end else "at once"
-    return f"An event is {tried}, and {end} {after} ({times.reason})."
+    return f"An event is {tried}, and is {end} {after} ({times.reason}){why}."
 
 
 def draw(box: Element, times: Timetable) -> None:

@@ -38,7 +38,10 @@ def _destination(properties: dict[str, Any]) -> list[Fact]:
     return [
         Fact("Endpoint", properties.get("endpointBaseUrl") or properties.get("resourceId") or ""),
         Fact("Queue", properties.get("queueName") or ""),
-        Fact("Batching", f"{batch} events, {properties.get('preferredBatchSizeInKilobytes')} KB" if batch else ""),
+        Fact(
+            "Batching",
+            f"{batch} event{'s' * (batch > 1)}, {properties.get('preferredBatchSizeInKilobytes')} KB" if batch else "",
+        ),
         Fact("Headers", ", ".join(headers)),
     ]
 

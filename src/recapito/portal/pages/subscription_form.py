@@ -161,7 +161,7 @@ class _Editor:
         if "validate the provided endpoint" not in error.message:
             self._form.blame(error)
             return
-        short = "The endpoint did not consent; what to change is said above."
+        short = "The endpoint did not consent; what to change is said at the top."
         self._form.blame(Refused(error.status, error.code, short, "properties.destination.properties.endpointUrl"))
         self._show_help(error.message)
 

@@ -36,6 +36,9 @@ def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
 
 def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda line: None) -> None:
     """Check a backup and copy it into an empty data directory that nobody uses."""
+    for kind in (LOG, DISPATCH):
+        if not (source / kind.file).exists():
+            raise SettingsError(f"{source / kind.file} does not exist: {source} is no backup, or not a whole one.")
     _prepare(data, "The data directory")
     with ExitStack() as locks:
         for role in lock.ROLES:
