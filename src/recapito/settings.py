@@ -6,9 +6,10 @@ An unknown key, a wrong type or a value out of range is an error at start that n
 import os
 import tomllib
 from collections.abc import Mapping
+from enum import EnumType
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -237,10 +238,21 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     try:
         settings = msgspec.convert(tree, Settings)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"settings: {error}") from None
+        raise SettingsError(_explain(str(error))) from None
     _check(settings)
     check_identity(settings.identity)
     return settings
+
+
+def _explain(error: str) -> str:
+    """An error of msgspec: which key it is about, what is wrong, and what there is to choose from."""
+    said, _, place = error.partition(" - at `$.")
+    key = place.rstrip("`")
+    section, _, name = key.partition(".")
+    kind = get_type_hints(get_type_hints(Settings).get(section, Settings)).get(name)
+    choices = list(kind) if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
+    known = f"; known: {', '.join(choices)}" if choices else ""
+    return f"{key or 'settings'}: {said.replace('`', '')}{known}"
 
 
 def _check(settings: Settings) -> None:

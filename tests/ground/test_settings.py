@@ -48,7 +48,10 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
     [
         ("[server]\nprot = 1", "server.prot"),
         ("[sever]\nport = 1", r"\[sever\]"),
-        ("[server]\nport = 'x'", "server.port"),
+        ("[server]\nport = 'x'", "^server.port: Expected int, got str$"),
+        ("server = 5", r"server is a section: write its keys under \[server\]"),
+        ("[delivery]\negress = 'all'", "^delivery.egress: Invalid enum value 'all'; known: local, public$"),
+        ("[delivery]\nhandshake = ''", "^delivery.handshake: Invalid enum value ''; known: on, off$"),
         ("[server]\nport = 70000", "server.port"),
         ("[server]\ndata = ''", "server.data"),
         ("[clock]\nmode = 'scaled:0'", "clock.mode"),
