@@ -197,6 +197,16 @@ class Deaf(asyncio.Transport):
         pass
 
 
+def connect(server: HttpServer) -> tuple[asyncio.Protocol, Deaf]:
+    """A connection without sockets."""
+    protocol: asyncio.Protocol = server.config.http_protocol_class(  # type: ignore[assignment, call-arg]
+        config=server.config, server_state=server.server_state, app_state={}
+    )
+    line = Deaf()
+    protocol.connection_made(line)
+    return protocol, line
+
+
 def test_answers_that_nobody_takes_are_not_piled_up() -> None:
     """While a client takes no answers none are written, be they to requests out of habit or to others."""
 
@@ -204,12 +214,7 @@ def test_answers_that_nobody_takes_are_not_piled_up() -> None:
         async with World() as world:
             key = (await world.topic()).key1
             await world.provisioner.find_topic("orders")
-            server = HttpServer(world.surface)
-            protocol: asyncio.Protocol = server.config.http_protocol_class(  # type: ignore[assignment, call-arg]
-                config=server.config, server_state=server.server_state, app_state={}
-            )
-            line = Deaf()
-            protocol.connection_made(line)
+            protocol, line = connect(HttpServer(world.surface))
             protocol.data_received(publish(key, 1))
             await until(lambda: line.written.count(b"200 OK") == 1)
             protocol.pause_writing()
@@ -230,3 +235,33 @@ async def until(done: Callable[[], bool]) -> None:
     async with asyncio.timeout(10):
         while not done():
             await asyncio.sleep(0.001)
+
+
+def test_a_conversation_is_answered_alike_wherever_it_is_cut() -> None:
+    """Requests of all kinds, cut in two at every single byte, get the same answers in the same order."""
+
+    async def run() -> None:
+        async with World() as world:
+            key = (await world.topic()).key1
+            await world.provisioner.find_topic("orders")
+            server = HttpServer(world.surface)
+            body = b"[%b]" % (EVENT % 1)
+            talked = [
+                publish(key, 1),
+                GET,
+                chunked(key, body, b"a: b\r\n"),
+                offering(publish(key, 2)),
+                publish("no", 3),
+            ]
+            whole = b"".join([*talked, offering(chunked(key, body)), publish(key, body=b"[{}]"), publish(key, 4)])
+            for cut in range(1, len(whole)):
+                protocol, line = connect(server)
+                protocol.data_received(whole[:cut])
+                await asyncio.sleep(0)
+                protocol.data_received(whole[cut:])
+                await until(lambda line=line: line.written.count(b"HTTP/1.1 ") == 8)  # type: ignore[misc]
+                statuses = [int(part[:3]) for part in line.written.split(b"HTTP/1.1 ")[1:]]
+                assert statuses == [200, 200, 200, 200, 401, 200, 400, 200], cut
+                protocol.connection_lost(ConnectionResetError())
+
+    asyncio.run(run())
