@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import EnumType
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -238,21 +238,21 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
     try:
         settings = msgspec.convert(tree, Settings)
     except msgspec.ValidationError as error:
-        raise SettingsError(_explain(error)) from None
+        raise SettingsError(_explain(str(error))) from None
     _check(settings)
     check_identity(settings.identity)
     return settings
 
 
-def _explain(error: msgspec.ValidationError) -> str:
-    """What is wrong, behind the key; and what it may be, where that is one of a few words."""
-    said, _, path = str(error).partition(" - at `$.")
-    kind: Any = Settings
-    for name in path.rstrip("`").split("."):
-        kind = getattr(kind, "__annotations__", {}).get(name)
-    words = get_args(kind) if get_origin(kind) is Literal else kind if isinstance(kind, EnumType) else ()
-    choice = f"; it is one of {', '.join(words)}" if words else ""
-    return f"{path.rstrip('`') or 'settings'}: {said}{choice}"
+def _explain(error: str) -> str:
+    """An error of msgspec: which key it is about, what is wrong, and what there is to choose from."""
+    said, _, place = error.partition(" - at `$.")
+    key = place.rstrip("`")
+    section, _, name = key.partition(".")
+    kind = get_type_hints(get_type_hints(Settings).get(section, Settings)).get(name)
+    choices = list(kind) if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
+    known = f"; known: {', '.join(choices)}" if choices else ""
+    return f"{key or 'settings'}: {said.replace('`', '')}{known}"
 
 
 def _check(settings: Settings) -> None:

@@ -25,8 +25,10 @@ def read_file(file: Path) -> dict[str, Any]:
 def merge(tree: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
     """Put what a file says over what is there; a name that is not there is an error."""
     for section, keys in more.items():
-        if section not in tree or not isinstance(keys, dict):
+        if section not in tree:
             raise SettingsError(f"{where}: unknown section [{section}]; known: {', '.join(tree)}")
+        if not isinstance(keys, dict):
+            raise SettingsError(f"{where}: {section} is a section: write its keys under [{section}]")
         for key, value in keys.items():
             if key not in tree[section]:
                 raise SettingsError(f"{where}: unknown key {section}.{key}; known: {', '.join(tree[section])}")

@@ -72,12 +72,13 @@ class HurriedLoop(asyncio.SelectorEventLoop):
         return super().time() + self._skipping.skipped
 
 
-def test_a_body_that_does_not_arrive_is_given_up() -> None:
-    """A caller who stops in the middle of a body is not waited for for ever."""
+@pytest.mark.parametrize("pieces", [(b"[",), ()])
+def test_a_body_that_does_not_arrive_is_given_up(pieces: tuple[bytes, ...]) -> None:
+    """A caller who stops in the middle of a body, or before it, is not waited for for ever."""
 
     async def test() -> None:
         with pytest.raises(TooSlow):
-            await BodyReader().read({}, Sender(b"[").receive, 100)
+            await BodyReader().read({}, Sender(*pieces).receive, 100)
 
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         runner.run(test())

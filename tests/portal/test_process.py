@@ -7,6 +7,9 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
 
 from tests.portal.browser import WITH_PORTAL, portal_of, server_with_portal
 from tests.system.machine import PATIENCE_S, Server, server, until
@@ -40,6 +43,18 @@ def test_portal_lives_and_dies_beside_its_server(tmp_path: Path) -> None:
         running.kill("parent")
         running.stop()
     assert until(lambda: not Path(f"/proc/{second}").exists())
+
+
+def test_a_head_that_does_not_end_is_refused(tmp_path: Path) -> None:
+    """Nobody fills the portal's memory with a request that has no end."""
+    with server_with_portal(tmp_path, "--memory") as (_, portal):
+        at = urlsplit(portal)
+        with socket.create_connection((at.hostname or "", at.port or 0), PATIENCE_S) as line:
+            line.sendall(b"GET / HTTP/1.1\r\nHost: ")
+            with pytest.raises(ConnectionError):
+                for _ in range(1000):
+                    line.sendall(b"a" * 64_000)
+        assert fetch(portal)[0] == 200
 
 
 def test_no_portal_if_it_is_not_wanted(tmp_path: Path) -> None:

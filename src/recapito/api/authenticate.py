@@ -53,7 +53,7 @@ class PublishGate:
                 raise
 
     def _shows_key(self, headers: Mapping[bytes, bytes], query: bytes, topic: Topic) -> bool:
-        key = headers.get(KEY) or _query_key(query)
+        key = (headers.get(KEY) or _query_key(query)).strip()  # the parser leaves blanks after a value
         if key and key_matches(key.decode("latin-1"), topic.key1, topic.key2):
             return True
         token = headers.get(TOKEN) or _credential(headers, _SIGNATURE_SCHEME)

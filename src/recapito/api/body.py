@@ -25,12 +25,12 @@ class BodyReader:
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
         """The whole body. What the headers announce is judged before anything is read."""
         check_headers(headers, limit)
-        first, more = await _next(receive)
-        if not more and len(first) <= limit:
-            return first
         try:
             # Wall time, not the clock's: this guards a connection, it is no rule of delivery.
             async with asyncio.timeout(limits.READING_NS / SECOND):
+                first, more = await _next(receive)
+                if not more and len(first) <= limit:
+                    return first
                 body, more = await self._read_on(first, more, receive, limit)
                 if len(body) > limit:
                     await _skip(more, receive, limit)

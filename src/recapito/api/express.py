@@ -7,12 +7,12 @@ connection repeats is not parsed again.
 
 import asyncio
 from functools import partial
+from http import HTTPStatus
 from typing import Any
-
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito.api.body import check_headers
 from recapito.api.habit import Habit, Head, habit_of
+from recapito.api.protocol import HttpProtocol
 from recapito.api.publish import PublishRoute, check_content_type, target_of
 from recapito.domain import limits
 from recapito.errors import Busy, CallerError
@@ -34,16 +34,14 @@ class _Request:
         self.disconnected = False
 
 
-class ExpressProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with the express lane in front. `route` is the ordinary way, which shares its parts."""
+class ExpressProtocol(HttpProtocol):
+    """HTTP with the express lane in front. `route` is the ordinary way, which shares its parts."""
 
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
         self._express: _Request | None = None  # being received; once it is whole, uvicorn's `cycle` has it
-        self._between = True  # the parser has seen nothing of a request whose rest is to come
         self._habit: Habit | None = None
-        self._used_at = 0.0
 
     def data_received(self, data: bytes) -> None:
         begins = self._between
@@ -57,7 +55,7 @@ class ExpressProtocol(HttpToolsProtocol):
 
     def _publish_again(self, habit: Habit, data: bytes) -> bool:
         """Take what the connection repeats, unless it is not the same to us any more."""
-        body = habit.body_of(data) if self.cycle.response_complete else None
+        body = habit.body_of(data) if self.cycle.response_complete and not self.flow.write_paused else None
         if body is None:
             return False
         request = _Request(habit.head)
@@ -71,15 +69,11 @@ class ExpressProtocol(HttpToolsProtocol):
         self._habit = None
         return False
 
-    def on_message_begin(self) -> None:
-        self._between = False
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        alone = self.cycle is None or self.cycle.response_complete
+    def begin(self) -> None:
+        alone = (self.cycle is None or self.cycle.response_complete) and not self.flow.write_paused
         head = self._head() if alone and not self.expect_100_continue else None
         if head is None:
-            super().on_headers_complete()
+            super().begin()
             return
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
         self._express = _Request(head, keep_alive)
@@ -108,13 +102,13 @@ class ExpressProtocol(HttpToolsProtocol):
         if self._express is None:
             super().on_body(body)
         else:
+            self._unbounded = 0
             self._express.body += body
 
-    def on_message_complete(self) -> None:
-        self._between = True
+    def complete(self) -> None:
         request, self._express = self._express, None
         if request is None:
-            super().on_message_complete()
+            super().complete()
             return
         try:
             self._submit(request, request.body)
@@ -131,11 +125,16 @@ class ExpressProtocol(HttpToolsProtocol):
         """Hand what has arrived to uvicorn."""
         request, self._express = self._express, None
         assert request is not None
-        super().on_headers_complete()
+        super().begin()
         if request.body:
             super().on_body(request.body)
         if whole:
-            super().on_message_complete()
+            super().complete()
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        if self._express is not None:
+            self._go_the_ordinary_way(whole=False)
+        super()._refuse(status, message)
 
     def _answer(self, request: _Request, stored: "asyncio.Future[None]") -> None:
         error = stored.exception()
@@ -150,14 +149,5 @@ class ExpressProtocol(HttpToolsProtocol):
         if not request.keep_alive:
             self.transport.close()
         self._used_at = self.loop.time()
-        if self.timeout_keep_alive_task is None or self.pipeline:
+        if self.pipeline:
             self.on_response_complete()
-
-    def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that rested all the while: what is published out of habit does not touch the timer."""
-        left_s = self._used_at + self.timeout_keep_alive - self.loop.time()
-        if left_s <= 0 and self.cycle.response_complete:
-            super().timeout_keep_alive_handler()
-        else:
-            wait_s = left_s if left_s > 0 else self.timeout_keep_alive
-            self.timeout_keep_alive_task = self.loop.call_later(wait_s, self.timeout_keep_alive_handler)

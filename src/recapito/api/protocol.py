@@ -1,0 +1,134 @@
+"""uvicorn's protocol without its trust in callers: heads end, connections that ask nothing end, bodies always arrive.
+
+An offer to upgrade is declined by answering the request as it is; trailers are no headers; bytes that are no request
+get their answer in their turn.
+"""
+
+from asyncio import Transport
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from recapito.domain import limits
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """One connection. `begin` and `complete` are the head and the end of each request that will be answered."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._between = True  # the parser has seen nothing of a request whose rest is to come
+        self._in_body = False
+        self._declining = False  # the parser has stopped at an offer to upgrade
+        self._unbounded = 0  # the bytes of a head or of trailers so far, rather too many than too few
+        self._used_at = 0.0
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn has it
+        """Begin to wait for requests."""
+        super().connection_made(transport)
+        self._used_at = self.loop.time()
+        self._rest(self.timeout_keep_alive)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what has arrived. The timer is left alone: it asks itself whether the connection is in use."""
+        if self._between:
+            self._used_at = self.loop.time()
+        self._unbounded += len(data)
+        try:
+            self._feed(data)
+        except httptools.HttpParserError:
+            if self._unbounded <= limits.HEAD_BYTES:
+                self._refuse(HTTPStatus.BAD_REQUEST, "Invalid HTTP request received.")
+        if self._unbounded > limits.HEAD_BYTES:
+            self._refuse(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+                f"The request line and the headers together are longer than {limits.HEAD_BYTES} bytes.",
+            )
+
+    def _feed(self, data: bytes) -> None:
+        while data:
+            try:
+                self.parser.feed_data(data)
+                return
+            except httptools.HttpParserUpgrade as stopped:
+                data = data[stopped.args[0] :]
+                if not self._declining:  # CONNECT: what follows is no HTTP
+                    self.cycle.keep_alive = False
+                    return
+                data = self._head_without_offer() + data
+                self._declining = False
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+
+    def _head_without_offer(self) -> bytes:
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
+        return b"\r\n".join([*lines, b"", b""])
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._between = False
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Its head is whole. An upgrade is declined (RFC 9110 §7.8), or the parser would skip the body."""
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self._declining = True
+            return
+        if self._unbounded > limits.HEAD_BYTES:
+            self._unbounded = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if self._unbounded > limits.HEAD_BYTES:
+                raise ValueError("too long")  # for the parser, which stops here
+        self._in_body = True
+        self.begin()
+        self.headers = []  # the scope has those of the head
+
+    def begin(self) -> None:
+        """Start what answers the request."""
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of its body."""
+        self._unbounded = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """It is whole."""
+        if not self._declining:
+            self._between = True
+            self._in_body = False
+            self._unbounded = 0
+            self.complete()
+
+    def complete(self) -> None:
+        """Tell what answers the request that there is no more of it."""
+        super().on_message_complete()
+
+    def _refuse(self, status: HTTPStatus, message: str) -> None:
+        """Answer what is no request and close; if requests before it are not answered yet, theirs is the last word."""
+        unanswered = self.cycle is not None and not self.cycle.response_complete
+        if unanswered and not self._in_body:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not self.pipeline and (unanswered or not self._in_body):
+            head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain; charset=utf-8\r\n"
+            head += f"content-length: {len(message)}\r\nconnection: close\r\n\r\n"
+            self.transport.write(f"{head}{message}".encode())
+        self.transport.close()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that has rested all the while, or has not come to the end of a head."""
+        if self.transport.is_closing():
+            return
+        in_use = self.cycle is not None and not self.cycle.response_complete
+        left_s = self.timeout_keep_alive if in_use else self._used_at + self.timeout_keep_alive - self.loop.time()
+        if left_s > 0:
+            self._rest(left_s)
+        else:
+            self.transport.close()
+
+    def _rest(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
