@@ -166,7 +166,7 @@ def test_what_is_not_plain_json_is_unsupported(headers: dict[str, str], said: st
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "truncated"),
+        (b"", "The body is empty"),
         (b"{}", "must be an array"),
         (b"[]", "no event"),
         (b"[{", "truncated"),

@@ -79,7 +79,7 @@ def test_a_batch_is_an_array(headers: dict[bytes, bytes]) -> None:
         (BATCH, b"true", "Token Expected: StartArray, Actual Token Received: Boolean"),
         (BATCH, b"[1]", "Event 0: an event must be an object."),
         (BATCH, b"[]", "The array holds no event."),
-        (SINGLE, b"", "truncated"),
+        (SINGLE, b"", "The body is empty"),
         (SINGLE, b"\xef\xbb\xbf{}", "byte order mark"),
         (SINGLE, b'{"data":NaN}', "no NaN"),
         (SINGLE, b'{"id":"\xff"}', "not UTF-8"),

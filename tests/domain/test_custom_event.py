@@ -130,6 +130,12 @@ def test_an_event_type_must_come_from_somewhere(mapping: InputMapping | None) ->
     assert "finds no 'eventType'" in fault(b"[{}]", mapping)
 
 
+def test_an_empty_event_type_is_not_a_missing_one() -> None:
+    """The default stands in for what is not there; what is there and empty is refused as that."""
+    mapping = InputMapping(event_type=MappedField("type", "Default"))
+    assert "'eventType' is empty" in fault(b'[{"type":""}]', mapping)
+
+
 def test_in_a_domain_the_mapped_topic_names_the_topic() -> None:
     """Its whole id is in the envelope; without it the event is refused."""
     assert envelope({"tenant": "customer-7"}, domain=True)["topic"] == f"{TOPIC}/topics/customer-7"

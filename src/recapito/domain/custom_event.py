@@ -41,18 +41,21 @@ class Mapper:
             raise Fault("an event must be an object.")
         found = top(text)
         topic = self._topic.of(found) if self._domain else None
+        event_type = self._type.of(found)
+        if event_type is None:
+            raise Fault("the topic's input mapping finds no 'eventType' in it, and has no default.")
+        if not event_type:
+            raise Fault("what the topic's input mapping finds as its 'eventType' is empty.")
         envelope = Envelope(
             id=self._id.of(found) or new_id(),
             eventTime=self._time.of(found) or now,
-            eventType=self._type.of(found) or "",
+            eventType=event_type,
             dataVersion=self._version.of(found) or "",
             metadataVersion=METADATA_VERSION,
             topic=topic,
             subject=self._subject.of(found) or "",
             data=event,
         )
-        if not envelope.eventType:
-            raise Fault("the topic's input mapping finds no 'eventType' in it, and has no default.")
         stamp(envelope, self._topic_id, self._domain)
         encoded = encode(envelope)
         if too_deep(encoded):

@@ -175,6 +175,8 @@ _NOT_A_NUMBER = re.compile(rb"-?(NaN|Infinity)")
 
 def _malformed(error: str, body: bytes) -> str:
     """A text that is not JSON: what msgspec says, and what it does not know of the usual mistakes."""
+    if not body.strip():
+        return "The body is empty."
     if body.startswith(_BOM):
         return "The body begins with a byte order mark: send UTF-8 without one."
     said = f"{_sentence(error)}."
