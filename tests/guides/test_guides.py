@@ -193,8 +193,10 @@ def test_watching_as_printed(tmp_path: Path) -> None:
     """Health, readiness, metrics and the doctor answer."""
     script = block("run-on-a-server", "sh", "/readyz")
     with server(tmp_path / "data") as it:
-        script = script.replace("8585", str(it.port)).replace("/var/lib/recapito", str(tmp_path / "data"))
-        said = shell(script, tmp_path, RECAPITO_SERVER=it.url)
+        script = script.replace("https://events.example:8585", it.url).replace(
+            "/var/lib/recapito", str(tmp_path / "data")
+        )
+        said = shell(script, tmp_path)
     assert '"ready"' in said and "recapito_" in said
 
 

@@ -66,6 +66,9 @@ def test_off_loopback_people_sign_in(browser: Browser, guarded: tuple[LonePortal
         (cookie,) = [one for one in seen.page.context.cookies() if one["name"] == "recapito_session"]
         assert cookie["httpOnly"] and cookie["sameSite"] == "Strict"
         assert principal["client_secret"] not in seen.page.content() + "".join(seen.asked)
+        for width in (700, 1000, 1150):  # beside who is signed in, no way is cut off
+            seen.page.set_viewport_size({"width": width, "height": 800})
+            assert seen.page.locator(".top nav").evaluate("it => it.scrollWidth <= it.clientWidth"), width
         seen.page.get_by_role("button", name="Sign out").click()
         seen.page.wait_for_url("**/login")
         seen.page.goto(portal.url)
