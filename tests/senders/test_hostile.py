@@ -227,6 +227,38 @@ def test_connection_that_dies_under_a_request() -> None:
     asyncio.run(main())
 
 
+def test_endpoint_that_breaks_every_connection_of_the_pool() -> None:
+    """A request under which one kept connection breaks after the other is sent twice at most, and that is a failure."""
+    breaking, all_are_here = False, asyncio.Event()
+
+    async def handle(connection: Connection) -> None:
+        while True:
+            await connection.request()
+            if breaking:
+                connection.reset()
+                return
+            await all_are_here.wait()
+            await connection.write(OK)
+
+    async def main() -> None:
+        nonlocal breaking
+        async with Receiver(handle) as receiver, posting() as post:
+            sent = [post.start(receiver.url)[1] for _ in range(8)]
+            await receiver.until(lambda it: len(it.requests) == 8)
+            all_are_here.set()
+            await asyncio.gather(*sent)
+            assert (receiver.connections, len(receiver.requests)) == (8, 8)
+            breaking = True
+            outcome = await post(receiver.url)
+            assert (outcome.result, outcome.status) == (Result.SOCKET_ERROR, None)
+            assert outcome.detail == "the connection broke without an answer, and so did the next"
+            assert len(receiver.requests) == 8 + 2
+            breaking = False
+            assert (await post(receiver.url)).status == 200
+
+    asyncio.run(main())
+
+
 def test_refused_connection() -> None:
     """A port where nobody listens is a socket error that names the address."""
 

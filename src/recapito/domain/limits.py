@@ -105,6 +105,7 @@ ADVANCE_S = (0, 30 * 24 * 60 * 60)
 # An exchange with an endpoint.
 ANSWER_WAIT_NS = 30 * SECOND
 LATE_ANSWER_WAIT_NS = 180 * SECOND
+REQUEST_SENDS = 2  # in one attempt: a connection that was kept open may break under it
 LATE_EXCHANGES = 1000
 LATE_EXCHANGE_BYTES = 64 * MB
 RESPONSE_HEADER_BYTES = 64 * KB

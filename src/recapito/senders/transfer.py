@@ -93,6 +93,7 @@ class Transfer:
         self.curl.setopt(pycurl.HEADERFUNCTION, self._take_header)
         self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
         self.curl.setopt(pycurl.OPENSOCKETFUNCTION, self._open_socket)
+        self.curl.setopt(pycurl.PREREQFUNCTION, self._begin_request)
         if trust.ca_file:
             self.curl.setopt(pycurl.CAINFO, trust.ca_file)
         if trust.ca_path:
@@ -157,7 +158,18 @@ class Transfer:
         self._headers_at = 0.0
         self._body = b""
         self._body_bytes = self._kept_bytes = 0
+        self._sends = 0
         self._note = ""
+
+    def _begin_request(self, *connection: object) -> int:
+        """The moment of sending. libcurl sends again what a connection from the pool broke under, as often as it has
+        others; an endpoint that breaks them all is told once more and no oftener.
+        """
+        self._sends += 1
+        if self._sends <= limits.REQUEST_SENDS:
+            return _SEND
+        self._note = "the connection broke without an answer, and so did the next"
+        return _SEND_NOTHING
 
     def _take_header(self, line: bytes) -> int | None:
         self._header_bytes += len(line)
@@ -198,6 +210,8 @@ class Transfer:
 
 
 _NO_SOCKET: int = pycurl.SOCKET_BAD
+_SEND: int = pycurl.PREREQFUNC_OK
+_SEND_NOTHING: int = pycurl.PREREQFUNC_ABORT
 _OPTIONS: tuple[tuple[int, Any], ...] = (
     (pycurl.POST, 1),
     (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),

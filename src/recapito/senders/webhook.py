@@ -45,6 +45,7 @@ RESULT_OF_CURL = {
     pycurl.E_GOT_NOTHING: Result.SOCKET_ERROR,
     pycurl.E_PARTIAL_FILE: Result.SOCKET_ERROR,
     pycurl.E_AGAIN: Result.SOCKET_ERROR,
+    pycurl.E_ABORTED_BY_CALLBACK: Result.SOCKET_ERROR,  # connections broke one after the other
 }
 _plain_answer = lru_cache(1000)(answered)
 
@@ -204,7 +205,7 @@ class WebhookSender:
         if reply.status:
             body = reply.body.decode("utf-8", "replace")
             return answered(reply.status, retry_after_ns(reply.headers, self._now()), excerpt(body, secrets))
-        ours = reply.code in (pycurl.E_COULDNT_CONNECT, pycurl.E_WRITE_ERROR)
+        ours = reply.code in (pycurl.E_COULDNT_CONNECT, pycurl.E_WRITE_ERROR, pycurl.E_ABORTED_BY_CALLBACK)
         detail = (reply.note if ours else "") or reply.problem or "the answer broke off"
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
