@@ -21,7 +21,7 @@ from tests.sim.endpoints import Arrival
 from tests.sim.facts import Violation, Watched
 from tests.sim.publication import Published
 
-SUSPENSION_NOTICED_NS = 15 * SECOND
+NOTICED_NS = 15 * SECOND  # so much later a lane has seen that time jumped, or that it has another endpoint
 
 
 class Oracle:
@@ -154,4 +154,4 @@ class Oracle:
         self.disturb()
         self.note("suspended")
         for lane in self.lanes.values():
-            lane.hold.distrust(self.clock.now() + SUSPENSION_NOTICED_NS)
+            lane.hold.distrust(self.clock.now() + NOTICED_NS)

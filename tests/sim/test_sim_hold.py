@@ -188,3 +188,21 @@ def test_what_is_for_others_is_passed_when_a_hold_ends() -> None:
 
     act(script)
     assert not lanes[0].books.unread
+
+
+def test_another_endpoint_is_not_held_for_the_failures_of_the_last() -> None:
+    """Whoever mends a subscription by another URL gets what is new at once, not when the hold would have ended."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        lanes.append(await scene.subscribe(behaviour=answering(500)))
+        await scene.publish(20)
+        await scene.wait(3600)
+        await scene.people.put_subscription("orders", scene.people.fixed_draft("sub", "mended"))
+        await scene.publish()
+        await scene.wait(10)
+
+    act(script)
+    assert requests(lanes[0])[-1].url.startswith("http://mended/")
+    assert lanes[0].books.last_row is not None and lanes[0].books.last_row.hold == CLEAR

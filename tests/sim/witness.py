@@ -18,7 +18,7 @@ from tests.sim import redrives, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent
 from tests.sim.facts import Watched
-from tests.sim.oracle import Oracle
+from tests.sim.oracle import NOTICED_NS, Oracle
 
 _decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
 
@@ -117,6 +117,8 @@ class Witness:
             lane = self._oracle.lanes[stored.id] = Watched(
                 stored.id, stored.topic, Books(stored.id, stored.created_position, self._oracle.fail)
             )
+        if lane.versions and lane.now.destination != stored.destination:  # which ends a hold
+            lane.hold.distrust(self._oracle.clock.now() + NOTICED_NS)
         lane.versions.append(stored)
         self._oracle.lane_of_url[stored.destination.url] = lane
         self._oracle.note("subscription", stored.id, stored.topic, stored.name, stored.version)

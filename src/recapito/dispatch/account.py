@@ -70,7 +70,7 @@ class Account:
         self.stage.hold_changed = True
 
     def clear_hold(self) -> None:
-        """A success ends every hold."""
+        """A success ends every hold, and so does another endpoint."""
         if self.hold is not CLEAR and self.hold != CLEAR:
             self.set_hold(CLEAR)
 

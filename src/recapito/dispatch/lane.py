@@ -59,11 +59,17 @@ class Lane:
         label = Label(row.id, row.topic, topic_name, subscription.name)
         self.retrying = equipment.retrying
         self.recorder = Recorder(equipment.history, label)
-        self.change(subscription)
+        self._take_over(subscription)
         self._begin(row)
 
     def change(self, subscription: Subscription) -> None:
-        """Take over a subscription as it is now; what is stored stays as it is."""
+        """Take over a subscription as it is now; what is stored stays as it is. A hold was about its old endpoint."""
+        if subscription.destination != self.subscription.destination:
+            self.account.clear_hold()
+            self._window.restart()
+        self._take_over(subscription)
+
+    def _take_over(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self._presentation = Presentation(subscription, self._published, self._equipment.journal)
 
