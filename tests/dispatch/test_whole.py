@@ -20,7 +20,10 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Identity
 from recapito.domain.filter import TAKE_ALL
+from recapito.domain.hold import CLEAR
 from recapito.domain.instant import DAY
 from recapito.domain.outcome import answered
 from recapito.domain.profile import DEFAULT
@@ -41,7 +44,7 @@ from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import NewSegment, Settlement
+from recapito.store import Burial, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
@@ -307,3 +310,25 @@ def test_what_can_not_be_settled_is_sent_again_but_seldom() -> None:
     sent, delivered = run(1, main)
     assert delivered == 1
     assert 10 <= sent <= 70
+
+
+def test_dead_letters_without_a_subscription_stop_nobody() -> None:
+    """A lane that the log does not know has its dead letters written, and the other lanes go on."""
+
+    async def main(loop: SimLoop) -> tuple[int, list[tuple[str, str]]]:
+        bench = Bench(loop, 200)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        lane = await bench.ledger.open_lane(99, topic.id, bench.log.id, 1)
+        letter = Burial(Identity(1, 0), 0, "box", b"{}")
+        cursor = Cursor((2, 0))
+        await bench.ledger.settle([Settlement(99, lane.version, cursor, CLEAR, matched=1, bury=[letter])])
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await asyncio.sleep(60)
+        await bench.publish(topic, "1")
+        await asyncio.sleep(60)
+        running.cancel()
+        return len(bench.got), list(bench.vault.files)
+
+    sent, ((container, path),) = run(1, main)
+    assert (sent, container, path.split("/")[0]) == (1, "box", "LANE-99")
