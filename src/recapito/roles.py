@@ -127,7 +127,10 @@ async def run_alone(
 
 def run_role(role: str) -> int:
     """One role, as its parent orders on standard input; the exit code."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=RoleOrder)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return 0  # the parent has ended before it could order anything
+    order = msgspec.json.decode(line, type=RoleOrder)
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
     _tune_process()

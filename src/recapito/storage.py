@@ -64,7 +64,8 @@ async def open_both(settings: Settings, clock: Clock, journal: Journal) -> Async
             _recording(settings, clock, journal) as history,
         ):
             keyring, trimming = _keyring(settings, writer), partial(trimming_allowed, data)
-            yield Stores(writer, writer, ledger, keyring, history or NO_HISTORY, history, _space_of(writer), trimming)
+            space = _space_of(writer, ledger)
+            yield Stores(writer, writer, ledger, keyring, history or NO_HISTORY, history, space, trimming)
 
 
 @asynccontextmanager
@@ -79,7 +80,7 @@ async def open_intake(settings: Settings, clock: Clock, journal: Journal) -> Asy
         ):
             keyring, trimming = _keyring(settings, log), partial(trimming_allowed, data)
             shown = history if settings.history.enabled else NO_HISTORY
-            yield Stores(log, log, ledger, keyring, shown, None, _space_of(log), trimming)
+            yield Stores(log, log, ledger, keyring, shown, None, _space_of(log, ledger), trimming)
 
 
 @asynccontextmanager
@@ -198,5 +199,9 @@ def _keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -
     return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
-def _space_of(log: SqliteLog) -> Callable[[], Space]:
-    return lambda: Space(log.free_bytes(), log.total_bytes())
+def _space_of(log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
+    def space() -> Space:
+        lost = (store.KIND.file for store in (log, ledger) if not store.database.in_place)
+        return Space(log.free_bytes(), log.total_bytes(), next(lost, ""))
+
+    return space

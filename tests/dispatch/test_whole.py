@@ -22,7 +22,10 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
+from recapito.domain.cursor import Cursor
+from recapito.domain.delivery import Identity
 from recapito.domain.filter import TAKE_ALL
+from recapito.domain.hold import CLEAR
 from recapito.domain.instant import DAY
 from recapito.domain.outcome import answered
 from recapito.domain.profile import DEFAULT
@@ -43,7 +46,7 @@ from recapito.domain.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.history import Keep
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import Counts, NewSegment, Settlement
+from recapito.store import Burial, Counts, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
@@ -354,3 +357,25 @@ def test_a_profile_that_holds_nobody_back_ends_a_hold() -> None:
         return held, len(bench.got)
 
     assert run(1, main) == (11, 11 + 11)  # all but the one that was the probe, which waits for its own next attempt
+
+
+def test_dead_letters_without_a_subscription_stop_nobody() -> None:
+    """A lane that the log does not know has its dead letters written, and the other lanes go on."""
+
+    async def main(loop: SimLoop) -> tuple[int, list[tuple[str, str]]]:
+        bench = Bench(loop, 200)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        lane = await bench.ledger.open_lane(99, topic.id, bench.log.id, 1)
+        letter = Burial(Identity(1, 0), 0, "box", b"{}")
+        cursor = Cursor((2, 0))
+        await bench.ledger.settle([Settlement(99, lane.version, cursor, CLEAR, matched=1, bury=[letter])])
+        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        await asyncio.sleep(60)
+        await bench.publish(topic, "1")
+        await asyncio.sleep(60)
+        running.cancel()
+        return len(bench.got), list(bench.vault.files)
+
+    sent, ((container, path),) = run(1, main)
+    assert (sent, container, path.split("/")[0]) == (1, "box", "LANE-99")

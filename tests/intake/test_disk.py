@@ -55,3 +55,14 @@ def test_the_limits_are_settings() -> None:
     volume = Volume(1000 * MB, close_fraction=0.5, close_bytes=100 * MB)
     assert not volume.look(99 * MB)
     assert volume.look(125 * MB)
+
+
+def test_intake_closes_when_a_file_is_lost() -> None:
+    """Nothing is accepted into a file that was removed; when it is back, intake opens again."""
+    volume = Volume(1000 * MB)
+    for lost in ("log.db", "log.db", ""):
+        volume.space = Space(900 * MB, 1000 * MB, lost)
+        volume.watch.look()
+        assert (volume.watch.reason() or "").startswith(lost)
+    assert volume.watch.reason() is None
+    assert volume.told == ["store.lost", "disk.reopened"]

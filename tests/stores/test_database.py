@@ -201,6 +201,18 @@ def test_a_volume_that_is_lost(tmp_path: Path, run: Any, in_its_place: str) -> N
     run(log.close())
 
 
+@pytest.mark.parametrize("in_its_place", ["nothing", "a copy"])
+def test_a_file_that_was_removed_is_noticed(log: SqliteLog, tmp_path: Path, in_its_place: str) -> None:
+    """The file must be where it was opened, and be that very file."""
+    assert log.database.in_place
+    (tmp_path / "log.db").rename(tmp_path / "elsewhere")
+    if in_its_place == "a copy":
+        shutil.copyfile(tmp_path / "elsewhere", tmp_path / "log.db")
+    assert not log.database.in_place
+    (tmp_path / "elsewhere").rename(tmp_path / "log.db")
+    assert log.database.in_place
+
+
 @pytest.mark.parametrize("threaded", [True, False])
 def test_a_closed_store_stays_closed(tmp_path: Path, run: Any, threaded: bool) -> None:
     """A call after closing is an error, not a wait and not a second opening."""

@@ -144,6 +144,16 @@ def publish_and_kill(recapito: Server, victim: str, life: int) -> set[str]:
     return acknowledged
 
 
+@pytest.mark.parametrize("role", ["intake", "dispatch", "portal"])
+@pytest.mark.parametrize("order", ["", '{"settings":'])
+def test_a_role_whose_parent_is_gone_ends_without_a_word(role: str, order: str) -> None:
+    """The parent was killed before it had given its order: there is nothing to do, and nothing to say."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "recapito", "role", role], input=order, capture_output=True, text=True, timeout=30
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+
+
 def test_second_server_is_refused(tmp_path: Path) -> None:
     """One data directory has one server; the second says who has it."""
     with server(tmp_path / "data"):

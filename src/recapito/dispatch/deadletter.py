@@ -14,7 +14,7 @@ from recapito.clock import Clock
 from recapito.dispatch.recorder import Recorder
 from recapito.dispatch.tidings import tiding_of
 from recapito.domain import deadletter, limits
-from recapito.domain.attempt import Ending, Fate, Then
+from recapito.domain.attempt import Ending, Fate, Label, Then
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.letter import count_reasons
 from recapito.domain.profile import DeadLetterRules
@@ -35,6 +35,12 @@ class Place(NamedTuple):
     subscription: str
     rules: DeadLetterRules
     recorder: Recorder
+
+
+def ownerless(lane: int, rules: DeadLetterRules) -> Place:
+    """Of a lane whose subscription is not known: an older log.db was put in place. Its dead letters are written too."""
+    name = f"lane-{lane}"
+    return Place(name, rules, Recorder(None, Label(lane, 0, "", name)))
 
 
 class Pause(NamedTuple):

@@ -13,7 +13,7 @@ from recapito import store
 from recapito.clock import SECOND, Clock
 from recapito.dispatch.account import LAZY_SAVE_NS
 from recapito.dispatch.alarms import Alarms, Bell
-from recapito.dispatch.deadletter import DeadLetterWriter, Place
+from recapito.dispatch.deadletter import DeadLetterWriter, Place, ownerless
 from recapito.dispatch.equipment import Equipment
 from recapito.dispatch.fetches import Fetches
 from recapito.dispatch.lane import Lane
@@ -354,5 +354,7 @@ class Dispatcher:
 
     def place_of(self, lane_id: int) -> Place:
         """Whose dead letters a lane's are, and under which rules they are written."""
-        lane = self._lanes[lane_id]
+        lane = self._lanes.get(lane_id)
+        if lane is None:
+            return ownerless(lane_id, load(self._default_profile).dead_letter)
         return Place(lane.subscription.name, lane.profile.dead_letter, lane.recorder)

@@ -13,10 +13,11 @@ REOPEN_FACTOR = 1.25
 
 
 class Space(NamedTuple):
-    """The bytes of a volume that the store could still use, and all of its bytes."""
+    """The bytes of a volume that the store could still use, all of its bytes, and a file that was removed from it."""
 
     free: int
     total: int
+    lost: str = ""
 
 
 class DiskWatch:
@@ -44,7 +45,9 @@ class DiskWatch:
         """Measure; close below the limit, reopen only well above it, and tell the journal about each change."""
         space = self._space()
         limit = min(int(space.total * self._close_fraction), self._close_bytes)
-        if self._reason is None and space.free < limit:
+        if space.lost:
+            self._lose(space.lost)
+        elif self._reason is None and space.free < limit:
             self._reason = f"The disk is nearly full: {space.free // limits.MB} MB are free."
             self._journal("disk.full", free=space.free, total=space.total, limit=limit)
         elif self._reason is not None and space.free >= limit * REOPEN_FACTOR:
@@ -54,3 +57,10 @@ class DiskWatch:
         if low and not self._low:
             self._journal("disk.low", free=space.free, total=space.total)
         self._low = low
+
+    def _lose(self, file: str) -> None:
+        """What is stored in a file without a name is gone with the process: nothing more is accepted."""
+        reason = f"{file} was removed from the data directory: put it back, or stop the server and restore a backup."
+        if reason != self._reason:
+            self._journal("store.lost", file=file)
+        self._reason = reason

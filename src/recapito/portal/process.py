@@ -39,7 +39,10 @@ class _HttpServer(uvicorn.Server):
 
 def run_portal() -> int:
     """Serve the portal as the parent orders; the exit code."""
-    order = msgspec.json.decode(sys.stdin.buffer.readline(), type=PortalOrder)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return 0  # the parent has ended before it could order anything
+    order = msgspec.json.decode(line, type=PortalOrder)
     try:
         settings = settings_module.from_tree(order.settings)
         uvloop.run(_serve(settings, socket.socket(fileno=order.listener)))

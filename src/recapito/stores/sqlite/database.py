@@ -49,6 +49,7 @@ class Database:
             self._connection: apsw.Connection | None = self._open(make=True)
         except apsw.Error as error:
             raise SettingsError(f"{path} can not be opened: {error}.") from error
+        self._number = None if medium.vfs else path.stat().st_ino
         if ballast is not None:
             ballast.take()
 
@@ -57,6 +58,14 @@ class Database:
         if self._connection is None:
             state = "closed" if self._closed else "failed"
         return f"<Database {self.path} {state}>"
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the file still has its name. SQLite goes on writing to one that was removed, as if nothing were."""
+        try:
+            return self._number in (None, self.path.stat().st_ino)
+        except OSError:
+            return False
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that reads: it sees one state of the file."""
