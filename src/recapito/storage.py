@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from recapito.clock import Clock, SystemClock
@@ -112,10 +113,21 @@ async def prepare_store(settings: Settings, journal: Journal) -> Found:
     except OSError as error:
         raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
     check_directory(data, settings.disk.allow_network_filesystem)
+    _check_whole(data)
     newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
     doubtful = stopped_uncleanly(data)
     async with open_both(settings, SystemClock(), journal):
         return Found(newest, doubtful)
+
+
+def _check_whole(data: Path) -> None:
+    """Refuse what is left of a store without its log: a new one would use positions again that lanes are past."""
+    log, ledger = data / SqliteLog.KIND.file, data / SqliteLedger.KIND.file
+    if ledger.exists() and not log.exists():
+        raise SettingsError(
+            f"{log} is missing, and {ledger.name} is there: put it back, restore a backup, or move {ledger.name} away "
+            "too to begin anew."
+        )
 
 
 @asynccontextmanager
