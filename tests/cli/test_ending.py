@@ -12,7 +12,16 @@ from tests.cli.terminal import ok, recapito
 from tests.system.machine import Server, until
 
 PROGRAM = f"{sys.executable} -m recapito"
-COMMANDS = ["--help", "topic list", "topic list -o table", "topic list -o yaml", "profile list", "settings", "version"]
+COMMANDS = [
+    "--help",
+    "--version",
+    "topic list",
+    "topic list -o table",
+    "topic list -o yaml",
+    "profile list",
+    "settings",
+    "version",
+]
 
 
 def run(line: str, **environment: str) -> subprocess.CompletedProcess[str]:

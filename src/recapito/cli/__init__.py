@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from errno import EPIPE
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -54,8 +54,20 @@ app = typer.Typer(
 )
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from recapito.cli.version import version
+
+        version()
+        raise typer.Exit
+
+
 @app.callback()
-def recapito() -> None:
+def recapito(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Print the version.")
+    ] = False,
+) -> None:
     """Azure Event Grid's push delivery that you run yourself."""
 
 
