@@ -11,6 +11,7 @@ from itertools import count
 from typing import NamedTuple, Protocol
 
 SECOND = 1_000_000_000
+LONGEST_LEAD_NS = 3600 * SECOND
 LONGEST_NAP_S = 5.0  # a suspended machine stops the loop's timers, but not boot time: look again now and then
 
 
@@ -32,8 +33,11 @@ class Origin(NamedTuple):
 
 
 def origin_now(not_before: int = 0) -> Origin:
-    """An origin at this moment; its wall time is never before `not_before`, the newest instant that is stored."""
-    return Origin(max(time.time_ns(), not_before), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+    """An origin at this moment; its wall time is not before `not_before`, when something was stored last, if that is
+    likely: a file with a date far ahead must not end the time to live of everything.
+    """
+    wall = time.time_ns()
+    return Origin(max(wall, min(not_before, wall + LONGEST_LEAD_NS)), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
 
 
 class SystemClock:

@@ -40,6 +40,12 @@ def test_origin_is_never_before_what_is_stored() -> None:
     assert origin_now().wall <= time.time_ns()
 
 
+def test_a_date_far_ahead_is_not_believed() -> None:
+    """A file that was touched, or written while the wall clock was wrong, moves time by an hour and not by years."""
+    lead = origin_now(not_before=time.time_ns() + 10**9 * SECOND).wall - time.time_ns()
+    assert 3590 * SECOND < lead <= 3600 * SECOND
+
+
 def test_manual_clock_wakes_in_order() -> None:
     """Moving a manual clock wakes those whose instant has come, in order, and nobody else."""
 
