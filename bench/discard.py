@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 
 import uvloop
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito import app, settings, storage
+from recapito.api.protocol import HttpProtocol
 from recapito.clock import SystemClock
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
@@ -38,7 +38,7 @@ async def serve(listener: socket.socket, express: bool) -> None:
     publishing = asyncio.create_task(intake.publisher.run())
     server = HttpServer(intake.surface)
     if not express:
-        server.config.http_protocol_class = HttpToolsProtocol
+        server.config.http_protocol_class = HttpProtocol
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), server.stop)
     await server.serve(sockets=[listener])
     await intake.publisher.close()

@@ -5,13 +5,12 @@ It is on the PYTHONPATH of a server under test: the product has no switch for it
 
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from recapito.api import express
+from recapito.api.protocol import HttpProtocol
 
 
-class PlainProtocol(HttpToolsProtocol):
-    """uvicorn's own, made like the one with the express lane in front."""
+class PlainProtocol(HttpProtocol):
+    """The server's own, made like the one with the express lane in front."""
 
     def __init__(self, route: object, **arguments: Any) -> None:
         super().__init__(**arguments)
