@@ -76,7 +76,7 @@ def test_keys_and_sas_tokens(tmp_path: Path) -> None:
         for wrong in (
             generate_sas(url, recapito.key, datetime.now(UTC) - timedelta(seconds=5)),
             generate_sas(url.replace("demo", "other"), recapito.key, later),
-            tokens[0][:-4] + "A%3D",
+            tokens[0][:-4] + ("E%3D" if tokens[0][-4] == "A" else "A%3D"),
         ):
             with (
                 EventGridPublisherClient(url, AzureSasCredential(wrong)) as client,
