@@ -13,6 +13,7 @@ from recapito.dispatch.fresh import FreshReader, terms_at
 from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.retries import Retries
 from recapito.dispatch.segments import Segments
+from recapito.domain import limits
 from recapito.domain.acceptance import accept
 from recapito.domain.batch import Batch, Form
 from recapito.domain.cursor import Cursor
@@ -99,7 +100,7 @@ def subscription(
 def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[Load, Batch]]:
     """What a lane would send of a log, as fresh events."""
     shown = Presentation(wanted, schema, silent)
-    terms = terms_at(0, wanted, shown)
+    terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
     reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
     found = []
     while (taken := reader.take(wanted, len(log), terms)) is not None:
@@ -218,7 +219,7 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     shown = Presentation(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
     log = entries(InputSchema.EVENT_GRID, ['{"tenant":"a"}', '{"tenant":"a\\r\\nX-Evil: 1"}', "1"])
     reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
-    terms = terms_at(0, wanted, shown)
+    terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
     names = []
     while (taken := reader.take(wanted, 1, terms)) is not None:
         names.append([header.name for header in taken.batch(shown, "origin").headers])

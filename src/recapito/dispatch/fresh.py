@@ -40,9 +40,7 @@ def all_at_once(slice: int) -> Terms:
     return Terms(slice, limits.WINDOW_BYTES, expired_at=-1)
 
 
-def terms_at(
-    now: int, subscription: Subscription, presentation: Presentation, slice: int = limits.PARKED_SLICE
-) -> Terms:
+def terms_at(now: int, subscription: Subscription, presentation: Presentation, slice: int) -> Terms:
     """How the loads of a subscription are cut at this instant."""
     batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
     convert, attributes = presentation.convert, presentation.attributes

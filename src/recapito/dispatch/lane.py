@@ -204,8 +204,7 @@ class Lane:
 
     def _send(self, now: int) -> None:
         probing = self.account.hold.on
-        slice = self.account.gathering.slice
-        self._terms = terms_at(now, self.subscription, self._presentation, slice)
+        self._terms = terms_at(now, self.subscription, self._presentation, self.account.gathering.slice)
         room = self._room(probing)
         free = self._equipment.slots.free(self._responsive, len(self.flights)) if room else 0
         for _ in range(min(room, free, SENDS_PER_STEP)):
