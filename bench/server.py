@@ -60,7 +60,7 @@ class Recapito:
     def role(self, name: str) -> int:
         """The process id of a role."""
         for pid in descendants(self._child.pid):
-            if command_of(pid).endswith(f"role {name}"):
+            if f"role {name} " in f"{command_of(pid)} ":
                 return pid
         raise LookupError(f"there is no {name} process")
 

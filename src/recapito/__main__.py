@@ -3,10 +3,17 @@
 import gc
 import sys
 
+from recapito.tether import tie_to_parent
+
 
 def main() -> None:
-    """Run the command line. A role starts without it, since a restart must be quick."""
-    if sys.argv[1:] == ["role", "portal"]:
+    """Run the command line. A role starts without it, since a restart must be quick.
+
+    A role that is given its parent's number does not outlive it.
+    """
+    if sys.argv[1:2] == ["role"] and len(sys.argv) > 3 and not tie_to_parent(int(sys.argv[3])):
+        sys.exit(1)
+    if sys.argv[1:3] == ["role", "portal"]:
         from recapito.portal.process import run_portal
 
         sys.exit(run_portal())

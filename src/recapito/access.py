@@ -1,5 +1,8 @@
 """The composition of access: settings in; who is believed, and the certificate that is served, out."""
 
+import secrets
+from contextlib import suppress
+from pathlib import Path
 from ssl import SSLContext
 
 from recapito.api.issuer import TokenIssuer
@@ -13,8 +16,10 @@ from recapito.domain.access import Plane, Role, roles_named
 from recapito.domain.call import Reply, Request
 from recapito.domain.directory import Directory, Registered, hash_secret
 from recapito.domain.instant import utc
+from recapito.errors import SettingsError
 from recapito.keys import certificate
 from recapito.keys import identity as identities
+from recapito.keys.file import PUBLIC, keep, write
 from recapito.keys.identity import Identity
 from recapito.keys.signer import Signer
 from recapito.settings import Settings
@@ -22,6 +27,9 @@ from recapito.telemetry import Journal
 
 AZURE_MANAGEMENT = ("https://management.azure.com/", "https://management.core.windows.net/")
 AZURE_DATA = "https://eventgrid.azure.net"
+_SERVED = Path("tls", "url")
+_TOKEN_BYTES = 32
+_LEAST_TOKEN_CHARS = 16
 
 
 def make_access(
@@ -30,10 +38,29 @@ def make_access(
     """Who is believed: the principals of our own issuer, or those of another."""
     if identity is None or signer is None:
         tokens = TokenVerifier(_trust_another(settings, caller, journal), clock.now)
-        return Access(tokens, None, settings.identity.issuer, settings.on_loopback)
+        return Access(tokens, None, settings.identity.issuer, settings.on_loopback, *_status(settings))
     issuer = _make_issuer(settings, identity, signer)
     tokens = TokenVerifier(issuer.trust(), clock.now)
-    return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback)
+    return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback, *_status(settings))
+
+
+def scrape_token_file(settings: Settings) -> Path:
+    """The file with the scrape token."""
+    return settings.data / "identity" / "scrape-token"
+
+
+def _status(settings: Settings) -> tuple[str, bool]:
+    """The scrape token, made once, and whether it is asked for.
+
+    Without a data directory there is none, since nobody could find it.
+    """
+    if not settings.metrics.authenticate or settings.server.store == "memory":
+        return "", settings.metrics.authenticate
+    path = scrape_token_file(settings)
+    token = keep(path, lambda: f"{secrets.token_urlsafe(_TOKEN_BYTES)}\n".encode()).decode("latin-1").strip()
+    if len(token) < _LEAST_TOKEN_CHARS:
+        raise SettingsError(f"{path} holds no scrape token; remove it and a new one is made")
+    return token, True
 
 
 def prepare_identity(settings: Settings) -> Identity | None:
@@ -89,6 +116,21 @@ def prepare_tls(settings: Settings) -> None:
         now = utc(SystemClock().now())
         certificate.prepare(settings.data / "tls", settings.certificate_names, now)
     make_tls(settings)
+
+
+def leave_url(settings: Settings) -> None:
+    """Leave word for `recapito tls` where a certificate of ours is served; that it cannot is no reason not to serve."""
+    if settings.tls.on and not settings.tls.cert and served_url(settings) != settings.public_url:
+        with suppress(SettingsError):
+            write(settings.data / _SERVED, settings.public_url.encode(), PUBLIC)
+
+
+def served_url(settings: Settings) -> str | None:
+    """Where the server of this data directory serves, or did last; None if it never did, over TLS."""
+    try:
+        return (settings.data / _SERVED).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def make_tls(settings: Settings) -> SSLContext | None:

@@ -5,6 +5,7 @@ import secrets
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from recapito.access import make_access, make_signer
 from recapito.api.app import Surface, make_surface
@@ -24,7 +25,10 @@ from recapito.dispatch.window import Slots
 from recapito.domain import limits
 from recapito.domain.instant import HOUR
 from recapito.domain.rate import Rate
+from recapito.domain.room import needed, share_out
 from recapito.errors import StoreFailed
+from recapito.guessing import WrongSecrets
+from recapito.intake.damages import Damages
 from recapito.intake.disk import DiskWatch
 from recapito.intake.examiner import Examiner
 from recapito.intake.expiry import Expiry
@@ -119,10 +123,13 @@ def make_intake(
     """
     disk = None
     if stores.space is not None:
-        disk = DiskWatch(stores.space, settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB, journal)
+        stop = settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB
+        disk = DiskWatch(stores.space, *stop, journal, stores.measure)
         disk.look()
     closed = disk.reason if disk else lambda: None
-    publisher = Publisher(stores.log, clock, on_append, closed)
+    patience = int(settings.publish.wait_s * SECOND)
+    reserve = disk.reserve if disk else lambda size: None
+    publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
     expiry = Expiry(stores.registry, clock, journal)
     notifier = Notifier(stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal)
     if isinstance(clock_control, ClockMover):
@@ -147,10 +154,11 @@ def make_intake(
     )
 
     async def readiness() -> Mapping[str, str | None]:
+        damage = stores.damage() or None
         return {
-            "store": await _store_problem(stores.log),
-            "disk": closed(),
-            "dispatch": dispatch_problem(),
+            "store": await _store_problem(stores.log) or damage,
+            "disk": None if damage else closed(),
+            "dispatch": dispatch_problem() or (heard.problem() if heard else None),
         }
 
     resolver = Resolver()
@@ -161,11 +169,12 @@ def make_intake(
         Letters(stores.registry, make_vault(settings, reach)),
         clock,
         SystemClock(),
-        publisher.check_open,
+        partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),
         on_append,
         lambda: str(uuid.uuid4()),
         journal,
     )
+    damages = Damages(stores.registry, stores.ledger)
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
@@ -176,8 +185,9 @@ def make_intake(
         redriver=redriver,
         history=stores.history,
         explainer=Explainer(
-            stores.log, stores.registry, stores.ledger, stores.history, clock, settings.delivery.profile
+            stores.log, stores.registry, stores.ledger, stores.history, clock, settings.delivery.profile, damages
         ),
+        damages=damages,
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
@@ -188,12 +198,16 @@ def make_intake(
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
         dispatch=heard or Heard(),
+        wrong_secrets=WrongSecrets(SystemClock(), journal),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
         examiner=examiner,
     )
     kept = settings.history
-    keeping = Keeping(kept.keep_events_mb * limits.MB if kept.enabled else 0, kept.keep_hours * HOUR)
+    most = limits.MB * kept.keep_events_mb
+    if stores.space is not None:
+        most = min(most, share_out(stores.space().total).history)
+    keeping = Keeping(most if kept.enabled else 0, kept.keep_hours * HOUR)
     janitor = Janitor(
         stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal, keeping
     )
@@ -239,6 +253,7 @@ def make_dispatch(
         extra_fields=settings.dead_letter.extra_fields,
         history=stores.recording,
         diagnostics=observers.diagnostics,
+        room=stores.room,
     )
     dispatcher = Dispatcher(
         stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile

@@ -1,5 +1,5 @@
-"""A process of this server that is kept running: it gets its order on standard input, ends when that closes, so that
-none outlives its parent, however that ends, and is started again when it dies.
+"""A process of this server that is kept running: it gets its order on standard input, ends when that closes, is killed
+when its parent dies, and is started again when it dies itself.
 """
 
 import asyncio
@@ -57,6 +57,7 @@ class Child:
             "recapito",
             "role",
             self._role,
+            str(os.getpid()),
             stdin=asyncio.subprocess.PIPE,
             pass_fds=self._descriptors,
             start_new_session=True,

@@ -59,9 +59,25 @@ class StoreFailed(Exception):
     """A commit failed. What it would have written is unknown: perhaps there, perhaps not."""
 
 
+class AppendFailed(StoreFailed):
+    """The commit of a publish failed: whether its events are stored is unknown."""
+
+
+class StoreDamaged(StoreFailed):
+    """The store finds that a file of its is damaged: trying again does not help."""
+
+
+class RecordDamaged(StoreFailed):
+    """The record of one topic, subscription or document is damaged; the message may be shown. Others are not."""
+
+
 class StoreStale(Exception):
     """A settlement carried an old version of its lane: somebody else settled it first."""
 
 
 class SettingsError(Exception):
     """A setting is wrong or the machine lacks something; the message names the key or the path."""
+
+
+class VolumeFull(SettingsError):
+    """There is no room to open a file. Once there is, starting again helps."""

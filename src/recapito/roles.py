@@ -26,7 +26,7 @@ from recapito.beginning import make_first_resources
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.dispatch.reporter import Reporter
 from recapito.domain import limits
-from recapito.errors import SettingsError
+from recapito.errors import SettingsError, VolumeFull
 from recapito.keys.identity import Identity
 from recapito.observing import make_observers
 from recapito.role_order import RoleOrder
@@ -139,7 +139,7 @@ def run_role(role: str) -> int:
         uvloop.run(runner(settings, order, journal))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
-        return os.EX_CONFIG
+        return os.EX_TEMPFAIL if isinstance(error, VolumeFull) else os.EX_CONFIG
     return 0
 
 

@@ -27,6 +27,7 @@ from recapito.telemetry import Telemetry
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
 CONNECTION_KEY = "connection.key"
+MOST_WAIT_S = 60
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,8 +62,9 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How fast a topic may be published to; 0 is no limit."""
+    """How long a publish may wait to be stored, and how fast a topic may be published to; 0 is no limit."""
 
+    wait_s: float
     events_per_second: int
     bytes_per_second: int
 
@@ -127,6 +129,12 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     allow_network_filesystem: bool
 
 
+class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may read metrics, the description of the API, and the details of readiness."""
+
+    authenticate: bool
+
+
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of Azure is known here from the start."""
 
@@ -149,6 +157,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     connection: ConnectionSettings
     disk: Disk
     quota: Quota
+    metrics: Metrics
     azure: Azure
     telemetry: Telemetry
 
@@ -273,9 +282,11 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
     if bool(settings.tls.cert) != bool(settings.tls.key):
         raise SettingsError("tls: cert and key belong together; name both files or none")
-    for key, value in msgspec.structs.asdict(settings.publish).items():
-        if value < 0:
-            raise SettingsError(f"publish.{key}: {value} is negative; 0 is no limit")
+    if not 0 < settings.publish.wait_s <= MOST_WAIT_S:
+        raise SettingsError(f"publish.wait_s: {settings.publish.wait_s:g} is not above 0 and at most {MOST_WAIT_S}")
+    for key in ("events_per_second", "bytes_per_second"):
+        if getattr(settings.publish, key) < 0:
+            raise SettingsError(f"publish.{key}: {getattr(settings.publish, key)} is negative; 0 is no limit")
     for name in Quota.__struct_fields__:
         if getattr(settings.quota, name) < 0:
             raise SettingsError(f"quota.{name}: it must not be negative")

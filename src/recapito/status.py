@@ -43,7 +43,10 @@ class BusyLane(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Dispatch at one moment. `requests` counts those sent since its start; `stopped` has the reasons of lanes."""
+    """Dispatch at one moment. `requests` counts those sent since its start; `stopped` has the reasons of lanes.
+
+    `blocked` are lanes that send nothing, for what became of their last requests can not be stored.
+    """
 
     gauge: Gauge
     lanes: int = 0
@@ -54,6 +57,7 @@ class Status(msgspec.Struct, frozen=True):
     busy: list[BusyLane] = []
     stopped: dict[int, str] = {}
     unmatched: dict[int, int] = {}
+    blocked: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -92,6 +96,12 @@ class Heard:
     def stopped(self, lane: int) -> str | None:
         """Why a lane has stopped, if it has."""
         return None if self.last is None else self.last.stopped.get(lane)
+
+    def problem(self) -> str | None:
+        """Why dispatch stands still, in part or in whole."""
+        if self.last is None or not self.last.blocked:
+            return None
+        return f"{self.last.blocked} subscriptions wait until what was delivered can be stored: is the disk full?"
 
     def unmatched(self, topic: int) -> int:
         """How many events of a topic no lane took."""

@@ -12,20 +12,24 @@ from typing import NamedTuple, TypeVar
 from recapito.clock import Clock, SystemClock
 from recapito.domain import limits
 from recapito.domain.instant import HOUR
+from recapito.domain.room import Room, Shares, share_out
 from recapito.errors import SettingsError
 from recapito.history import History, HistoryReader, Keep
-from recapito.intake.disk import DiskWatch, Space
+from recapito.intake.disk import Space
 from recapito.keys.given import read_given
 from recapito.keys.keyring import Keyring
 from recapito.keys.seal import Seal
+from recapito.names import make_directory
 from recapito.settings import Settings
 from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteHistory, SqliteHistoryReader, SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
+from recapito.stores.sqlite.connection import DISK
 from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from recapito.stores.sqlite.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.volume import check_directory, free_bytes, total_bytes
+from recapito.stores.sqlite.marker import reason
+from recapito.stores.sqlite.volume import check_directory, free_bytes, room_on, total_bytes
 from recapito.telemetry import Journal
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
@@ -35,7 +39,10 @@ NO_HISTORY = MemoryHistory(Keep(0, 0), lambda: 0, capacity=0)
 
 @dataclass(frozen=True)
 class Stores:
-    """The stores as one role sees them. `recording` is the history of a role that writes it, if one is kept."""
+    """The stores as one role sees them. `recording` is the history of a role that writes it, if one is kept.
+
+    `space` is the room that intake sees, `room` that of dispatch; memory has neither.
+    """
 
     log: Log
     registry: Registry
@@ -44,7 +51,10 @@ class Stores:
     history: HistoryReader = NO_HISTORY
     recording: History | None = None
     space: Callable[[], Space] | None = None
+    measure: Callable[[], Space] | None = None
+    room: Callable[[], Room] | None = None
     trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
+    damage: Callable[[], str] = lambda: ""
 
 
 @asynccontextmanager
@@ -64,9 +74,20 @@ async def open_both(settings: Settings, clock: Clock, journal: Journal) -> Async
             _writing(SqliteLedger, settings, journal) as ledger,
             _recording(settings, clock, journal) as history,
         ):
-            keyring, trimming = _keyring(settings, writer), partial(trimming_allowed, data)
-            space = _space_of(writer, ledger)
-            yield Stores(writer, writer, ledger, keyring, history or NO_HISTORY, history, space, trimming)
+            keyring, trimming, damage = _keyring(settings, writer), partial(_trimming, data), partial(reason, data)
+            yield Stores(
+                writer,
+                writer,
+                ledger,
+                keyring,
+                history or NO_HISTORY,
+                history,
+                _space_of(writer, ledger),
+                _measure_of(writer, ledger),
+                _room_of(settings, ledger),
+                trimming,
+                damage,
+            )
 
 
 @asynccontextmanager
@@ -79,9 +100,19 @@ async def open_intake(settings: Settings, clock: Clock, journal: Journal) -> Asy
             _closing(SqliteLedger.open_reader(data, threaded=True, journal=journal)) as ledger,
             _closing(SqliteHistoryReader(data, journal=journal)) as history,
         ):
-            keyring, trimming = _keyring(settings, log), partial(trimming_allowed, data)
+            keyring, trimming, damage = _keyring(settings, log), partial(_trimming, data), partial(reason, data)
             shown = history if settings.history.enabled else NO_HISTORY
-            yield Stores(log, log, ledger, keyring, shown, None, _space_of(log, ledger), trimming)
+            yield Stores(
+                log,
+                log,
+                ledger,
+                keyring,
+                shown,
+                space=_space_of(log, ledger),
+                measure=_measure_of(log, ledger),
+                trimming=trimming,
+                damage=damage,
+            )
 
 
 @asynccontextmanager
@@ -93,7 +124,8 @@ async def open_dispatch(settings: Settings, clock: Clock, journal: Journal) -> A
             _closing(SqliteLog.open_reader(settings.data, journal=journal)) as log,
             _recording(settings, clock, journal) as history,
         ):
-            yield Stores(log, log, ledger, _keyring(settings, log), history or NO_HISTORY, history)
+            keyring, room = _keyring(settings, log), _room_of(settings, ledger)
+            yield Stores(log, log, ledger, keyring, history or NO_HISTORY, history, room=room)
 
 
 class Found(NamedTuple):
@@ -109,7 +141,7 @@ async def prepare_store(settings: Settings, journal: Journal) -> Found:
         return Found(0, doubtful=False)
     data = settings.data
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(data)
     except OSError as error:
         raise SettingsError(f"server.data: {data} can not be made: {error.strerror}") from None
     check_directory(data, settings.disk.allow_network_filesystem)
@@ -150,9 +182,11 @@ async def _look_through(settings: Settings, journal: Journal, ready: asyncio.Eve
 
 def _writing(kind: type[S], settings: Settings, journal: Journal) -> AbstractAsyncContextManager[S]:
     """A store of this server that is open to be written."""
-    ballast = Ballast(settings.data, settings.disk.ballast_mb * limits.MB)
+    shares = _shares(settings)
+    ballast = Ballast(settings.data, shares.ballast)
+    medium = DISK._replace(checkpoint_bytes=shares.checkpoint, wal_kept_bytes=shares.wal_kept)
     network = settings.disk.allow_network_filesystem
-    return _closing(kind.open(settings.data, ballast=ballast, allow_network=network, journal=journal))
+    return _closing(kind.open(settings.data, medium=medium, ballast=ballast, allow_network=network, journal=journal))
 
 
 @asynccontextmanager
@@ -169,9 +203,14 @@ async def _recording(settings: Settings, clock: Clock, journal: Journal) -> Asyn
     if not settings.history.enabled:
         yield None
         return
-    has_room = _room_on(settings)
+    data, shares, keep = settings.data, _shares(settings), _keep(settings)
     history = SqliteHistory(
-        settings.data, _keep(settings), clock.now, SystemClock(), has_room=has_room, journal=journal
+        data,
+        keep._replace(size=min(keep.size, shares.history)),
+        clock.now,
+        SystemClock(),
+        has_room=lambda: free_bytes(data) >= 2 * shares.stop,
+        journal=journal,
     )
     await history.flush()  # makes the file
     storing = asyncio.create_task(history.run())
@@ -183,18 +222,11 @@ async def _recording(settings: Settings, clock: Clock, journal: Journal) -> Asyn
         await history.close()
 
 
-def _room_on(settings: Settings) -> Callable[[], bool]:
-    """Whether the disk has more than what stops intake."""
-    data, disk = settings.data, settings.disk
-    watch = DiskWatch(
-        lambda: Space(free_bytes(data), total_bytes(data)), disk.stop_percent / 100, disk.stop_mb * limits.MB
+def _shares(settings: Settings) -> Shares:
+    disk = settings.disk
+    return share_out(
+        total_bytes(settings.data), disk.stop_percent / 100, disk.stop_mb * limits.MB, disk.ballast_mb * limits.MB
     )
-
-    def has_room() -> bool:
-        watch.look()
-        return watch.reason() is None
-
-    return has_room
 
 
 def _ring(settings: Settings, clock: Clock) -> MemoryHistory:
@@ -211,9 +243,31 @@ def _keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -
     return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
+def _measure_of(log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
+    directory = str(log.database.path.parent)
+
+    def measure() -> Space:
+        free, total = room_on(directory)
+        return Space(free, total, reusable=log.reusable + ledger.reusable)
+
+    return measure
+
+
 def _space_of(log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
+    measure, directory = _measure_of(log, ledger), log.database.path.parent
+
     def space() -> Space:
         lost = (store.KIND.file for store in (log, ledger) if not store.database.in_place)
-        return Space(log.free_bytes(), log.total_bytes(), next(lost, ""))
+        return measure()._replace(lost=next(lost, ""), damage=reason(directory))
 
     return space
+
+
+def _trimming(data: Path) -> AbstractContextManager[bool]:
+    """Nothing is cut from files that may be damaged: a person wants to see them, and deleting makes it worse."""
+    return nullcontext(False) if reason(data) else trimming_allowed(data)
+
+
+def _room_of(settings: Settings, ledger: SqliteLedger) -> Callable[[], Room]:
+    data, floor = str(settings.data), _shares(settings).floor
+    return lambda: Room(free_bytes(data) + ledger.reusable, floor)

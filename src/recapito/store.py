@@ -6,7 +6,7 @@ implementation has put itself back on what is really stored before it serves the
 writing. Positions of a topic are dense, start at 1 and are never used twice.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
@@ -20,10 +20,14 @@ from recapito.domain.topic import Topic, TopicKind
 
 
 class EntryKind(IntEnum):
-    """What lies at a position of a topic's log: events, or the mark of a change to the topic or a subscription."""
+    """What lies at a position of a topic's log: events, or the mark of a change to the topic or a subscription.
+
+    DAMAGED is never stored: it is how an entry is read that is not what was stored, or cannot be read at all.
+    """
 
     SEGMENT = 1
     CHANGE = 2
+    DAMAGED = 3
 
 
 class NewSegment(NamedTuple):
@@ -36,12 +40,16 @@ class NewSegment(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry of a topic's log; a change has neither columns nor body."""
+    """One entry of a topic's log; a change has neither columns nor body.
+
+    A damaged one has what is left of both, and the number of events that were stored; 1 if even that is unreadable.
+    """
 
     position: int
     kind: EntryKind
     columns: bytes
     body: bytes
+    events: int = 0
 
 
 class News(NamedTuple):
@@ -58,6 +66,23 @@ class Document(NamedTuple):
 
     key: str
     content: bytes
+
+
+class Damage(NamedTuple):
+    """A stored row that is not what was written, set aside for a person. `content` and `columns` are its bytes.
+
+    `number` is given by the ledger, in the order of finding; a lane has version and books in its content.
+    """
+
+    table: str  # entry, parked, burial, lane; topic, subscription, document
+    topic: int = 0
+    lane: int = 0
+    position: int = 0
+    offset: int = 0
+    events: int = 1
+    content: bytes = b""
+    columns: bytes = b""
+    number: int = 0
 
 
 class Sought(NamedTuple):
@@ -83,7 +108,8 @@ class Log(Protocol):
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         """Entries from `position` on, in order, without a gap; at least one if there is one, then while they fit.
 
-        A position that was trimmed away or is beyond the end + 1: LookupError, never something else's entries.
+        A position that was trimmed away or is beyond the end + 1: LookupError, never something else's entries. A
+        damaged entry is read as one of kind DAMAGED, and the entries after it as they are.
         """
 
     async def news(self, mark: int) -> News:
@@ -91,6 +117,9 @@ class Log(Protocol):
 
     async def end(self, topic: int) -> int:
         """The last position of a topic, 0 if it has none."""
+
+    async def first(self, topic: int) -> int:
+        """The first position that the log of a topic still has, or would have next."""
 
     async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
         """The positions of segments whose columns hold these bytes, among the last `count` entries under `below`."""
@@ -105,7 +134,8 @@ class Log(Protocol):
 class Registry(Protocol):
     """Topics and subscriptions. Each put, delete and forget leaves a change mark in the topic's log, in one commit.
 
-    Documents are all other resources; they leave no mark.
+    Documents are all other resources; they leave no mark. A record that is damaged is left out of lists; a verb that
+    needs it, or would change it, raises RecordDamaged; an append needs where the log of its topic ends.
     """
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
@@ -169,6 +199,12 @@ class Registry(Protocol):
     async def delete_document(self, kind: str, key: str) -> bool:
         """Remove a document; whether it was there."""
 
+    async def damaged_records(self) -> list[Damage]:
+        """Topics, subscriptions and documents that a read found damaged and that are damaged still.
+
+        `topic` is the topic of both; `lane` is the id of a subscription. They stay where they are.
+        """
+
 
 class Counts(msgspec.Struct, frozen=True):
     """The books of one lane: matched = delivered + dead-lettered + dropped + pending, in every commit.
@@ -206,7 +242,10 @@ class Attempts(msgspec.Struct, frozen=True):
 
 
 class Lane(msgspec.Struct, frozen=True):
-    """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked."""
+    """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked.
+
+    Of a `damaged` row nothing is known but its id: cursor and books are blank.
+    """
 
     id: int
     topic: int
@@ -218,6 +257,7 @@ class Lane(msgspec.Struct, frozen=True):
     ended: bool = False
     next_due_at: int | None = None
     attempts: Attempts = Attempts()
+    damaged: bool = False
 
 
 class Burial(NamedTuple):
@@ -260,6 +300,14 @@ class Settlement(NamedTuple):
     attempts: Attempts = Attempts()
     evaluated: int = 0
 
+    def without(self, identities: Container[Identity]) -> "Settlement":
+        """The same, but for the rows of these deliveries."""
+        return self._replace(
+            park=[row for row in self.park if row.delivery.identity not in identities],
+            bury=[row for row in self.bury if row.identity not in identities],
+            drop=[row for row in self.drop if row.identity not in identities],
+        )
+
 
 class Due(NamedTuple):
     """The parked deliveries of a lane that have come due, earliest first, and when the next one after them does."""
@@ -300,7 +348,12 @@ class Passed(NamedTuple):
 
 
 class Ledger(Protocol):
-    """Lanes, parked deliveries and dead letters that wait."""
+    """Lanes, parked deliveries and dead letters that wait.
+
+    A parked delivery or a dead letter that is damaged is set aside by the verb that meets it, and counted as dropped
+    for CORRUPT, for good: a settlement that names it afterwards does nothing about it. To a reader that may not write
+    it is StoreFailed until then.
+    """
 
     async def lanes(self) -> list[Lane]:
         """All lanes, in the order of their ids."""
@@ -313,6 +366,13 @@ class Ledger(Protocol):
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         """Make the lane of a new subscription, its cursor at (position, 0); or the one that is there already."""
+
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+        """Begin the row of a damaged lane anew, its cursor at (position, 0); the damaged one is set aside.
+
+        What waits from that position on is removed, for it is read again; what waits before it stays, and with it the
+        books begin: matched is what stays, all else is zero.
+        """
 
     async def close_lane(self, id: int) -> None:
         """Remove an ended lane that has nothing pending; otherwise nothing happens."""
@@ -358,3 +418,12 @@ class Ledger(Protocol):
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         """The group under this path is given up: removed and counted as dropped for this reason, once."""
+
+    async def set_aside(self, damage: Damage) -> bool:
+        """Keep a damaged entry of the log, once; whether it was not kept before. No books change."""
+
+    async def damaged(self, after: int, limit: int) -> list[Damage]:
+        """What was set aside, in the order of finding, from the first after a number on."""
+
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        """How many were set aside after a number, by table."""

@@ -4,8 +4,10 @@ A role that dies is started again; the sockets stay, so callers only wait a mome
 """
 
 import asyncio
+import errno
 import os
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -19,6 +21,8 @@ from recapito.settings import Settings
 from recapito.telemetry import Journal
 
 BACKLOG = 2048
+BIND_TRIES = 20
+BIND_PAUSE_S = 0.05
 
 
 def listen(host: str, port: int, section: str = "server", flag: str = "--port") -> socket.socket:
@@ -32,7 +36,7 @@ def listen(host: str, port: int, section: str = "server", flag: str = "--port") 
         raise SettingsError(f"{section}.host: '{host}' can not be listened on: {error}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind(address)
+        _bind(listener, address)
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
@@ -41,6 +45,18 @@ def listen(host: str, port: int, section: str = "server", flag: str = "--port") 
             f"Is another server running there? Choose another with {flag}."
         ) from None
     return listener
+
+
+def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
+    """A process of a server that was killed may be about to let go of the port."""
+    for tries in reversed(range(BIND_TRIES)):
+        try:
+            listener.bind(address)
+            break
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not tries:
+                raise
+            time.sleep(BIND_PAUSE_S)
 
 
 class Supervisor:

@@ -10,13 +10,16 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
+from recapito.domain.guess import Budget
 from recapito.domain.instant import HOUR
 from recapito.domain.profile import DEFAULT
 from recapito.domain.rate import Rate
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
+from recapito.guessing import WrongSecrets
 from recapito.history import Keep
 from recapito.intake.connected import Find, nowhere
+from recapito.intake.damages import Damages
 from recapito.intake.explainer import Explainer
 from recapito.intake.handshake import Handshakes
 from recapito.intake.letters import Letters
@@ -35,6 +38,7 @@ NESTED = f"{TOPIC}/eventSubscriptions"
 SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
 EVENTS = "/topics/orders/api/events"
 VERSION = "api-version=2022-06-15"
+PLENTY = Budget(100_000)
 
 
 class Answer(NamedTuple):
@@ -65,6 +69,7 @@ class World:
         rate: Rate | None = None,
         webhooks: CallScript | None = None,
         find_connection: Find = nowhere,
+        budget: Budget = PLENTY,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -84,6 +89,7 @@ class World:
         )
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
+        damages = Damages(self.log, self.ledger)
         self.surface = make_surface(
             Services(
                 publisher=self.publisher,
@@ -93,13 +99,15 @@ class World:
                 ledger=self.ledger,
                 redriver=self._redriver(),
                 history=self.history,
-                explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT),
+                explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT, damages),
+                damages=damages,
                 clock=self.clock,
                 public_url="http://127.0.0.1:8585",
                 readiness=self._ready,
                 clock_control=clock_control,
                 journal=self._journal,
                 throttle=None if rate is None else Throttle(rate, self.clock, self.publisher.stats),
+                wrong_secrets=WrongSecrets(self.patience, self._journal, budget),
                 **more,
             )
         )

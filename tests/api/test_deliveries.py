@@ -77,6 +77,29 @@ def test_listed_newest_first() -> None:
     run(test)
 
 
+@pytest.mark.parametrize(
+    ("query", "unknown"),
+    [
+        ("topic=nowhere", "topic"),
+        ("topic=ORDERS&outcome=TimedOut", None),
+        ("topic=orders&subscription=nobody", "subscription"),
+        ("topic=orders&subscription=MINE&outcome=TimedOut", None),
+        ("subscription=nobody", "subscription"),
+        ("subscription=Mine&outcome=TimedOut", None),
+        ("topic=others", None),
+        ("topic=nowhere&after=0", None),
+    ],
+)
+def test_what_is_asked_for_and_is_not_there(query: str, unknown: str | None) -> None:
+    """An empty page says which of its names nobody has; what is gone but remembered is found."""
+
+    async def test(world: World) -> None:
+        await prepare(world)
+        assert (await world.call("GET", f"/deliveries?{query}")).json["unknown"] == unknown
+
+    run(test)
+
+
 def test_followed() -> None:
     """From the newest mark on only what is new comes, oldest first."""
 

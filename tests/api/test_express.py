@@ -135,7 +135,7 @@ def test_a_failed_commit_is_a_503() -> None:
         reader, writer = line
         writer.write(publish(key, 1) + GET)
         status, body = await answer(reader)
-        assert status == 503 and b"StoreFailed" in body
+        assert status == 503 and b"StoreFailed" in body and b"OutcomeUnknown" in body
         assert (await answer(reader))[0] == 200
         assert world.publisher.tallies.of(1).failed == {"ServiceUnavailable": 1}
 

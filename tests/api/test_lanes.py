@@ -85,7 +85,8 @@ def test_a_lane_is_shown_whole() -> None:
         }
         assert (hold["failures"], hold["periodSeconds"], hold["on"]) == (10, 10, True)
         assert hold["reason"] == (
-            f"10 failures in a row, the last: Busy (503); held until {hold['until']}, then one probe"
+            f"10 events in a row failed at the first attempt, the last: Busy (503); held until {hold['until']}, then "
+            "everything that waits is tried"
         )
         assert b"secret" not in answer.body
 
@@ -287,3 +288,16 @@ def test_counts_come_in_pages_and_by_name() -> None:
         assert (await world.call("GET", "/counts?limit=0")).error["target"] == "limit"
 
     run(test)
+
+
+def test_a_stopped_lane_is_among_those_that_fail() -> None:
+    """Something is wrong with it, whatever its books say."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        made = {name: await world.subscription(name) for name in ("well", "stopped")}
+        heard.hear(Status(Gauge(), stopped={made["stopped"].id: "its record is damaged"}))
+        assert await lanes(world, "?failing=true") == ["stopped"]
+
+    heard = Heard()
+    run(test, dispatch=heard)

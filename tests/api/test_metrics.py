@@ -1,11 +1,14 @@
 """What /metrics shows: Azure Monitor's metrics with their dimensions, and the state of both roles."""
 
+import asyncio
 from typing import Any
 
+from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
 from recapito.api.exposition import Exposition, Metric, labels
 from recapito.api.metric_table import TABLE
+from recapito.api.metrics import PART_BYTES, SLICE
 from recapito.domain.histogram import SECONDS, SIZES, histogram
 from recapito.domain.subscription import Subscription
 from recapito.status import BusyLane, Gauge, Heard, Status, to_bytes
@@ -144,7 +147,7 @@ def test_what_dispatch_says_is_shown() -> None:
         gauge.committed(7_000_000, 3)
         gauge.loop_delay_seconds.observe(0.2)
         busy, stopped = [BusyLane(made.id, 8, 5)], {made.id: "poison"}
-        status = Status(gauge, 1, 100, 5, 999, 2, busy, stopped, {made.topic: 4})
+        status = Status(gauge, 1, 100, 5, 999, 2, busy, stopped, {made.topic: 4}, blocked=3)
         heard.hear_bytes(to_bytes(status))
         heard.hear_bytes(b"!")
         heard.hear_bytes(to_bytes(status))
@@ -156,6 +159,8 @@ def test_what_dispatch_says_is_shown() -> None:
         assert value(series, "recapito_requests_total") == 100
         assert value(series, "recapito_open_requests") == 5
         assert value(series, "recapito_late_requests") == 2
+        assert value(series, "recapito_blocked_lanes") == 3
+        assert "3 subscriptions wait" in (heard.problem() or "")
         assert value(series, "recapito_commit_seconds_bucket", role="dispatch", le="0.01") == 1
         assert value(series, "recapito_commit_seconds_bucket", role="dispatch", le="0.005") == 0
         assert value(series, "recapito_loop_delay_seconds_count", role="dispatch") == 1
@@ -197,7 +202,7 @@ def test_labels_are_escaped() -> None:
     exposition = Exposition([metric])
     odd = 'a"b\\c\nd'
     exposition.add(metric, 1, labels({"name": odd, "empty": ""}))
-    (family,) = text_string_to_metric_families(exposition.to_text())
+    (family,) = text_string_to_metric_families(b"".join(exposition.to_parts()).decode())
     assert family.samples[0].labels == {"name": odd}
 
 
@@ -209,3 +214,42 @@ def test_a_histogram_counts_under_its_bounds() -> None:
     assert list(seen.cumulative()) == [(1.0, 2), (2.0, 3), (float("inf"), 4)]
     assert seen.sum == 12.0
     assert list(SECONDS) == sorted(SECONDS) and list(SIZES) == sorted(SIZES)
+
+
+def test_a_scrape_never_holds_up_the_loop_for_long() -> None:
+    """With many subscriptions others get their turn after each slice, and the body comes in parts."""
+
+    async def test(world: World) -> None:
+        await world.topic()
+        made = await world.subscription()
+        for n in range(10 * SLICE):
+            await world.log.put_subscription(replace(made, id=0, name=f"many-{n}"))
+        turns = 0
+
+        async def count_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        counting = asyncio.create_task(count_turns())
+        answer = await world.call("GET", "/metrics")
+        counting.cancel()
+        assert turns > 10 + len(answer.body) // PART_BYTES
+        assert int(answer.headers["content-length"]) == len(answer.body) > 2 * PART_BYTES
+        assert answer.body.count(b"recapito_pending{") == 10 * SLICE + 1
+
+    run(test)
+
+
+def test_scrapes_at_once_are_one() -> None:
+    """Whoever asks while one is rendered gets the same, and the next one is new."""
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        one, two = await asyncio.gather(world.call("GET", "/metrics"), world.call("GET", "/metrics"))
+        assert one.body == two.body
+        await world.publish([event()], topic.key1)
+        assert value(await scrape(world), "eventgrid_publish_success_count_total", topic="orders") == 1
+
+    run(test)

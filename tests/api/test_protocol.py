@@ -59,6 +59,38 @@ def test_offers_are_taken_out_of_habit_too() -> None:
     assert talk(conversation) == 7
 
 
+@pytest.mark.parametrize("requests", [1, 2, 5])
+@pytest.mark.parametrize("express", [True, False])
+def test_who_sends_no_more_gets_what_they_asked_for(requests: int, express: bool) -> None:
+    """A caller that half-closes after its requests, as `nc -N` does, gets every answer, and then the end."""
+
+    async def conversation(line: Line, key: str) -> None:
+        reader, writer = line
+        for id in range(requests):
+            writer.write(publish(key, id) if express else chunked(key, b"[%b]" % (EVENT % id)))
+        writer.write_eof()
+        for _ in range(requests):
+            assert await answer(reader) == (200, b"")
+        assert await reader.read() == b""
+
+    assert talk(conversation) == requests
+
+
+@pytest.mark.parametrize("missing", [3, 150])
+def test_half_a_request_gets_no_answer(missing: int) -> None:
+    """The rest of its head or body will never come: the connection ends, after the answers to those before it."""
+
+    async def conversation(line: Line, key: str) -> None:
+        reader, writer = line
+        writer.write(publish(key, 1))
+        assert await answer(reader) == (200, b"")
+        writer.write(publish(key, 2)[:-missing])
+        writer.write_eof()
+        assert await reader.read() == b""
+
+    assert talk(conversation) == 1
+
+
 def test_nobody_is_connected_elsewhere() -> None:
     """CONNECT is refused, and the connection ends: what follows would be no HTTP."""
 

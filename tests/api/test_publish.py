@@ -18,13 +18,13 @@ from tests.intake.doubles import ScriptedLog
 REPORT = re.compile(r"Report '[0-9a-f-]{36}:0:\d+/\d+/\d{4} \d+:\d\d:\d\d [AP]M \(UTC\)'")
 
 
-def refused(answer: Answer, status: int, name: str, code: str) -> str:
-    """Check the whole shape of a data plane error; its message."""
+def refused(answer: Answer, status: int, name: str, code: str, outcome: str = "NotStored") -> str:
+    """Check the whole shape of a data plane error; its message. A fault of ours says what became of the events."""
     assert answer.status == status, answer.body
     assert set(answer.json) == {"error"}
     assert set(answer.error) == {"code", "message", "details"}
     assert answer.error["code"] == name
-    assert [detail["code"] for detail in answer.error["details"]] == [code]
+    assert [detail["code"] for detail in answer.error["details"]] == [code, outcome][: 1 + (status >= 500)]
     assert answer.error["details"][0]["message"] == answer.error["message"]
     assert REPORT.search(answer.error["message"])
     assert answer.headers["content-type"].startswith("application/json")
@@ -301,7 +301,7 @@ def test_a_failed_commit_is_503_for_all_its_publishers_and_for_nobody_after() ->
         topic = await world.topic()
         group = await asyncio.gather(*(world.publish([event()], topic.key1) for _ in range(3)))
         for answer in group:
-            message = refused(answer, 503, "ServiceUnavailable", "StoreFailed")
+            message = refused(answer, 503, "ServiceUnavailable", "StoreFailed", "OutcomeUnknown")
             assert answer.headers["retry-after"] == "1"
             assert "disk I/O" not in message
         assert {name for name, _ in world.told} == {"api.failed"}
@@ -310,6 +310,24 @@ def test_a_failed_commit_is_503_for_all_its_publishers_and_for_nobody_after() ->
         assert len(await stored(world)) == 1
 
     run(test, log=ScriptedLog([StoreFailed("disk I/O error")]))
+
+
+class UnreadableLog(ScriptedLog):
+    """A registry that cannot be read just now."""
+
+    async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Any:
+        raise StoreFailed("disk I/O error")
+
+
+def test_what_fails_before_the_commit_is_not_stored() -> None:
+    """A store that fails while the topic is looked up has stored nothing, and the publisher gets to know."""
+
+    async def test(world: World) -> None:
+        answer = await world.call("POST", EVENTS, [event()])
+        assert "unknown" not in refused(answer, 503, "ServiceUnavailable", "ServerBusy", "NotStored")
+        assert answer.headers["retry-after"] == "1"
+
+    run(test, log=UnreadableLog())
 
 
 class BuggyLog(ScriptedLog):

@@ -44,7 +44,7 @@ def test_show() -> None:
     assert shown["success codes"] == "200 201 202 203 204"
     assert shown["retries after"] == "10 s, 30 s, 1 min, 5 min, 10 min, 30 min, 1 h, 3 h, 6 h, then every 12 h"
     assert shown["never retried, webhook"] == "400 401 403 404 413"
-    assert shown["delayed delivery"].startswith("after 10 failures in a row; for 1 min, doubled")
+    assert shown["delayed delivery"].startswith("after 10 events in a row failed at the first attempt; for 1 min,")
     assert shown["dead letter written"] == "5 min after the last attempt"
     assert shown["11"] == "22 h 46 min 40 s   12 h"
     assert shown["end"] == "34 h 46 min 40 s   TimeToLiveExceeded"

@@ -69,6 +69,25 @@ def test_what_is_asked(words: list[str], query: Query) -> None:
     assert it.asked == [("/deliveries", {**query, "limit": "10"}, None)]
 
 
+@pytest.mark.parametrize(
+    ("words", "unknown", "said"),
+    [
+        (["ordesr"], "topic", "There is no topic 'ordesr'. `recapito topic list` shows those that there are."),
+        (
+            ["orders", "--subscription", "biling"],
+            "subscription",
+            "There is no event subscription 'biling'. `recapito top` shows those that there are.",
+        ),
+    ],
+)
+def test_a_name_that_nobody_has(words: list[str], unknown: str, said: str) -> None:
+    """A misspelt topic or subscription is an error, not a silence without end."""
+    nothing = page(newest="m3")[1] | {"unknown": unknown}
+    with observed(lambda path, query, body: (200, nothing)) as it:
+        ended = recapito("tail", *words, "--server", it.url)
+    assert (ended.code, ended.out) == (3, "") and said in ended.err
+
+
 def test_two_outcomes() -> None:
     """--failed and --outcome exclude each other."""
     said = recapito("tail", "--failed", "--outcome", "Busy")

@@ -75,6 +75,19 @@ def serve(data: Path, *flags: str, expect: str) -> str:
     return said
 
 
+def test_it_prints_the_port_that_is_served(tmp_path: Path) -> None:
+    """A server on any port leaves word of it, which a port that is given, or none yet, overrides."""
+    usual = CliRunner().invoke(app, ["tls", "--data", str(tmp_path)])
+    assert "--endpoint-resource-manager https://localhost:8585\n" in usual.output
+    said = serve(tmp_path, "--tls", expect="recapito tls --data")
+    served = re.search(r"recapito tls --data \S+ --port (\d+)\n", said)
+    assert served is not None and served[1] != "8585"
+    for flags, port in (([], served[1]), (["--port", "9999"], "9999")):
+        shown = CliRunner().invoke(app, ["tls", "--data", str(tmp_path), *flags])
+        assert f"--endpoint-resource-manager https://localhost:{port}\n" in shown.output
+        assert f'authority="https://localhost:{port}"' in shown.output
+
+
 def test_on_loopback_the_principal_is_shown(tmp_path: Path) -> None:
     """A server with TLS asks itself over TLS for its first topic, and shows commands that trust it."""
     said = serve(tmp_path, "--memory", "--tls", expect="recapito explain")

@@ -209,7 +209,8 @@ def test_off_loopback_management_needs_a_token(tmp_path: Path) -> None:
         topic = f"{GROUP}/topics/demo?{VERSION}"
         assert recapito.request("GET", topic)[0] == 401
         assert recapito.request("GET", "/clock")[0] == 401
-        assert recapito.request("GET", "/metrics")[0] == 200
+        assert recapito.request("GET", "/metrics")[0] == 401
+        assert recapito.request("GET", "/readyz")[0] == 200
         management = "https://management.azure.com/"
         reader = token_of(recapito, "contoso", "reader", "a-secret-of-the-reader", management)
         assert recapito.request("GET", topic, Authorization=f"Bearer {reader}")[0] == 200

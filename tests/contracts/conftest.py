@@ -10,6 +10,7 @@ import pytest
 from recapito.store import Ledger, Log, Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 T = TypeVar("T")
 Run = Callable[[Awaitable[T]], T]
@@ -24,6 +25,7 @@ class Stores(Protocol):
 
     log: LogAndRegistry
     ledger: Ledger
+    spoil: Any
 
     async def reopen(self) -> None:
         """Forget everything that is not stored."""
@@ -37,6 +39,7 @@ class MemoryStores:
 
     def __init__(self) -> None:
         self._disk = MemoryDisk()
+        self.spoil = MemorySpoiler(self._disk)
         self.log = MemoryLog(self._disk)
         self.ledger = MemoryLedger(self._disk)
 
@@ -54,6 +57,7 @@ class SqliteStores:
     def __init__(self, directory: Path, threaded: bool) -> None:
         self._directory = directory
         self._threaded = threaded
+        self.spoil = FileSpoiler(directory)
         self.log = SqliteLog.open(directory, threaded=threaded)
         self.ledger = SqliteLedger.open(directory, threaded=threaded)
 

@@ -35,8 +35,8 @@ def test_what_was_appended_is_read_back(log: Any, run: Any) -> None:
     run(log.append([segment(topic, body, b"\x00\xff"), segment(topic, b"", b"")]))
     assert run(log.read(topic, 1, LARGE)) == [
         Entry(1, EntryKind.CHANGE, b"", b""),
-        Entry(2, EntryKind.SEGMENT, b"\x00\xff", body),
-        Entry(3, EntryKind.SEGMENT, b"", b""),
+        Entry(2, EntryKind.SEGMENT, b"\x00\xff", body, 1),
+        Entry(3, EntryKind.SEGMENT, b"", b"", 1),
     ]
 
 

@@ -12,7 +12,7 @@ from recapito.dispatch.presentation import Presentation
 from recapito.dispatch.segments import CachedEntry, Segments
 from recapito.dispatch.tail import Tail
 from recapito.domain.condition import Condition, Operator
-from recapito.domain.cursor import Cursor
+from recapito.domain.cursor import Cursor, Range
 from recapito.domain.filter import TAKE_ALL, Filter
 from recapito.domain.schema import InputSchema
 from recapito.domain.segment import Publish, StampedEvent, pack
@@ -111,10 +111,9 @@ def test_spans_touch(event_limit: int) -> None:
     """Each load begins where the one before it ended, so that a cursor has no holes."""
     entries = [entry(1, [5, 5, 5]), entry(2, [5]), entry(3, [5, 5])]
     reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(entries))
-    spans = []
+    spans: list[Range] = []
     while (taken := reader.take(subscription(Filter()), 3, Terms(event_limit, 1024, -1))) is not None:
-        assert taken.span is not None
-        spans.append(taken.span)
+        spans += taken.ranges
     assert (spans[0][0], spans[-1][1]) == ((1, 0), (4, 0))
     assert all(a[1] == b[0] for a, b in pairwise(spans))
 
@@ -205,5 +204,42 @@ def test_what_is_passed_over_is_not_read() -> None:
     assert reader.next_position(wanting, 4) == 3
     taken = reader.take(wanting, 4, Terms(10, 1024, -1))
     assert taken is not None
-    assert (taken.events, taken.unmatched, taken.span) == (1, 43, ((1, 0), (5, 0)))
+    assert (taken.events, taken.unmatched, taken.ranges) == (1, 43, [((1, 0), (5, 0))])
     assert reader.wants is None
+
+
+def passed(cursor: Cursor, events: int, slice: int) -> list[tuple[object, int]]:
+    """The spans in which a reader passes a damaged entry of so many events, and how many events each has."""
+    damaged = Entry(1, EntryKind.DAMAGED, b"", b"", events)
+    reader = FreshReader(TOPIC, cursor, Shelf([damaged, entry(2, [1])]))
+    spans: list[tuple[object, int]] = []
+    while (load := reader.take(subscription(Filter()), 2, Terms(10, 1024, -1, slice=slice))) is not None:
+        if not load.events:
+            spans.append((*load.ranges, load.damaged))
+    assert reader.place == (3, 0)
+    return spans
+
+
+@pytest.mark.parametrize(
+    ("cursor", "events", "slice", "spans"),
+    [
+        (AT_START, 5, 9, [(((1, 0), (2, 0)), 5)]),
+        (AT_START, 0, 9, [(((1, 0), (2, 0)), 0)]),
+        (AT_START, 5, 2, [(((1, 0), (1, 2)), 2), (((1, 2), (1, 4)), 2), (((1, 4), (2, 0)), 1)]),
+        (Cursor((1, 3)), 5, 9, [(((1, 3), (2, 0)), 2)]),
+        (Cursor((1, 3)), 1, 9, [(((1, 3), (2, 0)), 0)]),
+        (Cursor((1, 0), (((1, 1), (1, 3)),)), 5, 9, [(((1, 0), (1, 1)), 1), (((1, 3), (2, 0)), 2)]),
+        (Cursor((1, 0), (((1, 4), (2, 0)),)), 5, 9, [(((1, 0), (1, 4)), 4)]),
+    ],
+)
+def test_a_damaged_entry_is_passed(
+    cursor: Cursor, events: int, slice: int, spans: list[tuple[tuple[object, object], int]]
+) -> None:
+    """Each of its events that was not finished before is counted, in slices; then the reader goes on."""
+    assert passed(cursor, events, slice) == spans
+
+
+def test_a_damaged_entry_goes_with_no_other() -> None:
+    """What lies before it goes out first, and it is in no batch."""
+    entries = [entry(1, [1, 1]), Entry(2, EntryKind.DAMAGED, b"", b"", 3), entry(3, [1])]
+    assert loads(entries, Terms(100, 1024, -1)) == [2, 1]

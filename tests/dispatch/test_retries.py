@@ -33,3 +33,44 @@ def test_the_size_follows_what_is_here() -> None:
     retries.queue([parked(5), parked(7)])
     retries.discard(Identity(1, 5))
     assert (len(retries), retries.size) == (1, 5)
+
+
+def test_what_is_parked_during_a_fetch_is_fetched_later() -> None:
+    """The ledger answered before the settlement was stored: its answer misses the row, and the lane still asks."""
+    retries = Retries(5)
+    retries.begin_fetch()
+    retries.settled([Identity(1, 30)], [parked(30)])
+    assert retries.end_fetch(Due([parked(5)], None), set()) == [parked(5)]
+    assert retries.next_fetch_at == 30
+
+
+def test_the_earliest_of_what_is_parked_during_a_fetch_counts() -> None:
+    """Two settlements overtake a fetch, and the ledger knows of a third row: the earliest of the three is next."""
+    for times in ((30, 40, 50), (40, 30, 50), (50, 40, 30)):
+        retries = Retries(5)
+        retries.begin_fetch()
+        for due_at in times[:2]:
+            retries.settled([Identity(1, due_at)], [parked(due_at)])
+        retries.end_fetch(Due([], times[2]), set())
+        assert retries.next_fetch_at == 30
+
+
+def test_a_fetch_knows_nothing_of_what_was_parked_before_it() -> None:
+    """Whatever was parked during the last fetch is in the ledger by now, and its answer names it."""
+    retries = Retries(5)
+    for answered in (Due([], None), Due([], 60)):
+        retries.begin_fetch()
+        if answered.next_at is None:
+            retries.settled([Identity(1, 30)], [parked(30)])
+        retries.end_fetch(answered, set())
+    assert retries.next_fetch_at == 60
+
+
+def test_a_row_that_was_settled_during_a_fetch_is_not_taken_from_it() -> None:
+    """The fetch may have read the row as it was: neither that, nor a row that is busy or here already, is taken."""
+    retries = Retries(5)
+    retries.queue([parked(6)])
+    retries.begin_fetch()
+    retries.settled([Identity(1, 7)], [])
+    taken = retries.end_fetch(Due([parked(5), parked(6), parked(7), parked(8)], None), {Identity(1, 8)})
+    assert taken == [parked(5)]

@@ -4,6 +4,7 @@ import pytest
 
 from recapito.dispatch.window import Gathering, Slots, Window, fitting
 from recapito.domain import limits
+from recapito.domain.room import Room
 
 
 class Waiting:
@@ -120,3 +121,16 @@ def test_lanes_gather_less_when_all_of_them_have_plenty() -> None:
 def test_what_fits_into_one_commit(sizes: list[int], count: int) -> None:
     """As many as are within the limit together, and one at least."""
     assert fitting(sizes, 10) == count
+
+
+def test_slots_follow_the_room_to_park_what_fails() -> None:
+    """A quarter of the room may be under way; when it is short, one request at a time, and never none."""
+    slots = Slots(100, size=1000)
+    slots.fit(Room(400, 100))
+    slots.take(80)
+    assert not slots.free(responsive=False, open=0)
+    slots.fit(Room(1 << 40, 100))
+    assert slots.free(responsive=False, open=0) > 1
+    slots.give_back(80)
+    slots.fit(Room(0, 100))
+    assert slots.free(responsive=False, open=0) == 1

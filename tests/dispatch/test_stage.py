@@ -25,15 +25,15 @@ def test_an_empty_stage_has_nothing_to_commit() -> None:
     """A cursor that passed nothing that matched is not pressing."""
     stage = Stage()
     assert stage.empty
-    stage.passed(((2, 0), (3, 0)), 0, 5)
+    stage.passed([((2, 0), (3, 0))], 0, 5)
     assert not stage.empty and not stage.pressing
 
 
 def test_evaluations_are_counted_with_what_is_passed() -> None:
     """What conditions looked at is settled with the range that they looked at."""
     stage = Stage()
-    stage.passed(((2, 0), (3, 0)), 1, 5, 4)
-    stage.passed(((3, 0), (4, 0)), 0, 2, 2)
+    stage.passed([((2, 0), (3, 0))], 1, 5, 4)
+    stage.passed([((3, 0), (4, 0))], 0, 2, 2)
     assert settled(stage).evaluated == 6
 
 
@@ -51,7 +51,7 @@ def test_requests_are_counted_with_what_failed() -> None:
 def test_a_late_success_takes_back_a_first_park() -> None:
     """A fresh delivery that was about to be parked is counted as delivered, and leaves no row."""
     stage = Stage()
-    stage.passed(((2, 0), (3, 0)), 1, 0)
+    stage.passed([((2, 0), (3, 0))], 1, 0)
     stage.park(parked(), fresh=True)
     stage.finish(FIRST)
     result = settled(stage)

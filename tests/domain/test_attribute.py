@@ -10,6 +10,7 @@ from recapito.domain.attribute import Attributes, Header, is_allowed, is_sendabl
 from recapito.domain.batch import Batch, Form
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
+from tests.domain.test_filter_reference import cloud_events, event_grid, find, keys
 
 EVENT = json.dumps(
     {
@@ -51,16 +52,54 @@ def headers(
         ("data.yes", "true"),
         ("data.deep.er", "d"),
         ("data.empty", ""),
+        ("Id", "e-1"),
+        ("SUBJECT", "s"),
+        ("Data.text", "t"),
     ],
 )
 def test_values_from_the_event(path: str, value: str) -> None:
-    """Strings, numbers as they were written, and booleans, from any depth."""
+    """Strings, numbers as they were written, and booleans, from any depth; the first name has no case."""
     assert headers(DynamicAttribute("X", path)) == ({"X": value}, [])
 
 
 @pytest.mark.parametrize(
+    ("path", "value"),
+    [("id", "c-1"), ("Id", None), ("ext", "x"), ("Ext", None), ("data.n", "1"), ("Data.n", None), ("data.N", None)],
+)
+def test_values_from_a_cloud_event(path: str, value: str | None) -> None:
+    """Attributes, extensions and data are found by their own names, as filters find them."""
+    event = b'{"id":"c-1","source":"/s","type":"t","specversion":"1.0","ext":"x","data":{"n":1}}'
+    found, _ = headers(DynamicAttribute("X", path), event=event, published=InputSchema.CLOUD_EVENT)
+    assert found == ({} if value is None else {"X": value})
+
+
+@pytest.mark.parametrize("schema", [InputSchema.EVENT_GRID, InputSchema.CLOUD_EVENT])
+@given(keys, st.data())
+def test_a_source_is_found_where_a_filter_key_is(schema: InputSchema, key: str, data: st.DataObject) -> None:
+    """Whatever the event, a header has a value from a key exactly if a filter sees a scalar under it."""
+    event = data.draw(event_grid if schema is InputSchema.EVENT_GRID else cloud_events)
+    value = find(event, key)
+    found, _ = headers(DynamicAttribute("X", key), event=json.dumps(event).encode(), published=schema)
+    scalar = isinstance(value, str | int | float) and (not isinstance(value, str) or is_sendable(value))
+    assert ("X" in found) is scalar
+    if isinstance(value, str) and scalar:
+        assert found["X"] == value
+
+
+@pytest.mark.parametrize(
     "path",
-    ["data.none", "data.list", "data.deep", "data.breaks", "data.accent", "data.long", "nothing", "data.text.more", ""],
+    [
+        "data.none",
+        "data.list",
+        "data.deep",
+        "data.breaks",
+        "data.accent",
+        "data.long",
+        "nothing",
+        "data.text.more",
+        "data.Text",
+        "",
+    ],
 )
 def test_what_can_not_be_a_header_is_left_out(path: str) -> None:
     """Missing, not a scalar, too long or not plain text: the other headers go without it."""
@@ -70,9 +109,8 @@ def test_what_can_not_be_a_header_is_left_out(path: str) -> None:
 def test_a_custom_event_is_looked_at_as_it_was_published() -> None:
     """The path is into the publisher's object, not into the envelope that was made for it."""
     stored = b'{"id":"guid","eventType":"t","subject":"s","data":{"id":"own","order":{"n":7}}}'
-    found, _ = headers(
-        DynamicAttribute("A", "id"), DynamicAttribute("B", "order.n"), event=stored, published=InputSchema.CUSTOM
-    )
+    attributes = [DynamicAttribute("A", "id"), DynamicAttribute("B", "order.n"), DynamicAttribute("C", "Id")]
+    found, _ = headers(*attributes, event=stored, published=InputSchema.CUSTOM)
     assert found == {"A": "own", "B": "7"}
 
 

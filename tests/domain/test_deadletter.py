@@ -92,15 +92,41 @@ def test_event_bytes_are_kept() -> None:
     assert kept.startswith(body[:-1] + b',"deadLetterReason":"TimeToLiveExceeded","deliveryAttempts":1,')
 
 
-def test_never_tried() -> None:
-    """An event that expired in a hold has the outcome Probation, no attempts and no last attempt time."""
-    added = members(record(fresh(b'{"id":"1"}'), TTL_EXCEEDED))
+@pytest.mark.parametrize("extra_fields", [False, True])
+def test_never_tried(extra_fields: bool) -> None:
+    """An event that expired before its first attempt has the outcome Probation, no attempts and no time of one."""
+    added = members(record(fresh(b'{"id":"1"}'), TTL_EXCEEDED, extra_fields=extra_fields))
     assert added == [
         ("id", "1"),
         ("deadLetterReason", "TimeToLiveExceeded"),
         ("deliveryAttempts", 0),
         ("lastDeliveryOutcome", "Probation"),
         ("publishTime", "2020-08-13T17:18:14.0265758Z"),
+    ]
+
+
+@pytest.mark.parametrize("extra_fields", [False, True])
+def test_never_tried_in_the_other_schemas(extra_fields: bool) -> None:
+    """The same as attributes of a CloudEvent, and before the data of a custom event."""
+    event = b'{"specversion":"1.0","id":"1","source":"s","type":"t","data":{}}'
+    cloud_event = record(
+        fresh(event), TTL_EXCEEDED, InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT, extra_fields=extra_fields
+    )
+    assert members(cloud_event)[5:] == [
+        ("deadletterreason", "TimeToLiveExceeded"),
+        ("deliveryattempts", 0),
+        ("lastdeliveryoutcome", "Probation"),
+        ("publishtime", "2020-08-13T17:18:14.0265758Z"),
+    ]
+    envelope = b'{"id":"1","data":{"own":1}}'
+    custom = record(fresh(envelope), TTL_EXCEEDED, InputSchema.CUSTOM, DeliverySchema.CUSTOM, extra_fields=extra_fields)
+    assert [name for name, _ in members(custom)] == [
+        "id",
+        "deadLetterReason",
+        "deliveryAttempts",
+        "lastDeliveryOutcome",
+        "publishTime",
+        "data",
     ]
 
 

@@ -311,6 +311,7 @@ def test_what_is_not_an_array_of_json_is_explained(body: bytes, said: str) -> No
         r'{"id":"1","\u0069d":"2","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z"}',
         r'{"id":"\u0022\u0022\u0022\u0022","id":"2","subject":"\u0022\u0022","eventType":"t",'
         r'"eventTime":"2026-01-01T00:00:00Z"}',
+        r'{"id":"1","id":"2","subject":"\u0022\u0022\u0022\u0022","eventType":"t","eventTime":"2026-01-01T00:00:00Z"}',
     ],
 )
 def test_a_member_of_the_envelope_may_be_there_once(twice: str) -> None:

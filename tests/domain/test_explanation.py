@@ -64,9 +64,15 @@ def condition(operator: Operator, key: str, *operands: Any) -> Filter:
             "data.n NumberInRange 1–2 does not hold: data.n is 5",
         ),
         (condition(Operator.STRING_IN, "data.s", "x"), "data.s StringIn 'x' does not hold: data.s is 'Red'"),
-        (condition(Operator.BOOL_EQUALS, "data.n", True), "data.n BoolEquals true does not hold: data.n is 5"),
+        (
+            condition(Operator.BOOL_EQUALS, "data.n", True),
+            "data.n BoolEquals true does not hold: data.n is 5, not a boolean",
+        ),
         (condition(Operator.IS_NOT_NULL, "data.z"), "data.z IsNotNull does not hold: data.z is null"),
-        (condition(Operator.STRING_IN, "data.o", "x"), "data.o StringIn 'x' does not hold: data.o is an object"),
+        (
+            condition(Operator.STRING_IN, "data.o", "x"),
+            "data.o StringIn 'x' does not hold: data.o is an object, not a string",
+        ),
         (condition(Operator.STRING_IN, "data.q", "x"), "data.q StringIn 'x' does not hold: the event has no data.q"),
         (
             condition(Operator.NUMBER_IN, "data.a", 1),
@@ -75,6 +81,14 @@ def condition(operator: Operator, key: str, *operands: Any) -> Filter:
         (
             replace(condition(Operator.NUMBER_IN, "data.a", 7), arrays=True),
             "data.a NumberIn 7 does not hold: data.a is [1, 2]",
+        ),
+        (
+            replace(condition(Operator.STRING_NOT_CONTAINS, "data.a", "x"), arrays=True),
+            "data.a StringNotContains 'x' does not hold: data.a is [1, 2], without a string",
+        ),
+        (
+            condition(Operator.STRING_NOT_CONTAINS, "data.n", "x"),
+            "data.n StringNotContains 'x' does not hold: data.n is 5, not a string",
         ),
     ],
 )

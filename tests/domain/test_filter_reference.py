@@ -53,11 +53,9 @@ def holds(condition: Condition, arrays: bool, event: dict[str, Any]) -> bool:
     extension = "specversion" in event and "." not in condition.key and condition.key not in CLOUD_ATTRIBUTES
     if operator.startswith("String") and extension and isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    if isinstance(value, list) and arrays:
-        elements = [element for element in value if fits(operator, element)]
-    elif there and fits(operator, value):
-        elements = [value]
-    else:
+    elements = value if isinstance(value, list) and arrays else [value] if there else []
+    elements = [element for element in elements if fits(operator, element)]
+    if not elements:
         return operator in ("NumberNotIn", "StringNotIn", "NumberNotInRange")
     hits = [
         hit(operator.replace("Not", ""), element, operand) for element in elements for operand in condition.operands

@@ -58,12 +58,12 @@ def delayed(profile: Profile) -> str:
     if rules is None:
         return "no"
     periods = "table" if rules.table_s else words(rules.first_s)
-    return f"{rules.failures} failures: {periods}, up to {words(rules.longest_s)}"
+    return f"{rules.failures} events: {periods}, up to {words(rules.longest_s)}"
 
 
 HOURLY, LONGER = "every 1 h", "3 h, 6 h, every 12 h"
 NEVER_2020, NEVER_2023 = "400 401 403 404 413", "400 401 403 413"
-HOLD_2019, HOLD_2023 = "10 failures: 1 min, up to 4 h", "10 failures: table, up to 2 h"
+HOLD_2019, HOLD_2023 = "10 events: 1 min, up to 4 h", "10 events: table, up to 2 h"
 
 # row: (the cells of the six profiles, how a cell is read from a profile)
 MATRIX: dict[str, tuple[tuple[str, ...], Callable[[Profile], str]]] = {

@@ -66,3 +66,24 @@ def test_intake_closes_when_a_file_is_lost() -> None:
         assert (volume.watch.reason() or "").startswith(lost)
     assert volume.watch.reason() is None
     assert volume.told == ["store.lost", "disk.reopened"]
+
+
+def test_a_commit_is_counted_before_it_is_made() -> None:
+    """What is about to be written counts twice, in the WAL and in the file; intake closes before it is."""
+    volume = Volume(1000 * MB)
+    volume.space = Space(60 * MB, 1000 * MB)
+    assert volume.watch.reserve(5 * MB) is None
+    assert "nearly full" in (volume.watch.reserve(6 * MB) or "")
+    assert volume.told == ["disk.full"]
+    assert volume.watch.reserve(5 * MB) is not None
+    assert volume.look(63 * MB)
+
+
+def test_free_pages_of_the_file_are_room() -> None:
+    """A file that was emptied takes what comes, if the volume has room for the WAL; what waits to be copied is owed."""
+    volume = Volume(1000 * MB)
+    volume.space = Space(20 * MB, 1000 * MB, reusable=500 * MB)
+    assert volume.watch.reserve(5 * MB) is None
+    assert volume.watch.reserve(15 * MB) is not None
+    volume.space = Space(60 * MB, 1000 * MB, reusable=-20 * MB)
+    assert volume.watch.reserve(1) is not None

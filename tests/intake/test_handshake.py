@@ -16,7 +16,7 @@ from recapito.domain.consent import provisioning_state
 from recapito.domain.egress import Egress
 from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake import Place, read_token
-from recapito.domain.instant import MINUTE, SECOND
+from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.schema import DeliverySchema, InputSchema
 from recapito.domain.subscription import Subscription, WebHook
 from recapito.domain.topic import Domain, Topic, TopicKind
@@ -60,7 +60,10 @@ class Bench:
         self.handshakes = Handshakes(
             self.caller, self.clock, self.patience, tokens(), "http://127.0.0.1:8585", self._journal
         )
-        self.provisioner = Provisioner(self.registry, self.clock, tokens(), handshakes=self.handshakes)
+        self.expiring: list[Subscription] = []
+        self.provisioner = Provisioner(
+            self.registry, self.clock, tokens(), handshakes=self.handshakes, on_expiry=self.expiring.append
+        )
 
     def _journal(self, event: str, **fields: object) -> None:
         self.told.append((event, fields))
@@ -663,3 +666,16 @@ def test_options_over_a_real_connection(answer: bytes, waits: bool) -> None:
             await caller.close()
 
     asyncio.run(main())
+
+
+def test_what_an_endpoint_consents_to_expires_on_time() -> None:
+    """The expiration time of a subscription is watched from its consent on."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        await bench.put(topic, expires_at=bench.clock.now() + HOUR)
+        bench.expiring.clear()
+        await bench.consent()
+        assert [subscription.name for subscription in bench.expiring] == ["mine"]
+
+    run(test, plain)

@@ -20,6 +20,7 @@ from recapito.intake.janitor import Janitor
 from recapito.store import Lane, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock, events, topic_named
+from tests.stores.spoil import MemorySpoiler
 
 
 class Bench:
@@ -360,3 +361,20 @@ def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
 
     asyncio.run(test())
     assert told == ["janitor.failed", "janitor.failed"]
+
+
+def test_nothing_is_trimmed_that_a_damaged_subscription_may_need() -> None:
+    """Nobody knows how far it has come, be its own record damaged or the row of its lane; others are trimmed."""
+
+    async def test(bench: Bench) -> None:
+        sick, ill, well = [await bench.topic(name) for name in ("sick", "ill", "well")]
+        for topic in (sick, ill, well):
+            subscription = await bench.subscribe(topic)
+            last = await bench.publish(topic, 5)
+            await bench.move(subscription, last)
+        MemorySpoiler(bench.log._disk).subscription(1)
+        MemorySpoiler(bench.ledger._disk).lane(2)
+        await bench.janitor.run_once()
+        assert [await bench.log.first(topic.id) for topic in (sick, ill, well)] == [1, 2, last]
+
+    run(test)

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from recapito.clock import ManualClock
 from recapito.domain import limits
+from recapito.domain.instant import SECOND
 from recapito.domain.segment import Segment
 from recapito.domain.topic import Topic
-from recapito.errors import Busy, NotFound, StoreFailed
+from recapito.errors import AppendFailed, Busy, NotFound, RecordDamaged, StoreFailed
 from recapito.intake.publisher import Publisher
 from tests.intake.doubles import ScriptedLog, StillClock, bodies, events, topic_named
 
@@ -156,7 +158,7 @@ def test_a_failed_commit_fails_everybody_in_it_and_nobody_after() -> None:
         await settle()
         bench.log.gate.set()
         failures = await asyncio.gather(*group, return_exceptions=True)
-        assert [type(failure) for failure in failures] == [StoreFailed, StoreFailed]
+        assert [type(failure) for failure in failures] == [AppendFailed, AppendFailed]
         assert failures[0] is not failures[1]
         await later
         assert [[bodies(s) for s in commit] for commit in bench.log.commits] == [[[b"1"], [b"2"]], [[b"3"]]]
@@ -180,6 +182,28 @@ def test_a_deleted_topic_takes_only_its_own_publishes_with_it() -> None:
         assert await bench.log.end(bench.bills.id) == 2
 
     run(test, ScriptedLog)
+
+
+class DamagedLog(ScriptedLog):
+    """A log of whose topics the first is damaged."""
+
+    async def append(self, segments: Any) -> list[int]:
+        if any(segment.topic == 1 for segment in segments):
+            raise RecordDamaged("The record of topic 1 is damaged.")
+        return await super().append(segments)
+
+
+def test_a_damaged_topic_takes_only_its_own_publishes_with_it() -> None:
+    """Its publishers are refused, and the others of the group are stored."""
+
+    async def test(bench: Bench) -> None:
+        refused, kept = bench.publish(b"1"), bench.publish(b"2", topic=bench.bills)
+        with pytest.raises(RecordDamaged):
+            await refused
+        await kept
+        assert await bench.log.end(bench.bills.id) == 2
+
+    run(test, DamagedLog)
 
 
 def test_a_publisher_that_hangs_up_changes_nothing_for_what_is_committed() -> None:
@@ -245,6 +269,30 @@ def test_a_closed_gate_refuses_with_its_reason() -> None:
     run(test, ScriptedLog, intake_open=lambda: "The disk is nearly full.")
 
 
+def test_a_group_without_room_is_refused_and_not_stored() -> None:
+    """What a commit would write is asked for before it is made; without room everybody in it comes again later."""
+    asked: list[int] = []
+
+    def reserve(size: int) -> str | None:
+        asked.append(size)
+        return "The disk is nearly full." if size > limits.MB else None
+
+    async def test(bench: Bench) -> None:
+        await bench.publish(b"1")
+        large = bench.publish(b"2" * limits.MB)
+        with pytest.raises(Busy, match="nearly full") as refused:
+            await large
+        assert refused.value.retry_after_s > 1
+        assert (len(bench.log.commits), bench.publisher.stats.refused) == (1, 1)
+        with pytest.raises(Busy, match="nearly full"):
+            bench.publisher.check_open(2 * limits.MB)
+        await bench.publish(b"3")
+        assert len(bench.log.commits) == 2
+
+    run(test, ScriptedLog, reserve=reserve)
+    assert all(size > 1 for size in asked)
+
+
 def test_close_finishes_what_waits_and_refuses_what_comes() -> None:
     """Closing commits the open group, answers it, and takes nothing more."""
 
@@ -278,7 +326,7 @@ def test_before_it_runs_a_publisher_refuses() -> None:
 
 @pytest.mark.parametrize("stop", ["cancel", "crash"])
 def test_a_loop_that_ends_leaves_nobody_waiting(stop: str) -> None:
-    """If the loop is cancelled or dies in a commit, everybody who waits is told that the outcome is unknown."""
+    """If the loop is cancelled or dies in a commit, its publishers get an unknown outcome, those who wait a refusal."""
 
     async def test() -> None:
         log = ScriptedLog([RuntimeError("a bug")], held=True)
@@ -294,9 +342,107 @@ def test_a_loop_that_ends_leaves_nobody_waiting(stop: str) -> None:
             loop.cancel()
         log.gate.set()
         failures = await asyncio.gather(running, queued, loop, return_exceptions=True)
-        assert [type(failure) for failure in failures[:2]] == [StoreFailed, StoreFailed]
+        assert [type(failure) for failure in failures[:2]] == [AppendFailed, Busy]
         assert isinstance(failures[2], asyncio.CancelledError if stop == "cancel" else RuntimeError)
         with pytest.raises(Busy):
             publisher.check_open()
 
     asyncio.run(test())
+
+
+class Waiting:
+    """A publisher on virtual real time whose first commit hangs until the test lets it go."""
+
+    def __init__(self) -> None:
+        self.wall = ManualClock(0)
+        self.options = {"wall": self.wall, "patience": 2 * SECOND}
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let real time pass, from sleeper to sleeper."""
+        await settle()
+        end = self.wall.now() + int(seconds * SECOND)
+        while (instant := self.wall.next_instant()) is not None and instant <= end:
+            self.wall.move_to(instant)
+            await settle()
+        self.wall.move_to(end)
+        await settle()
+
+
+def test_a_publish_that_waits_too_long_is_refused_and_not_stored() -> None:
+    """Behind a commit that hangs, a publish gets Busy after its patience; its events are in no later commit."""
+    time = Waiting()
+
+    async def test(bench: Bench) -> None:
+        hanging = bench.publish(b"0")
+        await settle()
+        early = bench.publish(b"1")
+        await time.pass_time(1)
+        late = bench.publish(b"2")
+        await settle()
+        await time.pass_time(0.999)
+        assert not early.done()
+        await time.pass_time(0.002)
+        with pytest.raises(Busy, match="Nothing was stored") as refused:
+            await early
+        assert refused.value.retry_after_s >= 1
+        assert not hanging.done() and not late.done()
+        bench.log.gate.set()
+        await asyncio.gather(hanging, late)
+        assert [[bodies(s) for s in commit] for commit in bench.log.commits] == [[[b"0"]], [[b"2"]]]
+        assert (bench.publisher.stats.refused, bench.publisher.stats.failed) == (1, 0)
+
+    run(test, held, **time.options)
+
+
+def test_whoever_is_overdue_when_the_group_is_cut_is_left_out_of_it() -> None:
+    """The commit returns at the very moment at which a publish is overdue: it is judged before the queue is taken."""
+    time = Waiting()
+
+    async def test(bench: Bench) -> None:
+        hanging = bench.publish(b"0")
+        await settle()
+        overdue = bench.publish(b"1")
+        await settle()
+        time.wall.move_to(2 * SECOND + 1)  # nobody has run yet
+        bench.log.gate.set()
+        await hanging
+        with pytest.raises(Busy):
+            await overdue
+        await settle()
+        assert len(bench.log.commits) == 1
+
+    run(test, held, **time.options)
+
+
+def test_a_publish_that_would_wait_too_long_is_refused_at_once() -> None:
+    """While a commit takes longer than the patience, nobody is even let into the queue; afterwards everybody is."""
+    time = Waiting()
+
+    async def test(bench: Bench) -> None:
+        hanging = bench.publish(b"0")
+        await settle()
+        await time.pass_time(3)
+        with pytest.raises(Busy, match="Nothing was stored") as refused:
+            await bench.publish(b"1")
+        assert refused.value.retry_after_s == 3
+        bench.log.gate.set()
+        await hanging
+        await bench.publish(b"2")
+        assert [[bodies(s) for s in commit] for commit in bench.log.commits] == [[[b"0"]], [[b"2"]]]
+
+    run(test, held, **time.options)
+
+
+def test_a_publish_in_a_commit_is_never_refused() -> None:
+    """However long its commit takes, it gets the result of that."""
+    time = Waiting()
+
+    async def test(bench: Bench) -> None:
+        hanging = bench.publish(b"0")
+        await settle()
+        await time.pass_time(600)
+        assert not hanging.done()
+        bench.log.gate.set()
+        await hanging
+
+    run(test, held, **time.options)

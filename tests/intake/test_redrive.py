@@ -23,6 +23,7 @@ from recapito.intake.letters import Letters, Name, Selection, parse_name
 from recapito.intake.redrive import Progress, Redriver
 from recapito.store import EntryKind
 from recapito.stores.memory import MemoryDisk, MemoryLog
+from recapito.vault import VaultUnavailable
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
 
@@ -547,3 +548,26 @@ def test_other_names(text: str) -> None:
     """What is not the name of a letter names none."""
     with pytest.raises(NotFound):
         parse_name(text)
+
+
+class UnreadableVault(MemoryVault):
+    """Lists its files, and cannot read them."""
+
+    async def read(self, container: str, path: str) -> bytes | None:
+        raise VaultUnavailable("simulated: no answer")
+
+
+def test_a_vault_that_cannot_be_read_is_no_error_of_ours() -> None:
+    """Whoever redrives comes again later; nothing is taken for redriven."""
+
+    async def main() -> None:
+        stage = Stage()
+        stage.vault = UnreadableVault()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        stage.bury(topic, "sub", "a", *ids("1"))
+        with pytest.raises(Busy, match="no answer"):
+            await redrive_all(stage.redriver())
+        assert await stage.redriven(topic) == []
+
+    asyncio.run(main())

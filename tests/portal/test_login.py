@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from recapito import settings
+from recapito.domain import limits
 from recapito.portal.order import needs_login
 from tests.portal.browser import LonePortal, lone_portal, window
 from tests.portal.conftest import Place
@@ -96,6 +97,17 @@ def test_login_leads_to_own_pages_only(guarded: tuple[LonePortal, dict[str, Any]
         assert answer.status == 303 and answer.headers["Location"] == "/"
     refused = Answer(portal.url, "POST", "/login", urlencode(form), Origin="http://evil.example")
     assert refused.status == 403 and "Set-Cookie" not in refused.headers
+
+
+def test_guesses_are_slowed_down(guarded: tuple[LonePortal, dict[str, Any]]) -> None:
+    """After a number of wrong secrets the form answers 429 with Retry-After; the right secret signs in all the same."""
+    portal, principal = guarded
+    right = {"client_id": principal["client_id"], "client_secret": principal["client_secret"]}
+    wrong = urlencode({**right, "client_secret": "a guess"})
+    answers = [Answer(portal.url, "POST", "/login", wrong) for _ in range(limits.WRONG_SECRETS + 20)]
+    assert answers[0].status == 403 and answers[-1].status == 429
+    assert int(answers[-1].headers["Retry-After"]) >= 1 and "Too many wrong secrets" in answers[-1].text
+    assert Answer(portal.url, "POST", "/login", urlencode(right)).status == 303
 
 
 @pytest.mark.parametrize(

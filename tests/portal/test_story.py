@@ -10,7 +10,7 @@ from tests.system.machine import Receiver, Server, events, receiver
 
 
 def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
-    """Create, publish, watch, break, see retries and probation, move the clock, dead-letter, redrive; all at home."""
+    """Create, publish, watch, break, see retries, move the clock, dead-letter, redrive; all at home."""
     with (
         server_with_portal(tmp_path, "--memory", "--clock", "manual") as (server, url),
         receiver() as hook,
@@ -26,6 +26,26 @@ def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
         redrive(seen.page)
         explain(seen)
         clean_up(seen)
+        assert not seen.errors and not seen.strangers
+
+
+def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
+    """Ten events that fail lead to probation, with its reason and its end; a policy of one's own does not."""
+    with (
+        server_with_portal(tmp_path, "--memory", "--clock", "manual") as (server, url),
+        receiver() as hook,
+        window(browser, url) as seen,
+    ):
+        hook.answer = lambda events: 503
+        server.subscribe("held", hook.url)
+        server.subscribe("determined", hook.url, retryPolicy={"maxDeliveryAttempts": 5})
+        assert server.publish(*(f"lost-{n}" for n in range(10))) == 200
+        page = seen.resource("topics/demo/eventSubscriptions/held")
+        expect(page.locator(".chip", has_text="Probation").first).to_be_visible()
+        expect(page.locator(".hold")).to_contain_text("10 events in a row failed at the first attempt")
+        expect(page.locator(".hold")).to_contain_text("held until")
+        page = seen.resource("topics/demo/eventSubscriptions/determined")
+        expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
         assert not seen.errors and not seen.strangers
 
 
@@ -70,12 +90,11 @@ def watch_a_delivery(page: Page, hook: Receiver) -> None:
 
 
 def break_the_endpoint(page: Page, server: Server) -> None:
-    """Retries have a timetable, and ten failures in a row lead to probation, with its reason and its end."""
+    """Retries have a timetable; a subscription with a policy of its own is not held."""
     key = server.call("POST", f"{server_group(page)}/listKeys?api-version=2022-06-15")["key1"]
     body = events(*(f"lost-{n}" for n in range(10)))
     assert server.request("POST", "/topics/orders/api/events", body, aeg_sas_key=key)[0] == 200
-    expect(page.locator(".chip", has_text="Probation").first).to_be_visible()
-    expect(page.locator(".hold")).to_contain_text("held until")
+    expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
     expect(tile(page, "failed")).to_have_text("10")
     expect(tile(page, "pending")).to_have_text("10")
     expect(page.locator("[data-attempt]")).to_have_count(2)

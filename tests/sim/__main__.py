@@ -4,12 +4,18 @@ import argparse
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from tests.sim.machine import Parts
 from tests.sim.storage import SqliteStorage
 from tests.sim.world import Story, tell
+
+CHUNK = 5  # seeds that a process takes at once
 
 
 def main() -> int:
@@ -19,6 +25,7 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--seconds", type=float, default=None, help="stop after so many seconds")
     parser.add_argument("--seed", type=int, default=None, help="run this one seed")
+    parser.add_argument("--workers", type=int, default=1, help="how many seeds at once")
     parser.add_argument("--sqlite", action="store_true", help="on real SQLite files instead of memory")
     parser.add_argument("--digest", action="store_true", help="print the hash of each history")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
@@ -29,29 +36,47 @@ def main() -> int:
 
 
 def run_seeds(options: argparse.Namespace) -> int:
-    """Run them one after the other, with progress and a summary; how many failed."""
+    """Run them, some at once, with progress and a summary of what was run; how many failed."""
     began = time.perf_counter()
     totals: Counter[str] = Counter()
     failed = 0
-    for seed in range(options.start, options.start + options.seeds):
-        if options.seconds is not None and time.perf_counter() - began > options.seconds:
-            break
-        try:
-            story = _tell_on_sqlite(seed) if options.sqlite else tell(seed)
-        except BaseException:
-            print(replay(seed), flush=True)
-            raise
-        _add(totals, story)
-        if options.digest:
-            print(seed, story.digest)
-        if story.violations:
-            failed += 1
-            print(report(story), flush=True)
-        if sys.stderr.isatty() and not options.quiet:
-            print(f"\r{totals['seeds']} seeds, {failed} failed ", end="", file=sys.stderr)
+    seeds = range(options.start, options.start + options.seeds)
+    with ProcessPoolExecutor(options.workers) if options.workers > 1 else nullcontext() as pool:
+        live = partial(_live, options.sqlite)
+        for lived in pool.map(live, seeds, chunksize=CHUNK) if pool else map(live, seeds):
+            totals += lived.totals
+            if options.digest:
+                print(lived.seed, lived.digest)
+            if lived.report:
+                failed += 1
+                print(lived.report, flush=True)
+            if sys.stderr.isatty() and not options.quiet:
+                print(f"\r{totals['seeds']} seeds, {failed} failed ", end="", file=sys.stderr)
+            if options.seconds is not None and time.perf_counter() - began > options.seconds:
+                break
+        if pool:
+            pool.shutdown(cancel_futures=True)
     if not options.quiet:
         print(_summary(totals, failed, time.perf_counter() - began))
     return failed
+
+
+class Lived(NamedTuple):
+    """What is told of a seed: some figures, the hash of its history, and what was wrong, if anything."""
+
+    seed: int
+    totals: Counter[str]
+    digest: str
+    report: str
+
+
+def _live(sqlite: bool, seed: int) -> Lived:
+    try:
+        story = _tell_on_sqlite(seed) if sqlite else tell(seed)
+    except BaseException:
+        print(replay(seed), flush=True)
+        raise
+    return Lived(seed, _figures(story), story.digest, report(story) if story.violations else "")
 
 
 def _tell_on_sqlite(seed: int) -> Story:
@@ -72,14 +97,18 @@ def report(story: Story) -> str:
     return "\n".join(lines)
 
 
-def _add(totals: Counter[str], story: Story) -> None:
-    totals["seeds"] += 1
-    totals["virtual minutes"] += int(story.virtual_s / 60)
-    totals["faults"] += story.faults.total()
-    totals["crashes"] += story.crashes
-    totals["events"] += story.events
-    totals["attempts"] += story.attempts
-    totals["duplicates"] += story.duplicates
+def _figures(story: Story) -> Counter[str]:
+    return Counter(
+        {
+            "seeds": 1,
+            "virtual minutes": int(story.virtual_s / 60),
+            "faults": story.faults.total(),
+            "crashes": story.crashes,
+            "events": story.events,
+            "attempts": story.attempts,
+            "duplicates": story.duplicates,
+        }
+    )
 
 
 def _summary(totals: Counter[str], failed: int, took_s: float) -> str:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import astuple
+
 from recapito.domain import limits
+from recapito.domain.attribute import Header
 from recapito.domain.instant import SECOND
+from recapito.domain.subscription import DynamicAttribute, StaticAttribute, Subscription
+from tests.domain.test_filter_reference import find
+from tests.sim import liveness
 from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent
 
@@ -20,7 +28,9 @@ FIRST_HOLD_S = 60.0
 
 def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     """A request goes out: may it, and is it right?"""
-    arrival.epoch = -1 if lane.unsure else lane.epoch
+    arrival.epoch = lane.epoch
+    if lane.blocked is not None:
+        oracle.fail("I8", "something is sent though the last settlement is not stored", lane=lane.id)
     found = [_check_event(oracle, lane, event) for event in arrival.events]
     owed = [each for each in found if each is not None]
     oracle.note("sent", lane.id, arrival.behaviour, *(event.id for event in arrival.events))
@@ -30,8 +40,9 @@ def check_arrival(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
         lane.attempts[each.identity, arrival.sent_at] = arrival
     _check_batch(oracle, lane, arrival, owed)
     _check_destination(oracle, lane, arrival)
-    wrong = lane.hold.sent(oracle.profile_of(lane.topic), arrival)
-    if wrong:
+    first_attempts = sum(each.parked is None or not each.parked.delivery.attempts for each in owed)
+    wrong = lane.hold.sent(oracle.rules_of(lane), arrival, first_attempts)
+    if wrong and oracle.watches_holds:
         oracle.fail("hold", f"sent, but {wrong}", lane=lane.id, event=arrival.events[0].id)
 
 
@@ -39,7 +50,7 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     """An answer is heard: a success within 180 seconds of sending settles its deliveries from now on."""
     assert arrival.outcome is not None and arrival.heard_at is not None
     profile = oracle.profile_of(lane.topic)
-    lane.hold.heard(profile, arrival, arrival.heard_at)
+    lane.hold.heard(profile, oracle.rules_of(lane), arrival, arrival.heard_at)
     if arrival.outcome.status not in profile.status.success:
         return
     in_time = arrival.heard_at - arrival.sent_at <= limits.LATE_ANSWER_WAIT_NS
@@ -52,15 +63,17 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
             continue
         if owed.successes:
             oracle.duplicates += 1
+        else:
+            liveness.check_in_time(oracle, lane, owed)
         owed.successes.append(arrival)
-        if in_time and arrival.epoch == lane.epoch and not lane.unsure and lane.deleted_at is None:
+        if in_time and arrival.epoch == lane.epoch and lane.deleted_at is None:
             owed.success_epoch, owed.success_at = lane.epoch, arrival.heard_at
 
 
 def check_abort(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
     """Nobody may stop listening before 180 seconds, unless the lane has lost its memory or its subscription."""
     assert arrival.aborted_at is not None
-    if lane.unsure or lane.deleted_at is not None or arrival.epoch != lane.epoch or oracle.late_limited:
+    if lane.deleted_at is not None or arrival.epoch != lane.epoch or oracle.late_limited:
         return
     age = arrival.aborted_at - arrival.sent_at
     if age < limits.LATE_ANSWER_WAIT_NS:
@@ -91,7 +104,7 @@ def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> 
     now = arrival.sent_at
     if owed.state not in (State.UNREAD, State.PARKED):
         oracle.fail("I8", f"is sent when it is {owed.state}", lane=lane.id, owed=owed)
-    if owed.success_epoch == lane.epoch and not lane.unsure:
+    if owed.success_epoch == lane.epoch:
         oracle.fail("I8", f"is sent again after a success at {owed.success_at}", lane=lane.id, owed=owed)
     if owed.state is State.PARKED and owed.parked is not None and owed.parked.due_at > now:
         oracle.fail("I9", f"is sent {owed.parked.due_at - now} ns early", lane=lane.id, owed=owed)
@@ -99,7 +112,7 @@ def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> 
         last = owed.arrivals[-1]
         if owed.parked is None or owed.parked.delivery.last_attempt_at != last.sent_at:
             owed.lost_attempts += 1
-            if last.epoch == lane.epoch and not lane.unsure:
+            if last.epoch == lane.epoch:
                 oracle.fail("I9", "is sent again before its last attempt is settled", lane=lane.id, owed=owed)
     most = max(version.retry_policy.max_attempts for version in lane.versions)
     if len(owed.arrivals) - owed.lost_attempts >= most:
@@ -108,6 +121,7 @@ def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> 
     if now >= owed.event.sent_at + longest + 60 * SECOND:
         oracle.fail("I9", "is sent after its time to live", lane=lane.id, owed=owed)
     _check_prompt(oracle, lane, owed)
+    liveness.check_on_schedule(oracle, lane, owed, now)
 
 
 def _check_batch(oracle: Oracle, lane: Watched, arrival: Arrival, owed: list[Owed]) -> None:
@@ -122,10 +136,28 @@ def _check_batch(oracle: Oracle, lane: Watched, arrival: Arrival, owed: list[Owe
         oracle.fail("batch", said, lane=lane.id, event=arrival.events[0].id)
     if len({each.state is State.UNREAD for each in owed}) > 1:
         oracle.fail("batch", "fresh and parked events are mixed", lane=lane.id, event=arrival.events[0].id)
+    _check_headers(oracle, lane, arrival, owed)
     before = [each.parked.delivery.attempts if each.parked else 0 for each in owed]
-    if before and batch.attempts_before != min(before) and not lane.unsure:
+    if before and batch.attempts_before != min(before):
         said = f"the batch says {batch.attempts_before} attempts before, it should be {min(before)}"
         oracle.fail("I9", said, lane=lane.id, event=arrival.events[0].id)
+
+
+def _check_headers(oracle: Oracle, lane: Watched, arrival: Arrival, owed: list[Owed]) -> None:
+    """A request has the headers that each of its events asks for, by one of the subscription's versions."""
+    asked = [{tuple(_headers(version, each)) for each in owed} for version in lane.versions]
+    if owed and {arrival.batch.headers} not in asked:
+        oracle.fail("headers", f"goes with {tuple(arrival.batch.headers)}", lane=lane.id, owed=owed[0])
+
+
+def _headers(version: Subscription, owed: Owed) -> Iterator[Header]:
+    """Static headers first, then those whose values are texts of the event."""
+    yield from (Header(*astuple(each)) for each in version.attributes if isinstance(each, StaticAttribute))
+    for each in version.attributes:
+        if isinstance(each, DynamicAttribute):
+            value = find(json.loads(owed.event.wire()), each.source)
+            assert isinstance(value, str)
+            yield Header(each.name, value)
 
 
 def _check_destination(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:

@@ -5,14 +5,14 @@ says about its counts must be the same after every commit.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heappop, heappush
 from typing import NamedTuple
 
 from recapito.domain.cursor import Cursor, Place
-from recapito.domain.delivery import Identity, Parked
+from recapito.domain.delivery import CORRUPT, Identity, Parked
 from recapito.store import Burial, Group, Lane, Settlement
 from tests.sim.endpoints import Arrival
 from tests.sim.publication import Published
@@ -86,6 +86,9 @@ class Books:
         self.states: Counter[State] = Counter()
         self.reasons: Counter[str] = Counter()
         self._unread: dict[Identity, Owed | None] = {}  # None: an event that the filter does not take
+        self._spoilt: dict[Identity, Published] = {}  # unread, and damaged in the log
+        self.spoilt_rows: set[Identity] = set()  # parked or buried, and damaged in the ledger
+        self.lost: set[Identity] = set()  # given up because they were damaged
         self._fail = fail
 
     def add(self, identity: Identity, event: Published, matched: bool) -> None:
@@ -96,17 +99,38 @@ class Books:
             self.owed[identity] = owed
             self.states[State.UNREAD] += 1
 
+    def unread_events(self) -> list[Identity]:
+        """The events that the cursor has not passed."""
+        return list(self._unread)
+
     @property
     def unread(self) -> int:
         """How many events the cursor has not passed."""
         return len(self._unread)
 
+    def spoil(self, events: Mapping[Identity, Published]) -> None:
+        """These events were damaged in the log: what is unread of them may be given up, whether it matched or not."""
+        self._spoilt |= {identity: event for identity, event in events.items() if identity in self._unread}
+
+    def set_aside(self, identity: Identity) -> None:
+        """The ledger found a row damaged, which it was, and gave it up."""
+        if identity not in self.spoilt_rows:
+            self._fail("damage", f"sets {identity} aside, which was sound", lane=self.lane)
+        self.spoilt_rows.discard(identity)
+        self.lost.add(identity)
+        self._move(self.owed[identity], State.DROPPED, CORRUPT)
+
     def settle(self, settlement: Settlement) -> list[Touched]:
-        """Apply a settlement; every delivery that it touched, with what it was before."""
+        """Apply a settlement; every delivery that it touched, with what it was before.
+
+        What was set aside is settled no more, and what is written anew is whole again.
+        """
+        settlement = settlement.without(self.lost)
         newly = self._advance(settlement)
         before = {owed.identity: Touched(owed, owed.state, None) for owed in newly}
         given_up = [*(b.identity for b in settlement.bury), *(d.identity for d in settlement.drop)]
         named = {*(row.delivery.identity for row in settlement.park), *given_up}
+        self.spoilt_rows -= {*named, *settlement.finish}
         for identity in (*settlement.finish, *sorted(named)):
             owed = self.owed.get(identity)
             if owed is None:
@@ -193,7 +217,8 @@ class Books:
                 break
             if _covers(new, identity):
                 passed.append(identity)
-        taken = [self._unread.pop(identity) for identity in passed]
+        damaged = {drop.identity for drop in settlement.drop if drop.reason == CORRUPT}
+        taken = [self._take(identity, identity in damaged) for identity in passed]
         newly = [owed for owed in taken if owed is not None]
         self.unmatched += len(taken) - len(newly)
         if (len(newly), len(taken) - len(newly)) != (settlement.matched, settlement.unmatched):
@@ -201,6 +226,20 @@ class Books:
             self._fail("I1", f"{said}; passed {len(newly)} and {len(taken) - len(newly)}", lane=self.lane)
         self.cursor = new
         return newly
+
+    def _take(self, identity: Identity, damaged: bool) -> Owed | None:
+        """The delivery of an event that the cursor passes; a damaged one is counted whether it matched or not."""
+        owed = self._unread.pop(identity)
+        event = self._spoilt.pop(identity, None)
+        if not damaged:
+            return owed
+        self.lost.add(identity)
+        if event is None:
+            self._fail("damage", f"gives {identity} up, which was sound", lane=self.lane)
+        elif owed is None:
+            owed = self.owed[identity] = Owed(identity, event)
+            self.states[State.UNREAD] += 1
+        return owed
 
     def _finish(self, identities: Iterable[Identity]) -> None:
         for identity in identities:

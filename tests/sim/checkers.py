@@ -9,6 +9,7 @@ from typing import Any
 
 from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
+from recapito.domain.delivery import CORRUPT
 from recapito.domain.instant import HOUR, SECOND
 from tests.sim.books import Owed, State
 from tests.sim.facts import Watched
@@ -17,7 +18,7 @@ from tests.sim.settlements import decode_records
 
 WORTH_WAITING_NS = 20 * HOUR  # the longest delay with its jitter, the longest hold, dead letters, and some more
 PROBE_NS = 180 * SECOND
-LOST = (UNAVAILABLE, CONTAINER_MISSING)  # given up, and perhaps in the vault all the same
+LOST = (UNAVAILABLE, CONTAINER_MISSING, CORRUPT)  # given up, and perhaps in the vault all the same
 
 
 def quiet(oracle: Oracle) -> bool:
@@ -106,10 +107,25 @@ async def check_store(oracle: Oracle, log: Any, ledger: Any) -> None:
         lane = oracle.lanes[id]
         lane.books.compare(rows.get(id))
         floors[lane.topic] = min(floors.get(lane.topic, 1 << 62), lane.books.cursor.low[0])
+    await _check_kept(oracle, ledger)
     for topic, floor in floors.items():
         first = await _first(log, topic)
         if first < floor - limits.TRIM_SLICE:
             oracle.fail("I20", f"topic {topic} is kept from {first} on, all is read up to {floor}")
+
+
+async def _check_kept(oracle: Oracle, ledger: Any) -> None:
+    """What was given up because it was damaged is kept for a person, with its bytes."""
+    kept = {damage[:5]: damage for damage in await ledger.damaged(0, 1 << 31)}
+    entries = {damage[1:4:2]: damage.content for damage in kept.values() if damage.table == "entry"}
+    for lane in oracle.lanes.values():
+        for identity in lane.books.lost:
+            owed = lane.books.owed[identity]
+            place = (lane.topic, lane.id, *identity)
+            content = entries.get((lane.topic, identity.position), b"")
+            rows = [kept[table, *place].content for table in ("parked", "burial") if (table, *place) in kept]
+            if not any(owed.event.id.encode() in text for text in (content, *rows)):
+                oracle.fail("damage", "is damaged, and not kept", lane=lane.id, owed=owed)
 
 
 async def _first(log: Any, topic: int) -> int:

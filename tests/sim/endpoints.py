@@ -98,10 +98,14 @@ class Onlooker(Protocol):
 
 
 class Endpoint:
-    """One endpoint. Its behaviour may change at any time; what was asked before is answered as before."""
+    """One endpoint. Its behaviour may change at any time; what was asked before is answered as before.
+
+    One with a `judge` behaves as that says for the events of a request.
+    """
 
     def __init__(self, behaviour: Behaviour = HEALTHY) -> None:
         self.behaviour = behaviour
+        self.judge: Callable[[list[ArrivedEvent]], Behaviour] | None = None
 
 
 class Network:
@@ -122,8 +126,10 @@ class Network:
         """Bring a request to its endpoint, and the answer back when its time has come."""
         endpoint = self.endpoint(url)
         now = self._clock.now()
-        arrival = Arrival(url, batch, now, events_of(batch), endpoint.behaviour.name, life)
-        reply = endpoint.behaviour.reply(self._rng, self._loop.time())
+        events = events_of(batch)
+        behaviour = endpoint.behaviour if endpoint.judge is None else endpoint.judge(events)
+        arrival = Arrival(url, batch, now, events, behaviour.name, life)
+        reply = behaviour.reply(self._rng, self._loop.time())
         self._onlooker.arrived(arrival)
         exchange = SimExchange(arrival, self._clock, self._onlooker, answer)
         if reply is not None:

@@ -1,9 +1,11 @@
 """What the oracle knows about one subscription, and what it says when something is wrong."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from recapito.domain.delivery import Identity
 from recapito.domain.subscription import Subscription
+from recapito.store import Settlement
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
 from tests.sim.held import HoldWatch
@@ -24,6 +26,18 @@ class Violation:
         return f"{self.invariant}{about}: {self.message}"
 
 
+class Refusal(NamedTuple):
+    """The events that an endpoint refuses whenever they come, by subject, and the status that it answers."""
+
+    subjects: frozenset[str]
+    status: int
+
+    @property
+    def blames_event(self) -> bool:
+        """True when the answer says that the endpoint is well."""
+        return self.status in (400, 413)
+
+
 @dataclass(eq=False)
 class Watched:
     """One subscription and its lane, as the oracle knows them. `epoch` changes whenever its lane loses its memory."""
@@ -36,7 +50,8 @@ class Watched:
     hold: HoldWatch = field(default_factory=HoldWatch)
     deleted_at: int | None = None
     epoch: int = 0
-    unsure: bool = False  # a commit of it failed, and it has not begun again yet
+    settling: Settlement | None = None  # the last that was tried
+    blocked: Settlement | None = None  # the last try failed, and the lane does not know yet whether it is stored
     settling_since: int = 0
     attempts: dict[tuple[Identity, int], Arrival] = field(default_factory=dict)
     redriven: dict[str, Identity] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven

@@ -30,7 +30,7 @@ LOG_COMMITS = frozenset(
         "trim",
     }
 )
-LEDGER_COMMITS = frozenset({"open_lane", "close_lane", "settle", "name_group", "written", "abandon"})
+LEDGER_COMMITS = frozenset({"open_lane", "close_lane", "settle", "name_group", "written", "abandon", "set_aside"})
 HANGS_S = limits.VAULT_WAIT_NS / SECOND
 
 
@@ -59,13 +59,22 @@ class Life:
         self.number = number
         self.alive = True
         self.crash = crash
+        self.waits_left: int | None = None  # then it dies: while it starts, if these are few
         self.at_death: Callable[[], None] = lambda: None
+        self.at_failure: Callable[[], None] = lambda: None  # of a commit
 
     def die(self) -> None:
         """It is over; what must happen at the same instant happens now, once."""
         if self.alive:
             self.alive = False
             self.at_death()
+
+    def falls(self) -> bool:
+        """Whether it dies at this wait."""
+        if self.waits_left is None:
+            return False
+        self.waits_left -= 1
+        return self.waits_left < 0
 
     async def never(self) -> NoReturn:
         """What a dead process waits for."""
@@ -82,6 +91,7 @@ class Faults:
         self.reads: Counter[Role] = Counter()
         self.slow_disk = False
         self.quick_disk = False
+        self.full_disk = False  # then no commit is stored
         self._rng = rng
         self._armed: dict[Role, list[tuple[int, Trap]]] = {Role.INTAKE: [], Role.DISPATCH: []}
 
@@ -92,14 +102,15 @@ class Faults:
 
     def disarm(self) -> None:
         """Nothing goes wrong any more."""
-        self.slow_disk = False
+        self.slow_disk = self.full_disk = False
         for armed in self._armed.values():
             armed.clear()
 
     def at_commit(self, role: Role) -> Trap | None:
         """The trap that springs at this commit, if any."""
         self.commits[role] += 1
-        return self._spring(role, self.commits[role] - 1, reading=False)
+        sprung = self._spring(role, self.commits[role] - 1, reading=False)
+        return Trap.FAIL_LOST if self.full_disk and sprung is None else sprung
 
     def at_read(self, role: Role) -> Trap | None:
         """The trap that springs at this read, if any."""
@@ -182,6 +193,7 @@ class FaultyStore:
         if trap is Trap.CRASH_AFTER:
             await self._die()
         if trap in (Trap.FAIL_LOST, Trap.FAIL_DONE):
+            self._life.at_failure()
             self._observer.returned(verb, args, True)
             raise StoreFailed(f"simulated: {trap}")
         await self._wait()
@@ -196,6 +208,8 @@ class FaultyStore:
     async def _wait(self) -> None:
         if self._life.alive:
             await self._faults.pause()
+        if self._life.alive and self._life.falls():
+            self._life.crash()
         if not self._life.alive:
             await self._life.never()
 

@@ -38,6 +38,7 @@ from tests.sim.endpoints import Network, SimSender
 from tests.sim.faults import LEDGER_COMMITS, LOG_COMMITS, Faults, FaultyStore, FaultyVault, Life, Role
 from tests.sim.oracle import Oracle
 from tests.sim.storage import MemoryStorage, Storage
+from tests.sim.tiny import AMPLE, Tiny
 from tests.sim.witness import Witness
 
 T = TypeVar("T")
@@ -60,8 +61,11 @@ class Parts:
     late: Callable[[], LateExchanges] = LateExchanges
     slots: Callable[[], Slots] = Slots
     segment_bytes: int = limits.SEGMENT_CACHE_BYTES
+    tiny: Tiny = AMPLE
+    falls: Callable[[Role], int | None] = lambda role: None  # after how many waits a new life dies
     jitter: Callable[[random.Random], Callable[[], float]] = lambda rng: rng.random
     publisher: type[Publisher] = Publisher
+    publish_patience: int = SECOND // 50  # shorter than most commits of a slow disk
     redriver: type[Redriver] = Redriver
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
@@ -127,6 +131,12 @@ class Machine:
             self._oracle.disturb()
             self._roots[role][1].cancel()
 
+    def steady(self) -> None:
+        """No life dies while it starts, from now on."""
+        self._parts.falls = lambda role: None
+        for life, _ in self._roots.values():
+            life.waits_left = None
+
     async def drain(self, role: Role) -> None:
         """Stop a role when it has finished what is under way."""
         life = self._roots[role][0] if role in self._roots else None
@@ -157,6 +167,10 @@ class Machine:
         """Wake dispatch: the message takes a moment, and is lost if nobody is there."""
         asyncio.get_running_loop().call_later(self._rng.uniform(0, 0.01), self._deliver_ring)
 
+    def _ring_in_a_second(self) -> None:
+        """A server rings every second: a change whose commit failed may be stored, and is seen then."""
+        asyncio.get_running_loop().call_later(1.0, self._deliver_ring)
+
     def _deliver_ring(self) -> None:
         if self.dispatcher is not None and self.alive(Role.DISPATCH):
             self.dispatcher.notify()
@@ -170,6 +184,7 @@ class Machine:
         while True:
             self._lives += 1
             life = Life(role, self._lives, partial(self.crash, role))
+            life.waits_left = self._parts.falls(role)
             root = asyncio.create_task(self._live(life, body), name=f"{role}-{self._lives}")
             self._roots[role] = (life, root)
             await asyncio.wait([root])
@@ -191,7 +206,9 @@ class Machine:
         raw_log, raw_ledger = storage.open_log(write=True), storage.open_ledger(write=False)
         log: Any = FaultyStore(raw_log, LOG_COMMITS, life, self._faults, self._witness)
         ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._witness)
-        publisher = self._parts.publisher(log, self._clock, self.ring)
+        publisher = self._parts.publisher(
+            log, self._clock, self.ring, wall=self._clock, patience=self._parts.publish_patience
+        )
         self.provisioner = Provisioner(
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
@@ -209,12 +226,13 @@ class Machine:
         )
         self.publisher = publisher
         life.at_death = self._intake_died
+        life.at_failure = self._ring_in_a_second
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(publisher.run())
                 tasks.create_task(self._sweep())
                 tasks.create_task(self.notifier.run())
-                self._oracle.disturb()
+                self._oracle.intake_started()
                 self.ring()  # what was appended just before the last life ended may not have been heard
         finally:
             life.die()
@@ -247,12 +265,16 @@ class Machine:
             log_id=log.id,
             clock=clock,
             sender=parts.sender(sender),
-            segments=Segments(log, parts.segment_bytes),
+            segments=Segments(log, parts.segment_bytes, parts.tiny.tail_entries),
             slots=parts.slots(),
             late=parts.late(),
             random=parts.jitter(self._rng),
             journal=self._journal,
             history=MemoryHistory(Keep(DAY, 0), clock.now, capacity=1000),
+            gathering=parts.tiny.gathering(),
+            retrying=parts.tiny.retrying(),
+            window=parts.tiny.window,
+            commit_bytes=parts.tiny.commit_bytes,
         )
         dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
         writer = DeadLetterWriter(
@@ -265,6 +287,7 @@ class Machine:
             self._journal,
             parts.keep_for_ever,
             self._ring_notifier,
+            parts.tiny.group_events,
         )
         self.dispatcher = dispatcher
         self._oracle.dispatch_started(life.number)

@@ -10,15 +10,15 @@ from math import inf
 from typing import Any
 
 from recapito.domain.delivery import Identity
-from recapito.domain.hold import CLEAR
+from recapito.domain.hold import CLEAR, rules_for
 from recapito.domain.instant import SECOND
-from recapito.domain.profile import Profile, load
+from recapito.domain.profile import DelayedDelivery, Profile, load
 from recapito.domain.topic import Topic
 from tests.sim import attempts
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Arrival
-from tests.sim.facts import Violation, Watched
+from tests.sim.facts import Refusal, Violation, Watched
 from tests.sim.publication import Published
 
 NOTICED_NS = 15 * SECOND  # so much later a lane has seen that time jumped, or that it has another endpoint
@@ -48,6 +48,8 @@ class Oracle:
         self.redriven: Counter[tuple[str, str]] = Counter()  # (file, event)
         self.keep_for_ever = False
         self.always_healthy: set[int] = set()
+        self.picky: dict[int, Refusal] = {}  # lanes whose endpoint refuses some events for good, and no others
+        self.watches_holds = True  # False: that nothing starves must be seen by `liveness` alone
         self._containers: dict[str, float] = {}
         self.on_violation: Callable[[], None] = lambda: None
         self._default_profile = default_profile
@@ -95,6 +97,10 @@ class Oracle:
         """The behaviour profile of a topic."""
         return load(self.topics[topic].profile or self._default_profile)
 
+    def rules_of(self, lane: Watched) -> DelayedDelivery | None:
+        """The rules under which a lane is held."""
+        return rules_for(self.profile_of(lane.topic), lane.now.retry_policy)
+
     # What publishers know.
 
     def publishing(self, events: list[Published]) -> None:
@@ -109,6 +115,32 @@ class Oracle:
             event.acknowledged_at = self.clock.now()
             if event.id not in self.appended:
                 self.fail("I3", "was acknowledged and is not stored", event=event.id)
+
+    def refused(self, events: list[Published]) -> None:
+        """The publisher got a 503 that promises that nothing was stored."""
+        self.note("refused", events[0].topic, events[0].publish, len(events))
+        for event in events:
+            event.refused = True
+            if event.id in self.appended:
+                self.fail("refused", "was refused and is stored", event=event.id)
+
+    # What happens to the disk.
+
+    def spoilt_entry(self, topic: int, position: int) -> None:
+        """An entry of a topic's log was damaged."""
+        self.note("fault", "damaged entry", topic, position)
+        events = {at: self.published[id] for id, at in self.appended.items() if at.position == position}
+        events = {at: event for at, event in events.items() if event.topic == topic}
+        lanes = [lane for lane in self.lanes.values() if lane.topic == topic]
+        for lane in lanes:  # an event that was redriven is owed to one lane, and passed by all
+            events |= {at: owed.event for at, owed in lane.books.owed.items() if at.position == position}
+        for lane in lanes:
+            lane.books.spoil(events)
+
+    def spoilt_row(self, lane: Watched, identity: Identity) -> None:
+        """The row of a delivery was damaged in the ledger."""
+        self.note("fault", "damaged row", lane.id, identity)
+        lane.books.spoilt_rows.add(identity)
 
     # What goes over the network.
 
@@ -139,7 +171,7 @@ class Oracle:
         self.disturb()
         self.note("dispatch starts", life)
         for lane in self.lanes.values():
-            lane.hold.start(lane.books.last_row.hold if lane.books.last_row else CLEAR)
+            lane.hold.start(lane.books.last_row.hold if lane.books.last_row else CLEAR, self.clock.now())
 
     def dispatch_died(self) -> None:
         """All lanes lose their memory."""
@@ -147,7 +179,14 @@ class Oracle:
         self.note("dispatch ends")
         for lane in self.lanes.values():
             lane.epoch += 1
-            lane.unsure = False
+            lane.blocked = None
+
+    def intake_started(self) -> None:
+        """What the last life changed, and died before it rang for it, is seen from now on."""
+        self.disturb()
+        for lane in self.lanes.values():
+            if lane.now.version not in lane.acknowledged:
+                lane.hold.distrust(self.clock.now() + NOTICED_NS)
 
     def suspended(self) -> None:
         """Time jumped: time-outs come in an order that nobody knows."""

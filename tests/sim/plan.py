@@ -5,9 +5,12 @@ The law of the swarm: no seed has everything, because faults mask each other.
 
 import random
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from recapito.domain.profile import names
 from tests.sim.faults import Trap
+from tests.sim.publication import SUBJECTS
+from tests.sim.tiny import AMPLE, Tiny, draw_tiny
 
 HOUR_S = 3600.0
 FAULTS = ("crash", "stop", "trap", "suspend", "sickness", "vault", "slow disk")
@@ -22,6 +25,15 @@ class Episode:
     publishes: int
     changes: int
     faults: list[str]
+
+
+class Picky(NamedTuple):
+    """A subscription whose endpoint refuses some subjects for good: with which status, batch and retry policy."""
+
+    subjects: tuple[str, ...]
+    status: int
+    batch: int
+    policy: tuple[int, int] | None
 
 
 @dataclass
@@ -45,6 +57,12 @@ class Plan:
     sleepers: int
     kinds: list[str] = field(default_factory=list)
     redrives_s: list[float] = field(default_factory=list)  # when somebody redrives all dead letters
+    picky: list[Picky] = field(default_factory=list)
+    drip_s: list[float] = field(default_factory=list)  # when some events are published besides
+    damages_s: list[float] = field(default_factory=list)  # when a row rots
+    full_disks_s: list[tuple[float, float]] = field(default_factory=list)  # when the disk is full, and for how long
+    start_crashes: float = 0.0  # how likely a role dies while it starts
+    tiny: Tiny = AMPLE
 
 
 def draw_plan(seed: int) -> Plan:
@@ -75,6 +93,11 @@ def draw_plan(seed: int) -> Plan:
         sleepers=rng.choice((0, 0, 0, 2, 8)),
         kinds=kinds,
         redrives_s=_draw_redrives(seed, horizon_s),
+        **_draw_picky(seed, horizon_s),
+        damages_s=_draw_damages(seed, horizon_s),
+        full_disks_s=[] if calm else _draw_full_disks(seed, horizon_s),
+        start_crashes=0.0 if calm else random.Random(f"{seed}/start").choice((0.0, 0.0, 0.5, 0.9)),
+        tiny=draw_tiny(seed),
     )
 
 
@@ -82,6 +105,36 @@ def _draw_redrives(seed: int, horizon_s: float) -> list[float]:
     """In every other seed, some instants; by dice of their own, so that all else is as it is without."""
     rng = random.Random(f"{seed}/redrives")
     return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 1, 3, 6)))]
+
+
+def _draw_picky(seed: int, horizon_s: float) -> dict[str, Any]:
+    """In one seed of four, endpoints that refuse some events, and enough events to hold them; by dice of their own."""
+    rng = random.Random(f"{seed}/picky")
+    if rng.random() < 0.75:
+        return {}
+    picky = [
+        Picky(
+            tuple(rng.sample(SUBJECTS, rng.randrange(1, len(SUBJECTS)))),
+            rng.choice((400, 404, 408, 413, 429, 500, 500, 503)),
+            rng.choice((1, 1, 3, 20)),
+            rng.choice((None, None, (5, 1440), (30, 300))),
+        )
+        for _ in range(rng.randrange(1, 3))
+    ]
+    return {"picky": picky, "drip_s": [rng.uniform(60, horizon_s - HOUR_S) for _ in range(rng.randrange(5, 25))]}
+
+
+def _draw_damages(seed: int, horizon_s: float) -> list[float]:
+    """In every other seed, some instants; by dice of their own as well."""
+    rng = random.Random(f"{seed}/damage")
+    return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 2, 5, 12)))]
+
+
+def _draw_full_disks(seed: int, horizon_s: float) -> list[tuple[float, float]]:
+    """In every third seed, by dice of their own."""
+    rng = random.Random(f"{seed}/full")
+    count = rng.choice((0, 0, 0, 0, 1, 4))
+    return [(rng.uniform(HOUR_S, horizon_s - HOUR_S), rng.choice((0.5, 5.0, 60.0, 900.0))) for _ in range(count)]
 
 
 def _draw_kinds(rng: random.Random) -> list[str]:

@@ -4,24 +4,34 @@ import asyncio
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any
 
 from msgspec.structs import replace
 
+from recapito import store
 from recapito.clock import Clock
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.flight import Flight
+from recapito.dispatch.flight import Flight, Load
+from recapito.dispatch.lane import Lane
 from recapito.dispatch.late import LateExchanges
+from recapito.dispatch.retries import Retries
 from recapito.dispatch.window import Slots
+from recapito.domain.attribute import Header
 from recapito.domain.batch import Batch
+from recapito.domain.delivery import Parked
 from recapito.domain.filter import TAKE_ALL
-from recapito.domain.outcome import Outcome, answered
+from recapito.domain.hold import REFUSED_EVENT, Hold, after_failure
+from recapito.domain.instant import MINUTE
+from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.profile import DelayedDelivery
 from recapito.domain.subscription import Batching, Destination, FilterSince, RetryPolicy, Subscription
 from recapito.domain.topic import Topic
+from recapito.errors import Busy, StoreFailed
 from recapito.intake.publisher import Publisher
 from recapito.intake.redrive import Redriver
 from recapito.sender import Exchange, Sender
-from recapito.store import Document, NewSegment
+from recapito.store import Document, Entry, EntryKind, NewSegment, Settlement
 from recapito.vault import Vault
 
 
@@ -31,6 +41,16 @@ class HastyPublisher(Publisher):
     async def publish(self, topic: Topic, events: list[Any], size: int) -> None:
         self._early = asyncio.ensure_future(super().publish(topic, events, size))
         self._early.add_done_callback(lambda task: task.cancelled() or task.exception())
+
+
+class WaveringPublisher(Publisher):
+    """Judges how long a publish has waited after its commit instead of before."""
+
+    def _finish(self, group: list[Any], error: Callable[[], Exception] | None = None) -> None:
+        since = self._wall.now() - self._patience
+        late = [waiter for waiter in group if waiter.since < since and error is None]
+        self._answer(late, lambda: Busy("too late"))
+        super()._finish([waiter for waiter in group if waiter not in late], error)
 
 
 class SlowMarkingRedriver(Redriver):
@@ -94,6 +114,17 @@ def reserialised(batch: Batch) -> Batch:
     return replace(batch, body=json.dumps(json.loads(batch.body)).encode())
 
 
+class StickyHeaders:
+    """Sends the headers of the request before."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Header, ...] | None = None
+
+    def __call__(self, batch: Batch) -> Batch:
+        headers, self._last = self._last, batch.headers
+        return batch if headers is None else replace(batch, headers=headers)
+
+
 def believing(outcome: Outcome) -> Outcome:
     """A server error taken for a success."""
     return answered(200) if outcome.status in (500, 502) else outcome
@@ -129,6 +160,99 @@ class DrowsyDispatcher(Dispatcher):
             super().notify()
 
 
+class RecountingLane(Lane):
+    """Counts retries that fail towards the ten."""
+
+    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+        return after_failure(self.account.hold, self._rules, outcome, now, flight.load.events, flight.probe)
+
+
+class OffendedLane(Lane):
+    """Takes the refusal of an event for the illness of its endpoint."""
+
+    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+        ill = Outcome(Result.GENERIC_ERROR) if outcome.failure in REFUSED_EVENT else outcome
+        return super()._held_after(flight, ill, now)
+
+
+class StubbornLane(Lane):
+    """Probes with a retry while one is parked, and never sweeps."""
+
+    def _next_probe(self, now: int) -> Load | None:
+        return self._take_parked(now) or super()._next_probe(now)
+
+    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(flight, outcome, now)
+        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and flight.probe else hold
+
+
+class UnsweptLane(Lane):
+    """Probes for ever, and never tries everything that waits."""
+
+    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(flight, outcome, now)
+        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and hold.until > now else hold
+
+
+class HoldingLane(Lane):
+    """Holds a subscription that has a retry policy of its own."""
+
+    @property
+    def _rules(self) -> DelayedDelivery | None:
+        return self.profile.delayed_delivery
+
+
+class GregariousRetries(Retries):
+    """Never lets an event go alone."""
+
+    def _alone(self, row: Parked) -> bool:
+        return False
+
+
+class GregariousLane(Lane):
+    """Retries in company, however often that failed."""
+
+    def _begin(self, row: store.Lane) -> None:
+        super()._begin(row)
+        self.retries = GregariousRetries(row.next_due_at)
+
+
+def dispatching(lane: type[Lane]) -> type[Dispatcher]:
+    """A dispatcher with lanes of another kind."""
+    return type(f"{lane.__name__}Dispatcher", (Dispatcher,), {"lane_type": lane})
+
+
+class CarefreeDispatcher(Dispatcher):
+    """Sends on while what became of the last requests can not be stored."""
+
+    def _block(self, error: StoreFailed, work: list[tuple[Lane, Settlement]]) -> None:
+        super()._block(error, work)
+        for lane, _ in work:
+            lane.account.blocked = False
+
+
+class HastyUndertaker(Dispatcher):
+    """Has dead letters written a minute too early."""
+
+    def __init__(self, log: Any, registry: Any, ledger: Any, *others: Any) -> None:
+        super().__init__(log, registry, _EarlyBurials(ledger), *others)
+
+
+class _EarlyBurials:
+    def __init__(self, ledger: Any) -> None:
+        self._ledger = ledger
+
+    async def settle(self, batch: Sequence[Settlement]) -> None:
+        await self._ledger.settle([self._hurried(settlement) for settlement in batch])
+
+    def _hurried(self, settlement: Settlement) -> Settlement:
+        bury = tuple(burial._replace(write_at=burial.write_at - MINUTE) for burial in settlement.bury)
+        return settlement._replace(bury=bury)
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self._ledger, verb)
+
+
 class FastClock:
     """Goes ten per cent too fast."""
 
@@ -141,6 +265,33 @@ class FastClock:
 
     async def sleep_until(self, when: int) -> None:
         await self._clock.sleep_until(self._start + (when - self._start) * 10 // 11 + 2)
+
+
+class StallingLog:
+    """Never gets past a damaged entry."""
+
+    def __init__(self, log: Any) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        entries: list[Entry] = await self._log.read(topic, position, limit_bytes)
+        sound = list(takewhile(lambda entry: entry.kind is not EntryKind.DAMAGED, entries))
+        if entries and not sound:
+            await asyncio.get_running_loop().create_future()
+        return sound
+
+
+class SkippingLog(StallingLog):
+    """Passes a damaged entry as if nothing had been in it."""
+
+    async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        entries = await self._log.read(topic, position, limit_bytes)
+        return [
+            entry._replace(kind=EntryKind.CHANGE) if entry.kind is EntryKind.DAMAGED else entry for entry in entries
+        ]
 
 
 class MeddlingRegistry:

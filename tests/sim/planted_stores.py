@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from recapito.domain.cursor import Cursor
 from recapito.domain.instant import SECOND
 from recapito.domain.segment import Columns
-from recapito.store import Document, Due, Group, Lane, NewSegment, Passed, Settlement
+from recapito.store import Damage, Document, Due, Group, Lane, NewSegment, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from tests.stores.spoil import MemorySpoiler
 
 
 @dataclass
@@ -28,6 +29,10 @@ class PlantedStorage:
 
     def open_ledger(self, write: bool) -> Any:
         return self.ledger(self.disk) if write else self.seen_by_intake(self.disk)
+
+    @property
+    def spoil(self) -> MemorySpoiler:
+        return MemorySpoiler(self.disk)
 
     def close(self, store: Any) -> None:
         """Nothing is open."""
@@ -156,6 +161,13 @@ class RenamingLedger(MemoryLedger):
         stored.path_of = {i: path if of == group.path else of for i, of in stored.path_of.items()}
         stored.first_tried_at[path] = at
         return group._replace(path=path)
+
+
+class CarefreeLedger(MemoryLedger):
+    """Says that it kept a damaged entry, without doing so."""
+
+    async def set_aside(self, damage: Damage) -> bool:
+        return True
 
 
 class OptimisticLedger(MemoryLedger):

@@ -27,7 +27,10 @@ SUBJECTS = ("orders/1", "orders/2", "Orders/3.json", "stock/a", "")
 
 @dataclass(eq=False)
 class Published:
-    """One event that a publisher sent. `acknowledged_at` is None while, or if for ever, the publisher knows nothing."""
+    """One event that a publisher sent. `acknowledged_at` is None while, or if for ever, the publisher knows nothing.
+
+    `refused` says that the publisher got a 503 that promises that nothing was stored.
+    """
 
     id: str
     publish: int
@@ -41,6 +44,7 @@ class Published:
     sent_s: float
     acknowledged_at: int | None = None
     appended_s: float | None = None
+    refused: bool = False
 
     def wire(self) -> bytes:
         """The event as its publisher writes it."""

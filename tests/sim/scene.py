@@ -2,16 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from recapito.domain.instant import SECOND
 from tests.sim import checkers
-from tests.sim.behaviour import HEALTHY, Behaviour
+from tests.sim.behaviour import HEALTHY, Behaviour, answering
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock
-from tests.sim.endpoints import Arrival, Network
-from tests.sim.facts import Watched
+from tests.sim.endpoints import Arrival, ArrivedEvent, Network
+from tests.sim.facts import Refusal, Watched
 from tests.sim.faults import Faults
 from tests.sim.loop import SimLoop, run
 from tests.sim.machine import ConnectionLost, Machine, Parts
@@ -68,6 +68,25 @@ class Scene:
         id = await self.people.put_subscription(topic, self.people.fixed_draft(name, name, **settings))
         assert id is not None
         return self.oracle.lanes[id]
+
+    async def subscribe_picky(
+        self, subjects: Iterable[str] = ("bad",), status: int = 500, name: str = "sub", **settings: Any
+    ) -> Watched:
+        """Create a subscription to an endpoint that refuses events of some subjects, and accepts all others."""
+        refusal = Refusal(frozenset(subjects), status)
+        self.be_picky(name, refusal)
+        lane = await self.subscribe(name, **settings)
+        self.oracle.picky[lane.id] = refusal
+        return lane
+
+    def be_picky(self, host: str, refusal: Refusal) -> None:
+        """An endpoint refuses requests with such events, and accepts all others, from now on."""
+
+        def judge(events: list[ArrivedEvent]) -> Behaviour:
+            good = refusal.subjects.isdisjoint(event.subject for event in events)
+            return HEALTHY if good else answering(refusal.status)
+
+        self.network.endpoint(f"http://{host}/").judge = judge
 
     async def publish(self, count: int = 1, topic: str = "orders", **fixed: str) -> None:
         """Publish so many events in one request; `type` and `subject` may be fixed."""

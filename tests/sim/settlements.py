@@ -8,10 +8,11 @@ import msgspec
 
 from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
-from recapito.domain.delivery import NEVER_RETRIED, Delivery, Parked, delay_ns
+from recapito.domain.delivery import CORRUPT, NEVER_RETRIED, Delivery, Parked, delay_ns
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.outcome import Outcome, Result
 from recapito.store import Due
+from tests.sim import liveness
 from tests.sim.books import Owed, State, Touched
 from tests.sim.endpoints import ArrivedCloudEvent, ArrivedEvent
 from tests.sim.faults import HANGS_S
@@ -97,7 +98,7 @@ def check_due(oracle: Oracle, lane: Watched, due: Due, now: int, limit: int) -> 
 def check_named(oracle: Oracle, lane: Watched, members: list[Owed]) -> None:
     """A dead letter whose delivery was answered late with a success must not be written."""
     for owed in members:
-        answered = owed.success_epoch == lane.epoch and not lane.unsure
+        answered = owed.success_epoch == lane.epoch
         if answered and oracle.clock.now() > owed.success_at + SLACK_NS and oracle.calm(10.0):
             oracle.fail("late", f"is written though it succeeded at {owed.success_at}", lane=lane.id, owed=owed)
         if owed.burial is None:
@@ -134,8 +135,10 @@ def check_abandoned(oracle: Oracle, lane: Watched, members: list[Owed], reason: 
 
 def _check_failure(oracle: Oracle, lane: Watched, touched: Touched) -> None:
     owed = touched.owed
+    if owed.reason == CORRUPT:  # the books have seen that it was damaged
+        return
     success = owed.success_epoch == lane.epoch and owed.success_at < lane.settling_since
-    if success and not lane.unsure and lane.deleted_at is None:
+    if success and lane.deleted_at is None:
         oracle.fail("I8", f"is {owed.state} after a success at {owed.success_at}", lane=lane.id, owed=owed)
     if owed.state is State.PARKED and owed.parked is not None:
         _check_row(oracle, lane, touched, owed.parked)
@@ -204,14 +207,27 @@ def _check_burial(oracle: Oracle, lane: Watched, touched: Touched) -> None:
         said = f"the dead letter counts {record.deliveryAttempts} attempts after {touched.attempts}"
         oracle.fail("I9", said, lane=lane.id, owed=owed)
     delay = oracle.profile_of(lane.topic).dead_letter.delay_s * SECOND
-    last = record.lastDeliveryAttemptTime
-    tried = [a.sent_at for a in owed.arrivals if last in ("", stamp(a.sent_at))]
-    if record.deliveryAttempts and (not tried or owed.burial.write_at < tried[-1] + delay):
+    last = _last_settled(touched, expired)
+    if record.lastDeliveryAttemptTime not in ("", "" if last is None else stamp(last)):
+        said = f"the dead letter says {record.lastDeliveryAttemptTime}, the last attempt was at {last}"
+        oracle.fail("I9", said, lane=lane.id, owed=owed)
+    if last is not None and owed.burial.write_at < last + delay:
         oracle.fail("I11", "will be written too early", lane=lane.id, owed=owed)
     _check_reason(oracle, lane, touched, record.deadLetterReason)
 
 
+def _last_settled(touched: Touched, expired: bool) -> int | None:
+    """When the last attempt was sent that dispatch can know of: one that was under way in a crash is forgotten.
+
+    A delivery that expired was parked by its last attempt, if it had any; any other is given up by the newest.
+    """
+    if expired:
+        return touched.parked.delivery.last_attempt_at if touched.parked else None
+    return touched.owed.arrivals[-1].sent_at if touched.owed.arrivals else None
+
+
 def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) -> None:
+    liveness.check_end(oracle, lane, touched, reason)
     owed, now = touched.owed, oracle.clock.now()
     policies = [version.retry_policy for version in lane.versions]
     last = owed.arrivals[-1].outcome if owed.arrivals else None

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite.ledger import SqliteLedger
 from recapito.stores.sqlite.log import SqliteLog
+from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 
 class Storage(Protocol):
@@ -17,6 +18,10 @@ class Storage(Protocol):
     def open_ledger(self, write: bool) -> Any:
         """The Ledger."""
 
+    @property
+    def spoil(self) -> Any:
+        """What damages rows behind the stores' backs."""
+
     def close(self, store: Any) -> None:
         """The process that had it open is gone."""
 
@@ -26,6 +31,7 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self._disk = MemoryDisk(log_id="sim")
+        self.spoil = MemorySpoiler(self._disk)
 
     def open_log(self, write: bool) -> Any:
         return MemoryLog(self._disk)
@@ -42,6 +48,7 @@ class SqliteStorage:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self.spoil = FileSpoiler(directory)
         for store in (self.open_log(True), self.open_ledger(True)):
             self.close(store)  # they exist from now on, so that either role may start first
 

@@ -20,6 +20,7 @@ BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
     ),
     "a log that changes a byte": (lambda: Parts(storage=PlantedStorage(log=planted_stores.CarelessLog)), {"I3"}),
     "a publisher that answers before the commit": (lambda: Parts(publisher=planted.HastyPublisher), {"I3"}),
+    "a publisher that stores what it refused": (lambda: Parts(publisher=planted.WaveringPublisher), {"refused"}),
     "a ledger that loses a parked row": (
         lambda: Parts(storage=PlantedStorage(ledger=planted_stores.LossyLedger)),
         {"I1", "I2"},
@@ -48,6 +49,12 @@ BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
         lambda: Parts(storage=PlantedStorage(ledger=planted_stores.RenamingLedger)),
         {"I5", "I11", "I1"},
     ),
+    "a log that stalls at a damaged entry": (lambda: Parts(log=planted.StallingLog), {"I16", "I17", "I18"}),
+    "a log that skips a damaged entry": (lambda: Parts(log=planted.SkippingLog), {"I1"}),
+    "a ledger that keeps no damaged entry": (
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.CarefreeLedger)),
+        {"damage"},
+    ),
     "a janitor that trims above a cursor": (
         lambda: Parts(storage=PlantedStorage(seen_by_intake=planted_stores.OptimisticLedger)),
         {"I2", "I24"},
@@ -56,6 +63,10 @@ BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
     "a sender that writes JSON anew": (
         lambda: Parts(sender=partial(MeddlingSender, request=planted.reserialised)),
         {"I7"},
+    ),
+    "a sender that mixes up the headers": (
+        lambda: Parts(sender=partial(MeddlingSender, request=planted.StickyHeaders())),
+        {"headers"},
     ),
     "a sender that takes an error for a success": (
         lambda: Parts(sender=partial(MeddlingSender, answer=planted.believing)),
@@ -69,6 +80,11 @@ BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
     "late answers that are ignored": (lambda: Parts(late=planted.DeafExchanges), {"late"}),
     "slots that are never given back": (lambda: Parts(slots=lambda: planted.LeakySlots(24)), {"I16", "I17", "I18"}),
     "a dispatcher that does not hear": (lambda: Parts(dispatcher=planted.DrowsyDispatcher), {"I12", "I16", "I17"}),
+    "a dispatcher that sends though nothing is stored": (
+        lambda: Parts(dispatcher=planted.CarefreeDispatcher),
+        {"I8"},
+    ),
+    "dead letters before their time": (lambda: Parts(dispatcher=planted.HastyUndertaker), {"I11"}),
     "a clock that goes too fast": (lambda: Parts(dispatch_clock=planted.FastClock), {"I9", "I14", "hold"}),
     "retries before their time": (lambda: Parts(jitter=lambda rng: lambda: -0.5), {"I9"}),
     "a batch one over its limit": (

@@ -72,6 +72,31 @@ def test_nobody_listens_after_three_minutes() -> None:
     assert [round(at) for at in sent_at(owed)] == [0, 40, 100]
 
 
+def test_a_success_that_a_sleeping_machine_reads_too_late_does_not_count() -> None:
+    """The machine sleeps past the 180 seconds and hears the answer before it cuts the exchange: it tries again."""
+    lanes: list[Watched] = []
+
+    async def script(scene: Scene) -> None:
+        scene.faults.quick_disk = True
+        await scene.topic()
+        lanes.append(await scene.subscribe(behaviour=in_turn(after(77.001), after(200), HEALTHY)))
+        await scene.publish()
+        await scene.wait(1)
+        (owed,) = lanes[0].books.owed.values()
+        await scene.clock.sleep_until(owed.arrivals[0].sent_at + 77 * SECOND)
+        assert [round(at) for at in sent_at(owed)] == [0, 40]  # the second timed out at 70, the third is due at 100
+        scene.clock.suspend(200 * SECOND)
+        scene.oracle.suspended()
+        await scene.quiet()
+        await scene.close_the_books()
+
+    act(script, Parts(jitter=lambda rng: lambda: 0.0))
+    (owed,) = lanes[0].books.owed.values()
+    assert owed.state is State.DELIVERED
+    assert owed.arrivals[0].heard_at is not None and owed.arrivals[0].aborted_at is None
+    assert len(owed.arrivals) == 3
+
+
 def test_a_late_success_at_the_last_moment_counts() -> None:
     """At 179 seconds it is still listened to."""
     owed, _ = deliver(after(179), hanging(), hanging(), hanging())

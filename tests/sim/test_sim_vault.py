@@ -6,10 +6,12 @@ import pytest
 
 from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain.instant import MINUTE, SECOND
+from recapito.domain.schema import DeliverySchema
 from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
-from tests.sim.behaviour import answering
+from tests.sim.behaviour import answering, hanging, in_turn
 from tests.sim.books import State
 from tests.sim.facts import Watched
+from tests.sim.faults import Role
 from tests.sim.machine import Parts
 from tests.sim.scene import Scene, act
 from tests.sim.settlements import decode_record
@@ -174,3 +176,27 @@ def burials(scene: Scene) -> list[tuple[State, str]]:
 def test_one_container_does_not_delay_another(lose: str, one_lane: bool) -> None:
     """While a container is out of reach, or hangs, another's dead letters are written on time, even of one lane."""
     assert written_while_lost(lose, one_lane) == {"box-1": 3}
+
+
+@pytest.mark.parametrize("schema", [DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT])
+def test_an_attempt_that_a_crash_forgot_does_not_delay_a_dead_letter(schema: DeliverySchema) -> None:
+    """A crash takes the third attempt with it, and the event has expired: its letter knows of two."""
+
+    async def script(scene: Scene) -> None:
+        await scene.topic()
+        policy = RetryPolicy(max_attempts=30, ttl_minutes=1)
+        endpoint = in_turn(answering(500), answering(500), hanging())
+        await scene.subscribe("dead", endpoint, retry_policy=policy, dead_letter=BOX, delivery_schema=schema)
+        await scene.publish()
+        await scene.wait(64)  # the third attempt began between 40 and 45 seconds, and has 30
+        scene.machine.crash(Role.DISPATCH)
+        await scene.wait(120)
+        await scene.quiet()
+        await scene.close_the_books()
+
+    (lane,) = act(script).oracle.lanes.values()
+    (owed,) = lane.books.owed.values()
+    assert len(owed.arrivals) == 3 and owed.burial is not None
+    record = decode_record(owed.burial.record)
+    assert (record.deadLetterReason, record.deliveryAttempts) == ("TimeToLiveExceeded", 2)
+    assert owed.burial.write_at == owed.arrivals[1].sent_at + 5 * MINUTE

@@ -3,12 +3,12 @@
 After each commit the oracle's books and the store's must agree, and what was appended must be there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from recapito.domain.delivery import Identity
+from recapito.domain.delivery import Identity, Parked
 from recapito.domain.match import matches
 from recapito.domain.segment import Segment
 from recapito.domain.subscription import Subscription
@@ -20,6 +20,7 @@ from tests.sim.endpoints import ArrivedEvent
 from tests.sim.facts import Watched
 from tests.sim.oracle import NOTICED_NS, Oracle
 
+ALL = 1 << 31
 _decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
 
 
@@ -32,9 +33,11 @@ class Witness:
     def called(self, verb: str, args: tuple[Any, ...]) -> None:
         for settlement in args[0] if verb == "settle" else ():
             lane, now = self._oracle.lanes[settlement.lane], self._oracle.clock.now()
-            lane.settling_since = now
-            wrong = lane.hold.settled(self._oracle.profile_of(lane.topic), settlement.hold, now)
-            if wrong and lane.deleted_at is None:
+            if lane.settling is settlement:
+                continue  # it is tried again: what happened meanwhile is not in it
+            lane.settling, lane.settling_since = settlement, now
+            wrong = lane.hold.settled(self._oracle.rules_of(lane), settlement.hold, now)
+            if wrong and lane.deleted_at is None and self._oracle.watches_holds:
                 self._oracle.fail("hold", wrong, lane=lane.id)
 
     async def done(self, store: Any, verb: str, args: tuple[Any, ...], result: Any) -> None:
@@ -45,18 +48,17 @@ class Witness:
     def returned(self, verb: str, args: tuple[Any, ...], error: bool) -> None:
         if error:
             self._oracle.disturb()
-            if verb == "settle":
-                for settlement in args[0]:
-                    self._oracle.lanes[settlement.lane].unsure = True
-        elif verb == "lane" and self._oracle.lanes[args[0]].unsure:
-            self._begin_again(self._oracle.lanes[args[0]])
+        if verb == "settle":
+            for settlement in args[0]:
+                self._oracle.lanes[settlement.lane].blocked = settlement if error else None
+        elif verb == "lane" and not error:
+            self._looked_up(self._oracle.lanes[args[0]])
 
-    def _begin_again(self, lane: Watched) -> None:
-        lane.unsure = False
-        lane.epoch += 1
-        self._oracle.note("reloaded", lane.id)
-        if lane.books.last_row is not None:
-            lane.hold.start(lane.books.last_row.hold)
+    def _looked_up(self, lane: Watched) -> None:
+        """Dispatch sees whether a settlement is stored."""
+        row = lane.books.last_row
+        if lane.blocked is not None and row is not None and row.version > lane.blocked.version:
+            lane.blocked = None
 
     # The log and the registry.
 
@@ -94,6 +96,8 @@ class Witness:
         if event is None:
             self._oracle.fail("I6", "was appended and never published", event=id)
             return
+        if event.refused:
+            self._oracle.fail("refused", "was refused and is stored", event=id)
         event.appended_s = self._oracle.time_s()
         self._oracle.appended[id] = identity
         for lane in self._oracle.lanes.values():
@@ -146,7 +150,7 @@ class Witness:
     async def _open_lane(self, ledger: Any, row: Lane, id: int, topic: int, log_id: str, position: int) -> None:
         lane = self._oracle.lanes[id]
         lane.books.compare(row)
-        lane.hold.start(row.hold)
+        lane.hold.start(row.hold, self._oracle.clock.now())
 
     async def _close_lane(self, ledger: Any, result: None, id: int) -> None:
         if id in self._oracle.lanes and not self._oracle.lanes[id].books.ended and await ledger.lane(id) is None:
@@ -164,7 +168,23 @@ class Witness:
             settlements.check(self._oracle, lane, touched)
             self._oracle.note("settled", lane.id, settlement.version, settlement.cursor.low, len(touched))
 
+    async def _reconcile(self, ledger: Any, lanes: Iterable[Watched]) -> None:
+        """A read may have set rows aside: the books learn of it at the same instant."""
+        spoilt = {(lane.id, identity): lane for lane in lanes for identity in lane.books.spoilt_rows}
+        for damage in await ledger.damaged(0, ALL) if spoilt else ():
+            lane = spoilt.get((damage.lane, Identity(damage.position, damage.offset)))
+            if lane is not None and damage.table in ("parked", "burial"):
+                self._oracle.note("set aside", lane.id, damage.table, damage.position, damage.offset)
+                lane.books.set_aside(Identity(damage.position, damage.offset))
+
+    async def _parked(self, ledger: Any, rows: list[Parked], id: int, limit: int) -> None:
+        await self._reconcile(ledger, [self._oracle.lanes[id]])
+
+    async def _burials_due(self, ledger: Any, group: Group | None, *args: object) -> None:
+        await self._reconcile(ledger, self._oracle.lanes.values())
+
     async def _due(self, ledger: Any, due: Due, id: int, now: int, limit: int, at_least: int = 1) -> None:
+        await self._reconcile(ledger, [self._oracle.lanes[id]])
         settlements.check_due(self._oracle, self._oracle.lanes[id], due, now, limit)
 
     async def _name_group(self, ledger: Any, result: None, group: Group, path: str, tried_at: int) -> None:

@@ -1,7 +1,7 @@
 """What people do in the simulation: they publish, redrive, and create, change and delete topics and subscriptions."""
 
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count, cycle
 from typing import Any, TypeVar
@@ -10,7 +10,15 @@ from recapito.domain.event import accept
 from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.profile import load
 from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
+from recapito.domain.subscription import (
+    Batching,
+    DeadLetterDirectory,
+    DeliveryAttribute,
+    DynamicAttribute,
+    RetryPolicy,
+    StaticAttribute,
+    WebHook,
+)
 from recapito.domain.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
 from recapito.intake.draft import SubscriptionDraft, TopicDraft
@@ -36,6 +44,16 @@ CONDITIONS = (
     Condition(Operator.STRING_BEGINS_WITH, "data", ("x", "t")),
     Condition(Operator.IS_NOT_NULL, "data"),
     Condition(Operator.IS_NULL_OR_UNDEFINED, "data.a"),
+)
+
+ATTRIBUTES: tuple[tuple[DeliveryAttribute, ...], ...] = (
+    (DynamicAttribute("X-Type", "EventType"), StaticAttribute("X-Env", "sim")),
+    (),
+    (DynamicAttribute("X-Version", "dataVersion"),),
+    (),
+    (DynamicAttribute("X-Version", "DataVersion"), DynamicAttribute("X-Subject", "subject")),
+    (DynamicAttribute("X-Id", "Id"),),
+    (StaticAttribute("X-Env", "sim"),),
 )
 
 
@@ -89,6 +107,7 @@ class Workload:
         self._events = count()
         self._publishes = count(1)
         self._urls = count(1)
+        self._attributes = cycle(ATTRIBUTES)
         self._schemas = cycle((DeliverySchema.EVENT_GRID, DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT))
 
     async def put_topic(self, name: str, profile: str | None) -> Topic | None:
@@ -105,15 +124,16 @@ class Workload:
 
     def draft(self, name: str, host: str, profile: str) -> SubscriptionDraft:
         """A subscription at random, to that host."""
-        rng = self._rng
+        rng, rules = self._rng, load(profile)
         return self.fixed_draft(
             name,
             host,
-            batching=draw_batching(rng) if load(profile).batching else Batching(),
+            batching=draw_batching(rng) if rules.batching else Batching(),
             retry_policy=draw_policy(rng),
             dead_letter=DeadLetterDirectory(name=f"box-{rng.randrange(3)}") if rng.random() < 0.6 else None,
             filter=draw_filter(rng),
             delivery_schema=next(self._schemas),
+            attributes=next(self._attributes) if rules.custom_headers else (),
         )
 
     def fixed_draft(self, name: str, host: str, **settings: Any) -> SubscriptionDraft:
@@ -138,25 +158,28 @@ class Workload:
         if topic is not None:
             await self._ask(lambda intake: intake.delete_subscription(topic, name))
 
-    async def publish(self, topic_name: str, number: int, **fixed: str) -> None:
-        """Publish so many events in one request; some of their fields may be fixed."""
+    async def publish(self, topic_name: str, number: int, subjects: Sequence[str] = (), **fixed: str) -> None:
+        """Publish so many events in one request; some of their fields may be fixed, and subjects may take turns."""
         topic = self._topic(topic_name)
         if topic is None:
             return
         publish, now, now_s = next(self._publishes), self._oracle.clock.now(), self._oracle.time_s()
-        events = [
-            draw_event(self._rng, f"e{next(self._events)}", publish, topic.id, now, now_s, **fixed)
-            for _ in range(number)
-        ]
+        events = []
+        for n in range(number):
+            fields = fixed | ({"subject": subjects[n % len(subjects)]} if subjects else {})
+            events.append(draw_event(self._rng, f"e{next(self._events)}", publish, topic.id, now, now_s, **fields))
         content = body(events)
         self._oracle.publishing(events)
         try:
             await self._machine.request(
                 lambda: self._publisher.publish(topic, accept(content, topic.resource_id), len(content))
             )
+        except Busy:
+            self._oracle.refused(events)
         except NO_ANSWER:
             return
-        self._oracle.acknowledged(events)
+        else:
+            self._oracle.acknowledged(events)
 
     async def redrive(self, limit: int = 1000) -> int:
         """Redrive all dead letters, so many in a request; how many the server said it did before it failed."""

@@ -14,17 +14,23 @@ from hashlib import blake2b
 from recapito.dispatch.late import LateExchanges
 from recapito.dispatch.window import Slots
 from recapito.domain.instant import SECOND
-from tests.sim import checkers
+from recapito.domain.profile import load
+from recapito.domain.subscription import Batching, RetryPolicy
+from tests.sim import checkers, liveness
 from tests.sim.behaviour import HEALTHY, draw_sickness
+from tests.sim.books import State
 from tests.sim.facts import Violation
 from tests.sim.faults import Role
 from tests.sim.loop import Deadlock, Livelock, SimLoop, run
 from tests.sim.machine import Parts
-from tests.sim.plan import Episode, Plan, draw_plan
+from tests.sim.plan import Episode, Picky, Plan, draw_plan
+from tests.sim.publication import Published
 from tests.sim.scene import Scene
+from tests.sim.tiny import AMPLE
 from tests.sim.workload import draw_sleepy_filter
 
-LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLATION", "fault", "reloaded", "healed")
+ROWS = {State.PARKED: "parked", State.BURIED: "burial", State.NAMED: "burial"}
+LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLATION", "fault", "healed")
 
 
 @dataclass
@@ -61,17 +67,26 @@ class World:
         self.plan = plan
         self.scene = scene
         self.rng = random.Random(f"{plan.seed}/world")
+        self.dice = random.Random(f"{plan.seed}/rot")
+        self._start_dice = random.Random(f"{plan.seed}/fall")
         self._healed = False
         self._topics = [f"topic-{n}" for n in range(len(plan.profiles))]
         self._acts: set[asyncio.Task[None]] = set()
         scene.oracle.late_limited = plan.small_late is not None
-        scene.oracle.slots_limited = plan.small_slots is not None
+        scene.oracle.slots_limited = plan.small_slots is not None or plan.tiny != AMPLE
 
     async def history(self) -> None:
         """From the first topic to the last check."""
         await self._settle_in()
+        self.scene.parts.falls = self._falls
         for at_s in self.plan.redrives_s:
             self._start(self._later(at_s - self.scene.loop.time(), self._redrive))
+        for at_s in self.plan.drip_s:
+            self._start(self._later(at_s - self.scene.loop.time(), self._drip))
+        for at_s in self.plan.damages_s:
+            self._start(self._later(at_s - self.scene.loop.time(), self._damage))
+        for at_s, seconds in self.plan.full_disks_s:
+            self._start(self._later(at_s - self.scene.loop.time(), partial(self._fill_disk, seconds)))
         for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
             await self._sleep_until(episode.at_s)
             self._play(episode)
@@ -82,6 +97,7 @@ class World:
             await self.scene.people.redrive()
             await self.scene.quiet()
         await self.scene.close_the_books()
+        liveness.check_accepted(self.scene.oracle)
         if self.plan.calm:
             checkers.check_calm(self.scene.oracle)
 
@@ -99,6 +115,17 @@ class World:
             filter = draw_sleepy_filter(self.rng)
             draft = self.scene.people.fixed_draft(f"sleeper-{n}", f"host-{n % self.plan.hosts}", filter=filter)
             await self.scene.people.put_subscription(self._topics[-1], draft)
+        for n, picky in enumerate(self.plan.picky):
+            await self._create_picky(f"picky-{n}", picky)
+
+    async def _create_picky(self, name: str, picky: Picky) -> None:
+        """A subscription of the first topic, which nobody deletes or changes."""
+        profile = load(self.plan.profiles[0] or self.plan.default_profile)
+        batching = Batching(picky.batch) if picky.batch > 1 and profile.batching else Batching()
+        policy = RetryPolicy() if picky.policy is None else RetryPolicy(*picky.policy)
+        await self.scene.subscribe_picky(
+            picky.subjects, picky.status, name, topic=self._topics[0], batching=batching, retry_policy=policy
+        )
 
     async def _create(self, topic: str, name: str, healthy: bool = False) -> None:
         host = "steady" if healthy else f"host-{self.rng.randrange(self.plan.hosts)}"
@@ -147,10 +174,47 @@ class World:
         if kind != "delete":
             await self._create(topic, name)
 
+    def _falls(self, role: Role) -> int | None:
+        """After how many waits a new life dies: mostly before it has read what it needs to begin."""
+        falls = self._start_dice.random() < self.plan.start_crashes
+        self.scene.faults.counts["crash at start"] += falls
+        return self._start_dice.randrange(30) if falls else None
+
     async def _redrive(self) -> None:
         """Somebody redrives all dead letters, a few in each request."""
         self.scene.oracle.note("redrive")
         await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
+
+    async def _drip(self) -> None:
+        """Some events for the picky."""
+        await self.scene.people.publish(self._topics[0], self.rng.choice((1, 1, 5, 15)))
+
+    async def _damage(self) -> None:
+        """A row rots: an entry that is unread, was just published or lies anywhere in a log; or one of the ledger's."""
+        rng, scene = self.dice, self.scene
+        lanes = [scene.oracle.lanes[id] for id in sorted(scene.oracle.lanes)]
+        rows = [(lane, owed) for lane in lanes for owed in lane.books.owed.values() if owed.state in ROWS]
+        unread = [(lane.topic, at.position) for lane in lanes for at in lane.books.unread_events()]
+        if rows and rng.random() < 0.5:
+            lane, owed = rng.choice(rows)
+            if scene.parts.storage.spoil.row(ROWS[owed.state], lane.id, owed.identity):
+                scene.oracle.spoilt_row(lane, owed.identity)
+            return
+        if not unread or rng.random() < 0.3:
+            await scene.people.publish(rng.choice(self._topics), rng.choice((1, 3, 20)))
+        if rng.random() < 0.2:
+            unread = [(topic, position) for topic in scene.oracle.topics for position in range(1, 200)]
+        unread = unread or [(event.topic, scene.oracle.appended[id].position) for id, event in self._stored()][-3:]
+        rng.shuffle(unread)
+        for topic, position in unread:
+            if scene.parts.storage.spoil.entry(topic, position):
+                scene.oracle.spoilt_entry(topic, position)
+                scene.faults.counts["damage"] += 1
+                return
+
+    def _stored(self) -> list[tuple[str, Published]]:
+        oracle = self.scene.oracle
+        return [(id, event) for id, event in oracle.published.items() if id in oracle.appended]
 
     async def _break(self, kind: str) -> None:
         """One fault."""
@@ -207,19 +271,32 @@ class World:
         self.scene.faults.slow_disk = False
         self.scene.oracle.disturb()
 
+    async def _fill_disk(self, seconds: float) -> None:
+        """For a while no commit is stored; nobody can be expected to be quick."""
+        self.scene.faults.counts["full disk"] += 1
+        self.scene.oracle.note("fault", "full disk")
+        until = self.scene.loop.time() + seconds
+        while self.scene.loop.time() < until and not self._healed:
+            self.scene.faults.full_disk = True
+            self.scene.oracle.disturb()
+            await asyncio.sleep(min(2, seconds))
+        self.scene.faults.full_disk = False
+        self.scene.oracle.disturb()
+
     async def _heal(self) -> None:
         """Everything works again, for good; a role that is down comes up."""
         self._healed = True
         scene = self.scene
         scene.oracle.note("healed")
         scene.faults.disarm()
+        scene.machine.steady()
         vault = scene.machine.vault
         for container in sorted(vault.down | vault.missing | vault.hung):
             scene.oracle.container_back(container)
         for lost in (vault.down, vault.missing, vault.hung):
             lost.clear()
         for endpoint in scene.network.endpoints.values():
-            endpoint.behaviour = HEALTHY
+            endpoint.behaviour, endpoint.judge = HEALTHY, None
         await asyncio.sleep(90)
         for lane in scene.oracle.lanes.values():
             by = checkers.probe_by(scene.oracle, lane)
@@ -279,6 +356,7 @@ def _shrink(parts: Parts, plan: Plan) -> None:
     """Limits as small as the plan wants them."""
     parts.default_profile = plan.default_profile
     parts.keep_for_ever = plan.keep_for_ever
+    parts.tiny = plan.tiny
     if plan.small_slots:
         parts.slots = partial(Slots, plan.small_slots)
     if plan.small_late:

@@ -207,3 +207,30 @@ def test_a_lane_whose_topic_is_gone_is_no_trouble(server: Server, tmp_path: Path
     run(server.log.forget(1))
     backup(server.directory, tmp_path / "copy", lambda line: None)
     restore(tmp_path / "copy", tmp_path / "restored")
+
+
+@pytest.mark.parametrize("file", ["log.db", "dispatch.db"])
+def test_a_backup_of_an_older_schema_is_restored(server: Server, tmp_path: Path, file: str) -> None:
+    """Whoever serves it next migrates it; restoring only looks."""
+    backup(server.directory, tmp_path / "copy", lambda line: None)
+    connection = apsw.Connection(str(tmp_path / "copy" / file))
+    connection.pragma("user_version", connection.pragma("user_version") - 1)
+    connection.close()
+    restore(tmp_path / "copy", tmp_path / "restored")
+    assert (tmp_path / "restored" / file).exists()
+
+
+@pytest.mark.parametrize(("beyond", "fits"), [(1, True), (2, False)])
+def test_a_cursor_may_lie_just_behind_the_log(
+    server: Server, tmp_path: Path, run: Any, beyond: int, fits: bool
+) -> None:
+    """A lane that has passed everything waits at the next position, which is not there yet; further is wrong."""
+    end = run(server.log.end(1))
+    lane = run(server.ledger.lane(1))
+    run(server.ledger.settle([settlement(lane, cursor=Cursor((end + beyond, 0)))]))
+    backup(server.directory, tmp_path / "copy", lambda line: None)
+    if fits:
+        restore(tmp_path / "copy", tmp_path / "restored")
+        return
+    with pytest.raises(SettingsError):
+        restore(tmp_path / "copy", tmp_path / "restored")

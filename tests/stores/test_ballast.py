@@ -13,9 +13,9 @@ from recapito.store import Group
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.ballast import Ballast
 from recapito.stores.sqlite.connection import Medium
-from recapito.stores.sqlite.volume import free_bytes
 from tests.stores.values import burial, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLossVFS
+from tests.system.volume import fill_up, volume
 
 SIZE = 1 << 20
 
@@ -31,7 +31,7 @@ def test_it_takes_up_room(ballast: Ballast, tmp_path: Path) -> None:
     assert not ballast.held
     ballast.take()
     ballast.take()
-    assert ballast.held
+    assert ballast.held == SIZE
     assert (tmp_path / "ballast").stat().st_blocks * 512 >= SIZE
     assert [path.name for path in tmp_path.iterdir()] == ["ballast"]
 
@@ -46,15 +46,34 @@ def test_it_is_given_once(ballast: Ballast) -> None:
     assert ballast.held
 
 
-def test_it_is_not_taken_where_room_is_short(tmp_path: Path) -> None:
-    """A quarter of the free room at most goes into the ballast; without success nothing is left lying about."""
-    Ballast(tmp_path, free_bytes(tmp_path) // 2).take()
+@pytest.mark.parametrize("size", [0, 1 << 60])
+def test_none_is_taken_of_a_size_that_makes_no_sense(tmp_path: Path, size: int) -> None:
+    """None is wanted, or so much that the fair part of the free room would not help: nothing is left lying about."""
+    Ballast(tmp_path, size).take()
     assert not list(tmp_path.iterdir())
 
 
-def test_its_size_follows_the_volume(tmp_path: Path) -> None:
-    """64 MiB, or a hundredth of a small volume."""
-    assert 0 < Ballast(tmp_path).size <= 64 << 20
+def test_it_grows_with_the_room(tmp_path: Path) -> None:
+    """Where room is short an eighth of it goes into the ballast; when there is more, so does the rest."""
+    with volume(tmp_path / "volume", 16 * SIZE) as place:
+        ballast, stranger = Ballast(place, SIZE), place / "stranger"
+        stranger.write_bytes(bytes(12 * SIZE))
+        ballast.take()
+        assert SIZE // 4 < ballast.held <= SIZE // 2
+        few = ballast.held
+        ballast.take()
+        assert ballast.held == few
+        stranger.unlink()
+        ballast.take()
+        assert ballast.held == SIZE
+
+
+def test_a_full_volume_has_none(tmp_path: Path) -> None:
+    """Taking it fails without a word and leaves nothing."""
+    with volume(tmp_path / "volume", SIZE) as place:
+        fill_up(place / "stranger")
+        Ballast(place, SIZE).take()
+        assert [file.name for file in place.iterdir()] == ["stranger"]
 
 
 class Machine:
@@ -64,7 +83,8 @@ class Machine:
         self.disk = Disk(1)
         self.vfs = PowerLossVFS(self.disk)
         self.ballast = ballast
-        options: Any = {"threaded": False, "medium": Medium(self.vfs.name), "ballast": ballast, "journal": journal}
+        medium = Medium(self.vfs.name, names=self.vfs)
+        options: Any = {"threaded": False, "medium": medium, "ballast": ballast, "journal": journal}
         self.log = SqliteLog.open(self.disk.directory, **options)
         self.ledger = SqliteLedger.open(self.disk.directory, **options)
 
@@ -115,7 +135,7 @@ def test_new_events_do_not_get_the_ballast(machine: Machine, journal: Any, run: 
     with pytest.raises(StoreFailed, match="full"):
         run(machine.log.append([segment(1)]))
     assert machine.ballast.held
-    assert "store.failed" in journal.events
+    assert journal.events == ["store.full"]
     machine.disk.fault = None
     assert run(machine.log.end(1)) == 2
     assert run(machine.log.append([segment(1)])) == [3]

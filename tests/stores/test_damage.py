@@ -7,11 +7,11 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.errors import StoreFailed
-from recapito.store import Counts, Due, Group, Passed
+from recapito.domain.delivery import CORRUPT, Identity
+from recapito.errors import RecordDamaged, StoreFailed
+from recapito.store import Counts, Drop, Due, EntryKind, Group, Passed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.damage import CORRUPT
-from tests.stores.values import burial, new_topic, parked, segment, settlement
+from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
 NOBODY = Passed()
 
@@ -29,22 +29,33 @@ def spoil(path: Path, sql: str) -> None:
         "columns = x'00'",
         "columns = CAST(columns || body AS BLOB), body = x''",
         "kind = 2",
-        "position = 9",
+        "events = 1 << 40, body = x'00'",
         "checksum = checksum + 1",
     ],
 )
 def test_a_damaged_entry_is_found(tmp_path: Path, run: Any, damage: str) -> None:
-    """Reading it names its topic and position; what lies before it is read all the same."""
+    """It is read as damaged, with the number of its events if that can be; what lies around it is read as it is."""
     log = SqliteLog.open(tmp_path, threaded=False)
     run(log.put_topic(new_topic()))
     run(log.append([segment(1, b"aaa"), segment(1, b"bbb"), segment(1, b"ccc")]))
     run(log.close())
     spoil(tmp_path / "log.db", f"UPDATE entry SET {damage} WHERE position = 3")
     log = SqliteLog.open(tmp_path, threaded=False)
+    before, damaged, after = run(log.read(1, 2, 1000))
+    assert (before.body, after.body) == (b"aaa", b"ccc")
+    assert (damaged.position, damaged.kind, damaged.events) == (3, EntryKind.DAMAGED, 1)
+    run(log.close())
+
+
+def test_an_entry_that_is_missing_is_no_other(tmp_path: Path, run: Any) -> None:
+    """What lies before the gap is read; the gap itself is a LookupError, never the next entry."""
+    log = SqliteLog.open(tmp_path, threaded=False)
+    run(log.put_topic(new_topic()))
+    run(log.append([segment(1, b"aaa"), segment(1, b"bbb"), segment(1, b"ccc")]))
+    spoil(tmp_path / "log.db", "DELETE FROM entry WHERE position = 3")
     assert [entry.body for entry in run(log.read(1, 2, 1000))] == [b"aaa"]
-    with pytest.raises((StoreFailed, LookupError), match=r"position 3 of topic 1"):
+    with pytest.raises(LookupError, match="position 3 of topic 1"):
         run(log.read(1, 3, 1000))
-    assert run(log.read(1, 4, 1000))[0].body == b"ccc"
     run(log.close())
 
 
@@ -123,6 +134,23 @@ def test_a_named_group_of_nothing_but_damage_goes(directory: Path, run: Any) -> 
     run(ledger.close())
 
 
+@pytest.mark.parametrize("damaged", ["burial SET path = 'qath' WHERE \"offset\" = 1", "burial_group SET path = 'qath'"])
+def test_a_dead_letter_with_a_damaged_path_gets_another(directory: Path, run: Any, damaged: str) -> None:
+    """A flipped bit in a path parts dead letters from their group: they are named again, and none waits for ever."""
+    ledger = SqliteLedger.open(directory)
+    run(ledger.name_group(run(ledger.burials_due(99, 9, 1000, NOBODY)), "path", 1))
+    run(ledger.close())
+    spoil(directory / "dispatch.db", f"UPDATE {damaged}")
+    ledger = SqliteLedger.open(directory)
+    while (group := run(ledger.burials_due(99, 9, 1000, NOBODY))) is not None:
+        assert group.burials
+        if group.path is None:
+            run(ledger.name_group(group, "again", 2))
+        run(ledger.written(7, group.path or "again"))
+    assert run(ledger.lane(7)).counts.dead_lettered == 3
+    run(ledger.close())
+
+
 def test_a_reader_does_not_repair(directory: Path, run: Any) -> None:
     """Who can only read reports the damage and leaves it to the writer."""
     spoil(directory / "dispatch.db", "UPDATE parked SET record = x'00' WHERE \"offset\" = 1")
@@ -134,3 +162,91 @@ def test_a_reader_does_not_repair(directory: Path, run: Any) -> None:
     assert len(run(reader.parked(7, 9))) == 2
     run(reader.close())
     run(writer.close())
+
+
+def test_a_damaged_page_hides_only_what_is_on_it(tmp_path: Path, run: Any) -> None:
+    """SQLite cannot read one entry: it counts as damaged, with the number of its events, and the others are read."""
+    log = SqliteLog.open(tmp_path, threaded=False)
+    run(log.put_topic(new_topic()))
+    run(log.append([segment(1, bytes([n]) * 100_000, events=n) for n in range(1, 6)]))
+    run(log.close())
+    overwrite_overflow_page(tmp_path / "log.db", bytes([3]))
+    log = SqliteLog.open(tmp_path, threaded=False)
+    found = [entry for position in range(2, 7) for entry in run(log.read(1, position, 0))]
+    assert [(entry.position, entry.kind, entry.events) for entry in found] == [
+        (2, EntryKind.SEGMENT, 1),
+        (3, EntryKind.SEGMENT, 2),
+        (4, EntryKind.DAMAGED, 3),
+        (5, EntryKind.SEGMENT, 4),
+        (6, EntryKind.SEGMENT, 5),
+    ]
+    assert [entry.position for entry in run(log.read(1, 2, 1 << 20))] == [2]
+    run(log.close())
+
+
+def overwrite_overflow_page(path: Path, filling: bytes) -> None:
+    """Break the chain of the pages that hold a blob of these bytes: SQLite says that the file is malformed."""
+    content = bytearray(path.read_bytes())
+    size = int.from_bytes(content[16:18], "big")
+    pages = [at for at in range(0, len(content), size) if content[at + 4 : at + size] == filling * (size - 4)]
+    content[pages[1] : pages[1] + 4] = (1 << 30).to_bytes(4, "big")
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("end", [2, 9])
+def test_a_damaged_end_of_a_log_takes_nothing(tmp_path: Path, run: Any, end: int) -> None:
+    """No position is used twice and none is left out: the topic takes no segments, and other topics do."""
+    log = SqliteLog.open(tmp_path, threaded=False)
+    for name in ("sick", "well"):
+        run(log.put_topic(new_topic(name)))
+    run(log.append([segment(1), segment(1), segment(2)]))
+    spoil(tmp_path / "log.db", f'UPDATE topic SET "end" = {end} WHERE id = 1')
+    for segments in ([segment(1)], [segment(1), segment(2)]):
+        with pytest.raises(RecordDamaged):
+            run(log.append(segments))
+    assert run(log.append([segment(2)])) == [3]
+    assert [damage[:2] for damage in run(log.damaged_records())] == [("topic", 1)]
+    run(log.close())
+
+
+@pytest.mark.parametrize(
+    "damage", ["cursor = '['", "hold = 'x'", "version = 7", "matched = matched + 1", "delivered = -1, matched = -1"]
+)
+def test_a_damaged_row_of_a_lane_is_found(tmp_path: Path, run: Any, damage: str) -> None:
+    """By its checksum, or because its books do not balance."""
+    ledger = SqliteLedger.open(tmp_path, threaded=False)
+    lane = run(ledger.open_lane(7, 1, "log", 1))
+    run(ledger.settle([settlement(lane, matched=2, delivered=2)]))
+    run(ledger.close())
+    with closing(apsw.Connection(str(tmp_path / "dispatch.db"))) as connection:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        connection.execute(f"UPDATE lane SET {damage}")
+    ledger = SqliteLedger.open(tmp_path, threaded=False)
+    assert run(ledger.lane(7)).damaged
+    assert not run(ledger.renew_lane(7, 1, "log", 1)).damaged
+    run(ledger.close())
+
+
+def test_reasons_that_do_not_add_up_lose_no_count(tmp_path: Path, run: Any) -> None:
+    """Why events were dropped is not known any more; how many is."""
+    ledger = SqliteLedger.open(tmp_path, threaded=False)
+    lane = run(ledger.open_lane(7, 1, "log", 1))
+    run(ledger.settle([settlement(lane, matched=2, drop=[Drop(Identity(1, n), "Canceled") for n in range(2)])]))
+    spoil(tmp_path / "dispatch.db", "UPDATE dropped SET events = 5")
+    assert run(ledger.lane(7)).counts == Counts(matched=2, dropped={CORRUPT: 2})
+    run(ledger.close())
+
+
+def test_records_of_before_get_their_checksums(tmp_path: Path, run: Any) -> None:
+    """A file that was written without any has them after it was opened."""
+    log = SqliteLog.open(tmp_path, threaded=False)
+    topic = run(log.put_topic(new_topic()))
+    run(log.put_subscription(new_subscription(topic.id)))
+    run(log.put_document("kind", "key", b"content"))
+    run(log.close())
+    for table in ("topic", "subscription", "document"):
+        spoil(tmp_path / "log.db", f"UPDATE {table} SET checksum = NULL")
+    run(SqliteLog.open(tmp_path, threaded=False).close())
+    with closing(apsw.Connection(str(tmp_path / "log.db"))) as connection:
+        for table in ("topic", "subscription", "document"):
+            assert connection.execute(f"SELECT count(*) FROM {table} WHERE checksum IS NULL").get == 0

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from recapito.stores.sqlite import SqliteLedger, SqliteLog, marker
 from recapito.stores.sqlite.inspection import inspect, stopped_uncleanly
 from tests.stores.values import new_topic, segment
 
@@ -45,8 +45,10 @@ def test_damage_is_said_loudly(tmp_path: Path, run: Any, journal: Any) -> None:
     content[4096 * 5 : 4096 * 12] = b"\xff" * (4096 * 7)
     file.write_bytes(content)
     run(inspect(tmp_path, journal))
-    assert [event for event, _ in journal] == ["store.damaged", "store.checked"]
+    assert [event for event, _ in journal] == ["store.suspect", "store.checked"]
     assert journal[0][1]["file"] == "log.db"
+    (sign,) = marker.read(tmp_path)
+    assert (sign.file, sign.why.startswith("quick_check: ")) == ("log.db", True)
 
 
 def test_a_check_can_be_stopped(tmp_path: Path, run: Any, journal: Any) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,23 @@ with lock_role(Path(sys.argv[1]), "intake"):
 """
 
 
+ORPHAN = """
+import os, sys
+from pathlib import Path
+from recapito.stores.sqlite.lock import lock_role
+parent = os.getpid()
+if os.fork() == 0:
+    with lock_role(Path(sys.argv[1]), "intake"):
+        os.kill(parent, 9)
+        while os.getppid() == parent:
+            pass
+        print("held", flush=True)
+        sys.stdin.read()
+    os._exit(0)
+os.wait()
+"""
+
+
 def test_a_role_has_one_process(tmp_path: Path) -> None:
     """The second one is told who has the directory; the other role is free."""
     with (
@@ -30,7 +48,7 @@ def test_a_role_has_one_process(tmp_path: Path) -> None:
     ):
         pass
     with lock_role(tmp_path, "intake"):
-        assert (tmp_path / "intake.lock").read_text() == f"{os.getpid()}\n"
+        assert (tmp_path / "intake.lock").read_text() == f"{os.getpid()} {os.getppid()}\n"
 
 
 def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
@@ -46,6 +64,18 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
         holder.wait()
     with lock_role(tmp_path, "intake"):
         pass
+
+
+def test_a_lock_of_a_process_that_is_ending_is_waited_for(tmp_path: Path) -> None:
+    """Its parent was killed, so it will go too: whoever comes next gets the lock then, and is not refused."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ORPHAN, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        assert parent.stdout.readline() == "held\n"
+        threading.Timer(0.3, parent.stdin.close).start()
+        with lock_role(tmp_path, "intake"):
+            assert parent.stdin.closed
 
 
 def test_the_lock_of_trimming_is_made_by_who_serves(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ STATEMENTS = [(file, name) for file in FILES for name in load(file)]
 READS_ALL = {
     ("log", "all_topics"),
     ("log", "all_subscriptions"),
+    ("registry", "topics_without_checksum"),
+    ("registry", "subscriptions_without_checksum"),
+    ("registry", "documents_without_checksum"),
     ("ledger", "lanes"),
     ("history", "bounds"),
     ("history", "extent"),

@@ -1,7 +1,8 @@
 """A disk for SQLite that can lose power: what was not synced is lost, torn, garbled or kept, sector by sector.
 
 It is a VFS in Python over bytes in memory. It can also fail: with EIO or ENOSPC at the k-th operation, once or from
-then on. A sync that failed has thrown away what it should have written, as file systems do.
+then on. A sync that failed has thrown away what it should have written, as file systems do. A name that was made,
+removed or replaced is lost or comes back unless its directory was synced; a process that is killed loses nothing.
 """
 
 import itertools
@@ -108,6 +109,20 @@ class Disk:
         if sync:
             self.durable_names.pop(name, None)
 
+    def sync_names(self) -> None:
+        """Sync the directory."""
+        self.durable_names = dict(self.names)
+
+    def lose_process(self) -> "Disk":
+        """The disk as the next process finds it, after one was killed: what was not synced is still not synced."""
+        after = Disk(0)
+        after.chance = self.chance
+        after.names = {str(after.directory / Path(name).name): file for name, file in self.names.items()}
+        after.durable_names = {
+            str(after.directory / Path(name).name): file for name, file in self.durable_names.items()
+        }
+        return after
+
     def lose_power(self) -> "Disk":
         """The disk after power came back."""
         after = Disk(0)
@@ -122,7 +137,7 @@ class Disk:
 
 
 class PowerLossVFS(apsw.VFS):
-    """The VFS, under a name of its own; `disk` is the one that it has at the moment.
+    """The VFS, under a name of its own, and the names of its files; `disk` is the one that it has at the moment.
 
     Files are opened in the disk's own directory: a connection that is closed late, when there is another disk already,
     does not touch that one's files.
@@ -133,10 +148,21 @@ class PowerLossVFS(apsw.VFS):
         super().__init__(self.name, base="")
         self.disk = disk
 
+    def make(self, path: Path) -> None:
+        """Make a file, as our own code does for SQLite."""
+        if str(path) not in self.disk.names:
+            self.disk.step("create", lambda: self.disk.create(str(path)))
+
+    def sync(self, directory: Path) -> None:
+        """Sync the directory, as our own code does."""
+        self.disk.step("sync", self.disk.sync_names)
+
     def xOpen(self, name: Any, flags: list[int]) -> "OpenFile":
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
         disk = self.disk
         if path not in disk.names:
+            if not flags[0] & apsw.SQLITE_OPEN_CREATE:
+                raise apsw.CantOpenError("no such file")
             disk.step("create", lambda: disk.create(path))
         flags[1] = flags[0]
         creates = bool(flags[0] & apsw.SQLITE_OPEN_CREATE)
@@ -157,10 +183,14 @@ class PowerLossVFS(apsw.VFS):
 
 
 class OpenFile:
-    """An open file of a disk. As in SQLite's own VFS, the first sync of a journal syncs the directory too."""
+    """An open file of a disk. As in SQLite's own VFS, the first sync of a journal makes its name durable too.
+
+    Only its own: POSIX promises nothing about other names, and a build of SQLite may sync none.
+    """
 
     def __init__(self, disk: Disk, name: str, syncs_directory: bool) -> None:
         self.disk = disk
+        self.name = name
         self.file = disk.names[name]
         self.syncs_directory = syncs_directory
 
@@ -186,7 +216,8 @@ class OpenFile:
         self.file.sync()
         if self.syncs_directory:
             self.syncs_directory = False
-            self.disk.durable_names = dict(self.disk.names)
+            if self.disk.names.get(self.name) is self.file:
+                self.disk.durable_names[self.name] = self.file
 
     def xFileSize(self) -> int:
         return len(self.file.live)

@@ -6,7 +6,7 @@ After a cut the stores must show what the model has: with or without the one ver
 import random
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import apsw
 
@@ -51,7 +51,11 @@ def finish(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class World:
-    """One disk with the stores on it, and the model of what was acknowledged."""
+    """One disk with the stores on it, and the model of what was acknowledged.
+
+    Leaving the context abandons the stores, also when a check failed: a connection that only the garbage collector
+    closes calls a VFS that may be gone already.
+    """
 
     def __init__(
         self, vfs: PowerLossVFS, seed: int, synchronous: str = "FULL", checkpoint_bytes: int = CHECKPOINT_BYTES
@@ -59,11 +63,17 @@ class World:
         self.chance = random.Random(seed)
         self.vfs = vfs
         self.vfs.disk = Disk(seed)
-        self._medium = Medium(vfs.name, synchronous, checkpoint_bytes)
+        self._medium = Medium(vfs.name, synchronous, checkpoint_bytes, names=vfs)
         self._memory = MemoryDisk(log_id="")
         self.model = Pair(MemoryLog(self._memory), MemoryLedger(self._memory))
         self.real: Pair | None = None
         self.positions = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abandon()
 
     @property
     def disk(self) -> Disk:
@@ -113,6 +123,11 @@ class World:
                 raise Lost(f"can not be opened: {error}") from error
             self.disk.cut_at = None
             return
+
+    def lose_process(self) -> None:
+        """The process is killed; the power stays."""
+        self.abandon()
+        self.vfs.disk = self.disk.lose_process()
 
     def abandon(self) -> None:
         """Let go of the stores as a process does that is killed."""

@@ -1,6 +1,7 @@
 """Power loss and sick disks under the real SQLite: nothing that was acknowledged is lost, and nothing else appears."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import apsw
 import pytest
@@ -40,7 +41,6 @@ def live_and_lose_power(world: World, lives: int) -> None:
         except PowerLoss:
             world.lose_power(lambda: world.chance.randrange(1, 40) if world.chance.random() < 0.2 else None)
         world.check(under_way)
-    world.abandon()
 
 
 @pytest.mark.slow
@@ -48,7 +48,8 @@ def test_no_acknowledged_event_is_lost(vfs: PowerLossVFS) -> None:
     """In ten thousand cuts at random moments, also during recovery, the stores show exactly what was acknowledged."""
     for seed in range(CUTS // LIVES):
         try:
-            live_and_lose_power(World(vfs, seed), LIVES)
+            with World(vfs, seed) as world:
+                live_and_lose_power(world, LIVES)
         except Lost as loss:
             pytest.fail(f"seed {seed}: {loss}")
 
@@ -58,11 +59,10 @@ def test_the_harness_finds_the_loss_of_weaker_settings(vfs: PowerLossVFS, synchr
     """The same cuts lose acknowledged events when commits are not synced: so the test above can fail."""
     found = 0
     for seed in range(SEEDS_OF_WEAK_SETTINGS):
-        world = World(vfs, seed, synchronous)
         try:
-            live_and_lose_power(world, LIVES)
+            with World(vfs, seed, synchronous) as world:
+                live_and_lose_power(world, LIVES)
         except (Lost, StoreFailed):
-            world.abandon()
             found += 1
     assert found > SEEDS_OF_WEAK_SETTINGS * 0.8
 
@@ -108,25 +108,93 @@ async def end_group(pair: Pair, verb: str) -> None:
 
 def test_the_power_goes_at_every_operation(vfs: PowerLossVFS) -> None:
     """A cut at each single operation of a history, from the first opening on, leaves what was acknowledged."""
-    cut_at = 0
-    under_way: Verb | None = None
-    while True:
+    cut_at, lost_power = 0, True
+    while lost_power:
         cut_at += 1
-        world = World(vfs, cut_at, checkpoint_bytes=8 * PAGE)
-        world.disk.cut_at = cut_at
-        under_way = None
-        try:
-            world.open()
-            for under_way in script():
-                world.do(under_way)
-        except PowerLoss:
-            world.lose_power()
-            world.check(under_way)
-            world.abandon()
-        else:
-            break
-    world.abandon()
+        with World(vfs, cut_at, checkpoint_bytes=8 * PAGE) as world:
+            lost_power = cut_power(world, cut_at)
     assert cut_at > 150
+
+
+def cut_power(world: World, cut_at: int) -> bool:
+    """Cut the power at one operation of the history and check the stores; False where the history ends before."""
+    world.disk.cut_at = cut_at
+    under_way: Verb | None = None
+    try:
+        world.open()
+        for under_way in script():
+            world.do(under_way)
+    except PowerLoss:
+        world.lose_power()
+        world.check(under_way)
+        return True
+    return False
+
+
+def test_a_killed_process_leaves_names_that_are_not_durable(vfs: PowerLossVFS) -> None:
+    """A process is killed at each operation of its first start; the next one works on what it finds until a cut."""
+    killed_at, killed = 0, True
+    while killed:
+        killed_at += 1
+        with World(vfs, killed_at) as world:
+            killed = kill_at_start(world, killed_at)
+    assert killed_at > 10
+
+
+def kill_at_start(world: World, killed_at: int) -> bool:
+    """Kill the process at one operation of its start, work on, cut the power and check; False where it has started."""
+    world.disk.cut_at = killed_at
+    try:
+        world.open()
+    except PowerLoss:
+        world.lose_process()
+        world.open()
+        for verb in script():
+            world.do(verb)
+        world.lose_power()
+        world.check()
+        return True
+    return False
+
+
+class NamelessVFS(PowerLossVFS):
+    """A planted bug: a new file's directory is not synced."""
+
+    def sync(self, directory: Path) -> None:
+        return None
+
+
+class RashVFS(PowerLossVFS):
+    """A planted bug: only who makes a file syncs its directory, and may not live to do it."""
+
+    made = False
+
+    def make(self, path: Path) -> None:
+        self.made = str(path) not in self.disk.names
+        super().make(path)
+
+    def sync(self, directory: Path) -> None:
+        if self.made:
+            super().sync(directory)
+
+
+@pytest.mark.parametrize(
+    ("bug", "test"),
+    [
+        (NamelessVFS, test_the_power_goes_at_every_operation),
+        (RashVFS, test_a_killed_process_leaves_names_that_are_not_durable),
+    ],
+)
+def test_the_harness_finds_names_that_are_not_durable(
+    bug: type[PowerLossVFS], test: Callable[[PowerLossVFS], None]
+) -> None:
+    """Without the sync of a directory, be it after a kill alone, what was acknowledged goes with the file's name."""
+    vfs = bug(Disk(0))
+    try:
+        with pytest.raises(Lost):
+            test(vfs)
+    finally:
+        vfs.unregister()
 
 
 class Sick:
@@ -164,14 +232,13 @@ def test_the_disk_fails_at_every_operation(
     while sick.seen >= at:
         at += 1
         sick = Sick(at, error, kinds, for_ever)
-        world = World(vfs, at, checkpoint_bytes=8 * PAGE)
-        world.disk.fault = sick
-        open_on_a_sick_disk(world)
-        for verb in script():
-            do_on_a_sick_disk(world, verb)
-        world.lose_power()
-        world.check()
-        world.abandon()
+        with World(vfs, at, checkpoint_bytes=8 * PAGE) as world:
+            world.disk.fault = sick
+            open_on_a_sick_disk(world)
+            for verb in script():
+                do_on_a_sick_disk(world, verb)
+            world.lose_power()
+            world.check()
     assert at > 100
 
 
@@ -200,18 +267,17 @@ def do_on_a_sick_disk(world: World, verb: Verb) -> None:
 
 def test_the_disk_stays_sick(vfs: PowerLossVFS) -> None:
     """Every call fails as long as the disk is sick, and the first one after that is served."""
-    world = World(vfs, 1)
-    world.open()
-    world.do(lambda pair: pair.log.put_topic(new_topic()))
-    world.disk.fault = Sick(1, apsw.IOError, EVERY_KIND, for_ever=True)
-    assert world.real is not None
-    for _ in range(3):
-        with pytest.raises(StoreFailed):
-            finish(world.real.log.append([segment(1)]))
-        with pytest.raises(StoreFailed):
-            finish(world.real.log.topics("", 10))
-    world.disk.fault = None
-    world.do(lambda pair: pair.log.append([segment(1, b"well again")]))
-    world.lose_power()
-    world.check()
-    world.abandon()
+    with World(vfs, 1) as world:
+        world.open()
+        world.do(lambda pair: pair.log.put_topic(new_topic()))
+        world.disk.fault = Sick(1, apsw.IOError, EVERY_KIND, for_ever=True)
+        assert world.real is not None
+        for _ in range(3):
+            with pytest.raises(StoreFailed):
+                finish(world.real.log.append([segment(1)]))
+            with pytest.raises(StoreFailed):
+                finish(world.real.log.topics("", 10))
+        world.disk.fault = None
+        world.do(lambda pair: pair.log.append([segment(1, b"well again")]))
+        world.lose_power()
+        world.check()

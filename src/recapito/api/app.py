@@ -12,6 +12,7 @@ from recapito.api.body import BodyReader, ClientGone
 from recapito.api.catalog import unknown_path
 from recapito.api.connections import ConnectionManagement
 from recapito.api.counts import Counts
+from recapito.api.damaged import DamagedRecords
 from recapito.api.deadletter import DeadLetters
 from recapito.api.delivery import Deliveries
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
@@ -60,10 +61,10 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
-    access = services.access
     management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
     described = [
         *DeadLetters(services, bodies).routes(),
+        *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
         *Lanes(services).routes(),
         *Counts(services).routes(),
@@ -82,7 +83,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
-    starlette.state.admission = Admission(access.tokens, access.open_to_loopback, access.authority)
+    starlette.state.admission = Admission(services.access, services.wrong_secrets)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:

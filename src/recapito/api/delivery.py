@@ -12,6 +12,7 @@ from starlette.responses import Response
 from recapito.api.arm import answer
 from recapito.api.body import BodyReader
 from recapito.api.described import DescribedRoute, names_in, read_instant, read_query
+from recapito.api.lanes import WALKED
 from recapito.api.local import admit
 from recapito.api.services import Services
 from recapito.api.wire import Body, check_choice, check_length, check_range, invalid
@@ -24,7 +25,7 @@ from recapito.domain.instant import stamp
 from recapito.domain.jsontext import Fault, decode
 from recapito.domain.outcome import Result
 from recapito.domain.schema import InputSchema
-from recapito.domain.topic import Topic
+from recapito.domain.topic import Topic, TopicKind
 from recapito.errors import InvalidInput
 
 PATH = "/deliveries"
@@ -61,6 +62,7 @@ class Deliveries:
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._history = services.history
+        self._registry = services.registry
         self._explainer = services.explainer
         self._clock = services.clock
         self._bodies = bodies
@@ -87,6 +89,7 @@ class Deliveries:
                 "value": [show_attempt(kept, selection) for kept in page.value],
                 "next": None if page.next is None else str(page.next),
                 "newest": str(page.newest),
+                "unknown": None if page.value or wanted.after is not None else await self._unknown(wanted),
                 "kept": {
                     "since": None if extent.since is None else stamp(extent.since),
                     "attempts": extent.attempts,
@@ -95,6 +98,25 @@ class Deliveries:
                 "now": stamp(self._clock.now()),
             }
         )
+
+    async def _unknown(self, wanted: _Wanted) -> str | None:
+        """Which of the names that were asked for nobody has."""
+        topics: list[int | None] = [None]
+        if wanted.topic is not None:
+            found = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
+            topics = [topic.id for topic in found if topic is not None]
+            if not topics:
+                return "topic"
+        if wanted.subscription is None:
+            return None
+        for topic in topics:
+            after = 0
+            while page := await self._registry.subscriptions(topic, after, WALKED):
+                living = [one.name.lower() for one in page if one.deleted_position is None]
+                if wanted.subscription.lower() in living:
+                    return None
+                after = page[-1].id
+        return "subscription"
 
     async def _explain(self, request: Request) -> Response:
         await admit(request)

@@ -12,6 +12,7 @@ import msgspec
 
 from recapito.domain.instant import utc
 from recapito.errors import (
+    AppendFailed,
     Busy,
     CallerError,
     Conflict,
@@ -19,6 +20,8 @@ from recapito.errors import (
     InvalidInput,
     NotFound,
     PreconditionFailed,
+    RecordDamaged,
+    StoreDamaged,
     StoreFailed,
     TooLarge,
     TooManyRequests,
@@ -51,6 +54,14 @@ class ClientRefused(GrantRefused):
     """The client that asks for a token is not who it says."""
 
 
+class GrantSlowed(GrantRefused):
+    """Too many wrong secrets were shown for a token."""
+
+    def __init__(self, slowed: TooManyRequests) -> None:
+        super().__init__("temporarily_unavailable", 90055, slowed.message)
+        self.retry_after_s = slowed.retry_after_s
+
+
 class MethodNotAllowed(CallerError):
     """The path is there, the method is not. `allow` lists those that are."""
 
@@ -78,6 +89,7 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     Unauthenticated: (401, "Unauthorized"),
     ClientRefused: (401, "Unauthorized"),
     GrantRefused: (400, "BadRequest"),
+    GrantSlowed: (429, "TooManyRequests"),
     Forbidden: (403, "Forbidden"),
     NotFound: (404, "NotFound"),
     MethodNotAllowed: (405, "MethodNotAllowed"),
@@ -91,9 +103,17 @@ _STATUS: dict[type[Exception], tuple[int, str]] = {
     TooManyRequests: (429, "TooManyRequests"),
     Busy: (503, "ServiceUnavailable"),
     StoreFailed: (503, "ServiceUnavailable"),
+    AppendFailed: (503, "ServiceUnavailable"),
+    StoreDamaged: (503, "ServiceUnavailable"),
+    RecordDamaged: (503, "ServiceUnavailable"),
 }
 _OTHER = (500, "InternalServerError")
 _STORE_RETRY_S = 1
+_DAMAGE_RETRY_S = 60
+_OUTCOMES = {
+    "NotStored": "No event of this request is stored.",
+    "OutcomeUnknown": "The events of this request may be stored. Publish them again, and expect repetitions.",
+}
 
 
 class Refusal(NamedTuple):
@@ -105,6 +125,7 @@ class Refusal(NamedTuple):
     message: str
     target: str | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    outcome: str | None = None  # what became of a publish that we failed
 
 
 def refusal(error: Exception) -> Refusal:
@@ -118,6 +139,8 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(status, name, error.code, error.message, None, ((b"www-authenticate", challenge),))
         case ClientRefused():
             return Refusal(status, name, error.code, error.message, None, ((b"www-authenticate", b"Basic"),))
+        case GrantSlowed():
+            return Refusal(status, name, error.code, error.message, None, _retry_after(error.retry_after_s))
         case TooMuch() | TooSlow():
             return Refusal(status, name, error.code, error.message, error.target, ((b"connection", b"close"),))
         case CallerError():
@@ -126,6 +149,8 @@ def refusal(error: Exception) -> Refusal:
             return Refusal(status, name, "TooManyRequests", error.message, None, _retry_after(error.retry_after_s))
         case Busy():
             return Refusal(status, name, "ServerBusy", error.message, None, _retry_after(error.retry_after_s))
+        case RecordDamaged():
+            return Refusal(status, name, "RecordDamaged", str(error), None, _retry_after(_DAMAGE_RETRY_S))
         case StoreFailed():
             message = "Whether the request was stored is unknown. Try again."
             return Refusal(status, name, "StoreFailed", message, None, _retry_after(_STORE_RETRY_S))
@@ -143,10 +168,22 @@ def arm_body(refused: Refusal) -> bytes:
     )
 
 
+def publish_refusal(error: Exception) -> Refusal:
+    """What a publisher is told. Whatever fails before the commit leaves nothing behind."""
+    if isinstance(error, StoreFailed) and not isinstance(error, AppendFailed | RecordDamaged):
+        error = Busy("The store cannot be read now. Try again.", _STORE_RETRY_S)
+    refused = refusal(error)
+    if refused.status < 500:
+        return refused
+    return refused._replace(outcome="OutcomeUnknown" if isinstance(error, AppendFailed) else "NotStored")
+
+
 def publish_body(refused: Refusal, report: str) -> bytes:
-    """The error body of the data plane (spec §3 and A23)."""
+    """The error body of the data plane (spec §3 and A23). Our own faults have a second detail: what is stored."""
     message = f"{refused.message} Report '{report}' when you ask for help."
     details = [{"code": refused.code, "message": message}]
+    if refused.outcome is not None:
+        details.append({"code": refused.outcome, "message": _OUTCOMES[refused.outcome]})
     return msgspec.json.encode({"error": {"code": refused.name, "message": message, "details": details}})
 
 

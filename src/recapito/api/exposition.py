@@ -31,32 +31,53 @@ def labels(of: Mapping[str, str]) -> str:
     return ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in of.items() if value])
 
 
+class _Family:
+    """The samples of a metric: lines that are not yet packed, and those that are."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.name = metric.shown_name
+        self.lines = [f"# HELP {self.name} {metric.help}", f"# TYPE {self.name} {metric.type}"]
+        self.packed: list[bytes] = []
+
+    def pack(self) -> None:
+        if self.lines:
+            self.packed.append(("\n".join(self.lines) + "\n").encode())
+            self.lines = []
+
+
 class Exposition:
-    """Gathers samples by family, and writes them family by family."""
+    """Gathers samples by family, and hands them out family by family.
+
+    `pack` now and then: then no step takes long, however many samples there are.
+    """
 
     def __init__(self, table: Iterable[Metric]) -> None:
-        self._lines = {
-            metric: [f"# HELP {metric.shown_name} {metric.help}", f"# TYPE {metric.shown_name} {metric.type}"]
-            for metric in table
-        }
+        self._families = {metric.name: _Family(metric) for metric in table}
 
     def add(self, metric: Metric, value: float, labels: str = "") -> None:
         """One sample of a counter or a gauge."""
-        self._lines[metric].append(f"{metric.shown_name}{f'{{{labels}}}' if labels else ''} {value}")
+        family = self._families[metric.name]
+        family.lines.append(f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}")
 
     def add_sum(self, metric: Metric, total: float, count: int, labels: str = "") -> None:
         """One sample of a summary without quantiles."""
         name = metric.name
-        self._lines[metric] += [f"{name}_sum{{{labels}}} {total}", f"{name}_count{{{labels}}} {count}"]
+        self._families[name].lines += [f"{name}_sum{{{labels}}} {total}", f"{name}_count{{{labels}}} {count}"]
 
     def add_histogram(self, metric: Metric, histogram: Histogram, labels: str = "") -> None:
         """One histogram."""
         comma, total = "," if labels else "", 0
         for bound, total in histogram.cumulative():
             text = "+Inf" if bound == float("inf") else repr(bound)
-            self._lines[metric].append(f'{metric.name}_bucket{{{labels}{comma}le="{text}"}} {total}')
+            self._families[metric.name].lines.append(f'{metric.name}_bucket{{{labels}{comma}le="{text}"}} {total}')
         self.add_sum(metric, histogram.sum, total, labels)
 
-    def to_text(self) -> str:
+    def pack(self) -> None:
+        """Turn the lines so far into bytes."""
+        for family in self._families.values():
+            family.pack()
+
+    def to_parts(self) -> list[bytes]:
         """All families, those without samples too: so that everybody can see what there is."""
-        return "\n".join(["\n".join(lines) for lines in self._lines.values()]) + "\n"
+        self.pack()
+        return [part for family in self._families.values() for part in family.packed]

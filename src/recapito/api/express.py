@@ -2,7 +2,7 @@
 
 It is a uvicorn protocol. It takes only what it can answer with success: a request that is not whole in one read, not
 authorized, not valid or not alone on its connection goes the ordinary way, where every error has its answer. What a
-connection repeats is not parsed again.
+connection repeats is not parsed again. A busy intake is answered here too: under overload a refusal must be cheap.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class ExpressProtocol(HttpProtocol):
                 self._admit(habit.head)
                 self._submit(request, body)
                 return True
-        except (CallerError, Busy):
+        except CallerError:
             pass
         self._habit = None
         return False
@@ -90,8 +90,7 @@ class ExpressProtocol(HttpProtocol):
             self._admit(head)
             check_content_type(head.headers, topic)
             check_headers(head.headers, limits.PUBLISH_BYTES)
-            self._route.publisher.check_open()
-        except (CallerError, Busy):
+        except CallerError:
             return None
         return head
 
@@ -112,14 +111,19 @@ class ExpressProtocol(HttpProtocol):
             return
         try:
             self._submit(request, request.body)
-        except (CallerError, Busy):
+        except CallerError:
             self._express = request
             self._go_the_ordinary_way(whole=True)
 
     def _submit(self, request: _Request, body: bytes) -> None:
-        stored = self._route.submit(request.head.topic, request.head.headers, body)
+        try:
+            stored = self._route.submit(request.head.topic, request.head.headers, body)
+        except Busy as error:
+            self.cycle = request  # type: ignore[assignment]
+            self._answer(request, error)
+            return
         self.cycle = request  # type: ignore[assignment]
-        stored.add_done_callback(partial(self._answer, request))
+        stored.add_done_callback(partial(self._answer_stored, request))
 
     def _go_the_ordinary_way(self, whole: bool) -> None:
         """Hand what has arrived to uvicorn."""
@@ -136,8 +140,10 @@ class ExpressProtocol(HttpProtocol):
             self._go_the_ordinary_way(whole=False)
         super()._refuse(status, message)
 
-    def _answer(self, request: _Request, stored: "asyncio.Future[None]") -> None:
-        error = stored.exception()
+    def _answer_stored(self, request: _Request, stored: "asyncio.Future[None]") -> None:
+        self._answer(request, stored.exception())
+
+    def _answer(self, request: _Request, error: BaseException | None) -> None:
         request.response_complete = True
         if request.disconnected or self.transport.is_closing():
             return

@@ -5,7 +5,7 @@ Tokens are given to the principals of our directory, by their client id and secr
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
 
@@ -13,14 +13,16 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Scope
 
 from recapito.api.body import BodyReader
-from recapito.api.errors import ClientRefused, GrantRefused, oauth_body, refusal
+from recapito.api.errors import ClientRefused, GrantRefused, GrantSlowed, oauth_body, refusal
 from recapito.api.issuer import TokenIssuer
+from recapito.api.local import peer_of
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
-from recapito.errors import TooLarge
+from recapito.errors import TooLarge, TooManyRequests
 from recapito.keys.signer import ALGORITHM
 
 _LIST_VERSION = "2019-05-01"
@@ -73,6 +75,7 @@ class Login:
     def __init__(self, issuer: TokenIssuer, services: Services, bodies: BodyReader) -> None:
         self._issuer = issuer
         self._now = services.clock.now
+        self._wrong_secrets = services.wrong_secrets
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
@@ -117,12 +120,26 @@ class Login:
             self._check_tenant(request.path_params["tenant"])
             headers = dict(request.scope["headers"])
             form = _form(await self._bodies.read(headers, request.receive, limits.TOKEN_REQUEST_BYTES))
-            granted = self._grant(form, *_client(form, headers.get(b"authorization", b"")))
+            client_id, secret = _client(form, headers.get(b"authorization", b""))
+            granted = await self._slow_down(request.scope, client_id, lambda: self._grant(form, client_id, secret))
         except GrantRefused as error:
             return self._refuse(error)
         except TooLarge:
             return self._refuse(GrantRefused("invalid_request", 90013, "The request is too large."))
         return _json(granted, headers=_UNCACHED)
+
+    async def _slow_down(self, scope: Scope, client_id: str, grant: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """Grant; wrong secrets are counted and slowed down."""
+        known = self._issuer.directory.principal(client_id)
+        try:
+            self._wrong_secrets.check("token", peer_of(scope))
+            try:
+                return grant()
+            except ClientRefused:
+                await self._wrong_secrets.refused("token", peer_of(scope), known and known.id)
+                raise
+        except TooManyRequests as error:
+            raise GrantSlowed(error) from None
 
     def _grant(self, form: Mapping[str, str], client_id: str, secret: str) -> dict[str, Any]:
         if form.get("grant_type") != "client_credentials":

@@ -85,7 +85,8 @@ class Lanes:
             lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
             for one in chosen:
                 lane = lanes.get(one.id)
-                if wanted.failing and (lane is None or not (lane.hold.on or lane.counts.parked)):
+                stopped = self._services.dispatch.stopped(one.id) is not None
+                if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
                     continue
                 if one.topic not in topics:
                     topics[one.topic] = await registry.topic_by_id(one.topic)

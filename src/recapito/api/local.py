@@ -5,6 +5,7 @@ name loopback too: a web page elsewhere can make a browser here send requests, b
 rebinding, cross-site requests).
 """
 
+from hmac import compare_digest
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -12,34 +13,51 @@ from starlette.types import Scope
 
 from recapito.api.authenticate import bearer_of
 from recapito.api.errors import Forbidden, Unauthenticated
-from recapito.api.token import TokenVerifier
+from recapito.api.services import Access
 from recapito.domain.access import Plane, is_loopback, may, operation_of
+from recapito.guessing import WrongSecrets
 
 
 class Admission:
-    """Admits to management. `authority` is where tokens are got."""
+    """Admits to management, and to what shows the names of topics and subscriptions (`admit_to_status`)."""
 
-    def __init__(self, tokens: TokenVerifier, open_to_loopback: bool, authority: str) -> None:
-        self._tokens = tokens
-        self._open_to_loopback = open_to_loopback
-        self._authority = authority
+    def __init__(self, access: Access, wrong_secrets: WrongSecrets) -> None:
+        self._access = access
+        self._wrong_secrets = wrong_secrets
 
     async def admit(self, request: Request) -> None:
         """Raise Unauthenticated or Forbidden unless the request may do what it wants."""
         headers = dict(request.scope["headers"])
-        if b"authorization" not in headers and self._open_to_loopback:
+        if b"authorization" not in headers and self._access.open_to_loopback:
             check_local(request.scope)
             return
         token = bearer_of(headers)
-        principal = None if token is None else await self._tokens.verify(token, Plane.MANAGEMENT)
+        principal = None if token is None else await self._access.tokens.verify(token, Plane.MANAGEMENT)
         if principal is None:
-            raise Unauthenticated(self._authority)
+            if token is not None:
+                await self._wrong_secrets.refused("management", peer_of(request.scope))
+            raise Unauthenticated(self._access.authority)
         operation = operation_of(request.method, request.url.path)
         if not may(principal.roles, operation):
             raise Forbidden(
                 "AuthorizationFailed",
                 f"The client '{principal.id}' does not have authorization to perform the action '{operation}' here.",
             )
+
+    async def admit_to_status(self, request: Request) -> None:
+        """As `admit`, but the scrape token is enough, and so is nothing where the settings say so."""
+        if not self._access.status_authenticated:
+            return
+        token = bearer_of(dict(request.scope["headers"])) or ""
+        scrape = self._access.scrape_token
+        if not scrape or not compare_digest(token.encode("latin-1"), scrape.encode("latin-1")):
+            await self.admit(request)
+
+
+async def admit_to_status(request: Request) -> None:
+    """Ask the application's admission."""
+    admission: Admission = request.app.state.admission
+    await admission.admit_to_status(request)
 
 
 async def admit(request: Request) -> None:

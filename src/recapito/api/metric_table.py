@@ -74,6 +74,12 @@ PUBLISHER = {
         "recapito_publishes_throttled", "counter", "Publish requests refused because of their topic's rate."
     ),
 }
+WRONG_SECRETS = Metric(
+    "recapito_wrong_secrets",
+    "counter",
+    "Wrong keys, tokens and secrets since the start: refused at once, or slowed down and answered 429.",
+    ("at", "answer"),
+)
 COUNTERS = {
     "matched": Metric("recapito_matched", "counter", "Events that the filter took.", _OURS),
     "unmatched": Metric("recapito_unmatched", "counter", "Events that the filter did not take.", _OURS),
@@ -94,7 +100,7 @@ UNREAD = Metric(
     "recapito_unread_entries", "gauge", "Entries of the topic's log that the lane has not passed: its lag.", _OURS
 )
 HELD_UNTIL = Metric("recapito_held_until_seconds", "gauge", "End of the hold (probation), 0 without one.", _OURS)
-FAILURES = Metric("recapito_hold_failures", "gauge", "Failed requests in a row, 0 after a success.", _OURS)
+FAILURES = Metric("recapito_hold_failures", "gauge", "Events whose first attempt failed since the last success.", _OURS)
 CURSOR = Metric("recapito_cursor_position", "gauge", "How far the lane has come.", _OURS)
 STOPPED = Metric("recapito_lane_stopped", "gauge", "1 for a lane that has stopped: something is wrong.", _OURS)
 WINDOW = Metric("recapito_window_requests", "gauge", "Requests that a lane with open ones may have open.", _OURS)
@@ -102,10 +108,19 @@ LANE_OPEN = Metric("recapito_lane_open_requests", "gauge", "Open requests of a l
 LOG_END = Metric("recapito_log_end_position", "gauge", "The last position of the topic's log.", ("topic",))
 
 READY = Metric("recapito_ready", "gauge", "1 while a check of /readyz passes, 0 while it does not.", ("check",))
+DAMAGED = Metric(
+    "recapito_damaged_records",
+    "gauge",
+    "Damaged records that were set aside and that nobody has dismissed.",
+    ("table",),
+)
 LANES = Metric("recapito_lanes", "gauge", "Lanes that dispatch runs.")
 REQUESTS = Metric("recapito_requests", "counter", "Requests sent since the start of dispatch.")
 OPEN = Metric("recapito_open_requests", "gauge", "Requests on the wire, within their 30 seconds.")
 OPEN_BYTES = Metric("recapito_open_request_bytes", "gauge", "Bytes of those requests.")
+BLOCKED = Metric(
+    "recapito_blocked_lanes", "gauge", "Subscriptions that send nothing until what was delivered can be stored."
+)
 LATE = Metric("recapito_late_requests", "gauge", "Requests that timed out and are still listened to.")
 COMMIT_SECONDS = Metric("recapito_commit_seconds", "histogram", "How long commits took.", ("role",))
 COMMIT_SIZE = Metric(
@@ -129,6 +144,7 @@ TABLE = (
     DROPPED,
     DEAD_LETTERED,
     *PUBLISHER.values(),
+    WRONG_SECRETS,
     *COUNTERS.values(),
     GIVEN_UP,
     *GAUGES.values(),
@@ -141,11 +157,13 @@ TABLE = (
     LANE_OPEN,
     LOG_END,
     READY,
+    DAMAGED,
     LANES,
     REQUESTS,
     OPEN,
     OPEN_BYTES,
     LATE,
+    BLOCKED,
     COMMIT_SECONDS,
     COMMIT_SIZE,
     LOOP_DELAY,

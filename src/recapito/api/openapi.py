@@ -12,6 +12,7 @@ from starlette.routing import Route
 from recapito import __version__
 from recapito.api.arm import ArmRoute, answer
 from recapito.api.described import DescribedRoute
+from recapito.api.local import admit_to_status
 from recapito.api.wire import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -69,6 +70,7 @@ class Description:
         return [Route("/openapi.json", self._show)]
 
     async def _show(self, request: Request) -> Response:
+        await admit_to_status(request)
         return answer(self._shown)
 
 

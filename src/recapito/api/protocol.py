@@ -1,4 +1,5 @@
-"""uvicorn's protocol without its trust in callers: heads end, connections that ask nothing end, bodies always arrive.
+"""uvicorn's protocol without its trust in callers: heads end, connections that ask nothing end, bodies always arrive,
+and whoever only ends its own side of a connection gets its answers.
 
 An offer to upgrade is declined by answering the request as it is; trailers are no headers; bytes that are no request
 get their answer in their turn.
@@ -66,6 +67,17 @@ class HttpProtocol(HttpToolsProtocol):
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
         lines += [b"%b: %b" % header for header in self.headers if header[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
+
+    def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
+        """The caller sends no more: the connection ends with the answer to its last whole request, if one is due.
+
+        What waits for the caller to hang up is woken: nobody knows whether the caller still listens.
+        """
+        if self.cycle is None or self.cycle.response_complete or self._in_body:
+            return False
+        self.cycle.keep_alive = False
+        self.cycle.message_event.set()
+        return True
 
     def on_message_begin(self) -> None:
         """A request begins."""

@@ -22,7 +22,7 @@ from recapito.api.errors import (
     journal_fault,
     new_report,
     publish_body,
-    refusal,
+    publish_refusal,
 )
 from recapito.api.local import peer_of
 from recapito.api.services import Services
@@ -32,7 +32,7 @@ from recapito.domain.cloud_event import in_binary_mode, media_of
 from recapito.domain.diagnostic import Record, publish_failure
 from recapito.domain.schema import InputSchema
 from recapito.domain.topic import Topic, TopicKind
-from recapito.errors import NotFound
+from recapito.errors import NotFound, Unauthorized
 from recapito.tracing import Traced
 
 _TOPICS, _DOMAINS = "/topics/", "/domains/"
@@ -96,6 +96,7 @@ class PublishRoute:
         self._journal = services.journal
         self._bodies = bodies
         self.gate = PublishGate(services.clock.now, services.access.tokens)
+        self._wrong_secrets = services.wrong_secrets
         self._throttle = services.throttle
         self._tracer = services.tracer
         self._diagnostics = services.diagnostics
@@ -120,7 +121,11 @@ class PublishRoute:
 
     async def _publish(self, topic: Topic, scope: Scope, receive: Receive) -> None:
         headers = dict(scope["headers"])
-        await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
+        try:
+            await self.gate.admit(headers, scope["query_string"], peer_of(scope), topic)
+        except Unauthorized:
+            await self._wrong_secrets.refused("publish", peer_of(scope), topic.resource_id)
+            raise
         check_content_type(headers, topic)
         self.publisher.check_open()
         body = await self._bodies.read(headers, receive, limits.PUBLISH_BYTES)
@@ -168,7 +173,7 @@ class PublishRoute:
         """
         report = new_report(self._clock.now())
         journal_fault(self._journal, error, report)
-        refused = refusal(error)
+        refused = publish_refusal(error)
         if topic is not None:
             self.publisher.tallies.failed(topic.id, refused.name)
             if self._diagnostics is not None:

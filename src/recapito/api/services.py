@@ -6,9 +6,11 @@ from typing import NamedTuple, Protocol
 
 from recapito.api.issuer import TokenIssuer
 from recapito.api.token import NO_TOKENS, TokenVerifier
-from recapito.clock import Clock
+from recapito.clock import Clock, SystemClock
 from recapito.diagnostics import DiagnosticLog
+from recapito.guessing import WrongSecrets
 from recapito.history import HistoryReader
+from recapito.intake.damages import Damages
 from recapito.intake.examiner import Examiner
 from recapito.intake.explainer import Explainer
 from recapito.intake.provisioner import Provisioner
@@ -38,13 +40,19 @@ class ClockControl(Protocol):
 class Access(NamedTuple):
     """Who is believed. `issuer` is our own, if there is one; `authority` is where tokens are got.
 
-    `open_to_loopback` lets callers on this machine manage without a token.
+    `open_to_loopback` lets callers on this machine manage without a token. `scrape_token` reads metrics and details of
+    readiness and nothing else; without `status_authenticated` anybody reads them.
     """
 
     tokens: TokenVerifier = NO_TOKENS
     issuer: TokenIssuer | None = None
     authority: str = ""
     open_to_loopback: bool = True
+    scrape_token: str = ""
+    status_authenticated: bool = True
+
+    def __repr__(self) -> str:
+        return f"<Access by {self.authority}>"
 
 
 ONLY_LOOPBACK = Access()
@@ -52,7 +60,7 @@ ONLY_LOOPBACK = Access()
 
 @dataclass(frozen=True)
 class Services:
-    """`readiness` names what must work, each with the reason why it does not, or None.
+    """`readiness` names what must work, each with the reason why it does not, or None; damage alone stops nothing.
 
     `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
     `dispatch` is what is known of the other role.
@@ -66,6 +74,7 @@ class Services:
     redriver: Redriver
     history: HistoryReader
     explainer: Explainer
+    damages: Damages
     clock: Clock
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
@@ -77,5 +86,6 @@ class Services:
     tracer: Tracer | None = None
     diagnostics: DiagnosticLog | None = None
     dispatch: Heard = field(default_factory=Heard)
+    wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
     examiner: Examiner | None = None

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 import typer
 
 from recapito.cli.ending import describe_defect, describe_os_error, give_up_output
-from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, WRONG_SETTINGS, WRONG_USE
+from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.lazy import LazyGroup, Target
-from recapito.errors import CallerError, NotFound, SettingsError
+from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
 
 
 class Commands(LazyGroup):
@@ -29,6 +29,7 @@ class Commands(LazyGroup):
         "top": Target("top", "app", "Show what event subscriptions do, live."),
         "clock": Target("clock", "app", "See and move the clock of a server."),
         "deadletter": Target("deadletter", "app", "See, send again and remove dead letters."),
+        "damaged": Target("damaged", "app", "See and save records that were found damaged."),
         "connection": Target("connection", "app", "Say how Azure resources are reached."),
         "schedule": Target("schedule", "app", "Print when an endpoint that fails is tried."),
         "doctor": Target("doctor", "app", "Look for what is wrong, and say what to do."),
@@ -36,6 +37,7 @@ class Commands(LazyGroup):
         "profile": Target("profile", "app", "Show Event Grid's behaviour by date: the profiles."),
         "settings": Target("settings", "settings", "Print all settings of the server, with their defaults."),
         "tls": Target("tls", "tls", "Print what makes clients trust the server's own certificate."),
+        "scrape-token": Target("scrape_token", "scrape_token", "Print the token that Prometheus reads metrics with."),
         "backup": Target("backup", "backup", "Copy the stores of a server while it runs."),
         "restore": Target("backup", "restore", "Put a backup in place as a data directory."),
         "completion": Target("completion", "completion", "Print what completes commands in your shell."),
@@ -76,7 +78,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(arguments, prog_name="recapito")
     except SettingsError as error:
-        return _end(str(error), WRONG_SETTINGS)
+        return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull) else WRONG_SETTINGS)
     except CallerError as error:
         return _end(error.message, NOT_FOUND if isinstance(error, NotFound) else FAILED)
     except KeyboardInterrupt:

@@ -15,15 +15,15 @@ from recapito.cli.session import PROVIDER, Session
 from recapito.domain.access import is_loopback
 from recapito.domain.connection import command_for
 from recapito.domain.resource_id import parse_resource_id
+from recapito.domain.room import share_out
 from recapito.errors import CallerError
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 PORTAL_PORT = 8586
-_LEAST_FREE_MB = 512
-_LEAST_FREE_SHARE = 0.05
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
+_REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
 
 
 class Finding(NamedTuple):
@@ -46,11 +46,31 @@ def directory(data: Path) -> Iterator[Finding]:
         yield Finding(OK, "data directory", str(data.resolve()))
     usage = shutil.disk_usage(data)
     free = f"{usage.free // 2**20} MB free of {usage.total // 2**20} MB"
-    if usage.free < _LEAST_FREE_MB * 2**20 or usage.free < _LEAST_FREE_SHARE * usage.total:
+    if usage.free < share_out(usage.total).stop:
         remedy = "make room: a server whose disk is nearly full takes no events (settings: [disk])"
         yield Finding(WRONG, "disk", free, remedy)
     else:
         yield Finding(OK, "disk", free)
+
+
+def damage(data: Path) -> Iterator[Finding]:
+    """Whether a sign was seen that the files of a server are damaged; then they are looked through."""
+    from recapito.stores.sqlite import inspection, marker
+
+    signs = marker.read(data)
+    if not signs:
+        return
+    for sign in signs:
+        yield Finding(
+            WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
+        )
+    again = f"then `recapito damaged clear --data {data}`: the server takes events again"
+    for file, faults in inspection.check(data).items():
+        if faults:
+            remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
+            yield Finding(WRONG, file, faults[0], remedy)
+        else:
+            yield Finding(NOTE, file, "SQLite finds its structure sound", f"find out what happened to it, {again}")
 
 
 def server(client: Client) -> Finding:
@@ -69,10 +89,12 @@ def server(client: Client) -> Finding:
 
 def readiness(client: Client) -> Iterator[Finding]:
     """What the server itself says of its parts."""
-    answer = client.request("GET", "/readyz", None, {})
-    for name, state in json.loads(answer.body)["checks"].items():
+    answer = client.look("/readyz")
+    shown = json.loads(answer.body)
+    remedy = "the server's log says more; `/readyz` shows details to a Reader"
+    for name, state in shown.get("checks", {"readiness": "ok" if answer.status == 200 else shown["status"]}).items():
         good = state == "ok"
-        yield Finding(OK if good else WRONG, name, state, "" if good else "the server's log says more")
+        yield Finding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
 
 
 def encryption(url: str) -> Iterator[Finding]:

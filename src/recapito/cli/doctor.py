@@ -39,6 +39,7 @@ def doctor(
 
 def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
     yield from checkup.directory(data)
+    yield from checkup.damage(data)
     server = checkup.server(session.client)
     yield server
     if server.state == WRONG:

@@ -127,9 +127,10 @@ def _delayed(rules: DelayedDelivery | None) -> str:
         "" if rules.at_once_from_s is None else f", or one with a row of {show_duration(rules.at_once_from_s)} or more"
     )
     return (
-        f"after {rules.failures} failures in a row{at_once}; for {show_duration(rules.first_s)}"
+        f"after {rules.failures} events in a row failed at the first attempt{at_once};"
+        f" for {show_duration(rules.first_s)}"
         f"{' or as the table says' if rules.table_s else ''}, doubled by each failed probe,"
-        f" at most {show_duration(rules.longest_s)}"
+        f" at most {show_duration(rules.longest_s)}; never under a retry policy of the subscription's own"
     )
 
 

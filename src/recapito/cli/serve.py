@@ -99,6 +99,7 @@ async def _listen(
     identity = access.prepare_identity(settings)
     with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
         settings = settings_module.with_port(settings, listener.getsockname()[1])
+        access.leave_url(settings)
         settings = with_portal(settings, door.getsockname()[1] if door else None)
         origin = origin_now(newest)
         stopping = asyncio.Event()

@@ -18,11 +18,13 @@ from recapito.cli.plain import visible
 from recapito.cli.reconnect import patiently
 from recapito.cli.story import show_ending, show_outcome, was_request
 from recapito.cli.verb import Noun, Session
+from recapito.errors import NotFound
 
 app = commands()
 _PATH = "/deliveries"
 _PAGE = 1000
 _PAUSE_S = 0.5
+_LISTED = {"topic": ("topic", "recapito topic list"), "subscription": ("event subscription", "recapito top")}
 
 
 def tell_delivery(delivery: Any) -> Iterator[str]:
@@ -57,6 +59,10 @@ def tail(
 
 def _deliveries(session: Session, wanted: dict[str, Any], last: int, follow: bool) -> Iterator[Any]:
     page = _ask(session, {**wanted, "limit": max(1, last)})
+    if page.get("unknown") is not None:
+        kind, list = _LISTED[page["unknown"]]
+        name = visible(wanted[page["unknown"]])
+        raise NotFound("NotFound", f"There is no {kind} '{name}'. `{list}` shows those that there are.")
     yield from reversed(page["value"][:last])
     while follow:
         if len(page["value"]) < _PAGE:

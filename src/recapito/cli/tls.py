@@ -7,15 +7,19 @@ from typing import Annotated
 import typer
 
 from recapito import settings as settings_module
-from recapito.access import prepare_tls
+from recapito.access import prepare_tls, served_url
 from recapito.errors import SettingsError
 from recapito.keys.certificate import files_in
 
 
 def tls(
     data: Annotated[str | None, typer.Option(help="The data directory of the server.")] = None,
-    host: Annotated[str | None, typer.Option(help="The address that it listens on.", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, typer.Option(help="The port that it listens on.", show_default="8585")] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address that it listens on.", show_default="the one served last")
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port that it listens on.", show_default="the one served last")
+    ] = None,
     settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
 ) -> None:
     """Print what to export so that Python, Node and az trust the certificate of `recapito serve --tls`."""
@@ -28,7 +32,8 @@ def tls(
     prepare_tls(chosen)
     files = files_in(chosen.data.resolve() / "tls")
     authority, bundle = shlex.quote(str(files.authority)), shlex.quote(str(files.bundle))
-    typer.echo(_TEXT.format(authority=authority, bundle=bundle, url=chosen.public_url))
+    url = (served_url(chosen) if host is None and port is None else None) or chosen.public_url
+    typer.echo(_TEXT.format(authority=authority, bundle=bundle, url=url))
 
 
 _TEXT = """\

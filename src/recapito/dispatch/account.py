@@ -1,6 +1,7 @@
 """The account of a lane: its stored row, what is staged on top of it, and what is being committed.
 
-The law: one settlement of a lane at a time, each built on the version before it.
+The law: one settlement of a lane at a time, each built on the version before it. While one could not be stored, nothing
+is sent: it is stored again until it is there.
 """
 
 from msgspec.structs import replace
@@ -10,8 +11,8 @@ from recapito.dispatch.flight import Load
 from recapito.dispatch.stage import Stage
 from recapito.dispatch.window import Gathering
 from recapito.domain import limits
-from recapito.domain.delivery import Identity
-from recapito.domain.hold import CLEAR, Hold
+from recapito.domain.delivery import CORRUPT, Identity
+from recapito.domain.hold import CLEAR, Hold, after_success
 from recapito.domain.instant import SECOND
 
 LAZY_SAVE_NS = 5 * SECOND
@@ -26,6 +27,7 @@ class Account:
         self.hold = row.hold
         self.stage = Stage()
         self.committing: Stage | None = None
+        self.blocked = False  # the last try to store what is being committed failed
         self._matched = row.counts.matched
         self._passed = row.counts.matched + row.counts.unmatched
         self._lazy_since: int | None = None
@@ -60,9 +62,12 @@ class Account:
         return {*self.stage.identities(), *(self.committing.identities() if self.committing else ())}
 
     def pass_over(self, load: Load) -> None:
-        """The cursor passes what a load was cut from."""
-        assert load.span is not None
-        self.stage.passed(load.span, load.events, load.unmatched, load.evaluated)
+        """The cursor passes what a load was cut from. Nobody knows what damaged events were: they count as matched."""
+        self.stage.passed(load.ranges, load.events + load.damaged, load.unmatched, load.evaluated)
+        if load.damaged:
+            position, offset = load.ranges[0][0]
+            for n in range(load.damaged):
+                self.stage.drop(Identity(position, offset + n), CORRUPT, fresh=True)
 
     def set_hold(self, hold: Hold) -> None:
         """Hold the lane back, or count a failure."""
@@ -70,9 +75,18 @@ class Account:
         self.stage.hold_changed = True
 
     def clear_hold(self) -> None:
-        """A success ends every hold, and so does another endpoint."""
+        """A success ends every hold."""
+        if self.hold is not CLEAR and (self.hold.on or self.hold.failures):
+            self.set_hold(after_success(self.hold))
+
+    def forget_hold(self) -> None:
+        """Another endpoint begins anew."""
         if self.hold is not CLEAR and self.hold != CLEAR:
             self.set_hold(CLEAR)
+
+    def caught_up(self) -> None:
+        """Nothing waits that a sweep would have to try."""
+        self.set_hold(replace(self.hold, sweep_at=0))
 
     def must_commit(self, now: int) -> bool:
         """True when the stage should be settled: something happened, or the cursor moved a while ago."""
@@ -116,5 +130,5 @@ class Account:
             hold=settlement.hold,
             ended=settlement.ended,
         )
-        self.committing = None
+        self.committing, self.blocked = None, False
         return changed

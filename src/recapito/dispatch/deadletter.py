@@ -68,7 +68,9 @@ class DeadLetterWriter:
         journal: Journal,
         keep_for_ever: bool = False,
         on_notice: Callable[[], None] = lambda: None,
+        group_events: int = limits.DEAD_LETTER_GROUP_EVENTS,
     ) -> None:
+        self._group_events = group_events
         self._ledger = ledger
         self._registry = registry
         self._vault = vault
@@ -92,7 +94,7 @@ class DeadLetterWriter:
         while not self.full:
             now = self._clock.now()
             group = await self._ledger.burials_due(
-                now, limits.DEAD_LETTER_GROUP_EVENTS, limits.DEAD_LETTER_GROUP_BYTES, self._passed(now)
+                now, self._group_events, limits.DEAD_LETTER_GROUP_BYTES, self._passed(now)
             )
             if group is None:
                 return None
@@ -148,7 +150,7 @@ class DeadLetterWriter:
             await self._failed(group, place, error, now)
             return
         self._paused.pop((group.lane, group.container), None)
-        if _has_room(group, content):
+        if _has_room(group, content, self._group_events):
             self._resting[group.lane, group.container] = self._clock.now() + limits.DEAD_LETTER_REST_NS
         tiding = None
         if receipt is not None:
@@ -186,7 +188,7 @@ class DeadLetterWriter:
         )
 
 
-def _has_room(group: Group, content: bytes) -> bool:
+def _has_room(group: Group, content: bytes, most: int) -> bool:
     """Whether a group holds all that was due when it was named: one that was cut short is nearly full."""
     spare = limits.DEAD_LETTER_GROUP_BYTES - len(content)
-    return len(group.burials) < limits.DEAD_LETTER_GROUP_EVENTS and spare > 2 * limits.EVENT_BYTES
+    return len(group.burials) < most and spare > 2 * limits.EVENT_BYTES

@@ -19,20 +19,22 @@ from recapito.dispatch.fetches import Fetches
 from recapito.dispatch.lane import Lane
 from recapito.dispatch.roster import Roster
 from recapito.dispatch.window import fitting
-from recapito.domain import limits
 from recapito.domain.profile import Profile, load
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import Subscription
-from recapito.errors import StoreFailed, StoreStale
+from recapito.domain.topic import Topic
+from recapito.errors import RecordDamaged, StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5
-LONGEST_PAUSE_NS = 10 * SECOND
+LONGEST_PAUSE_NS = 2 * SECOND
 DRAIN_LOOK_NS = SECOND // 100
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
 
 class Dispatcher:
     """Runs the lanes of a store. `notify` says that the log has grown; `quiet` that nothing is left to do just now."""
+
+    lane_type = Lane
 
     def __init__(
         self,
@@ -50,19 +52,21 @@ class Dispatcher:
         self._housekeeping = housekeeping
         self._default_profile = default_profile
         self._lanes: dict[int, Lane] = {}
+        self.left_out: dict[int, str] = {}  # lanes that can not be opened, and why
         self._rosters: dict[int, Roster] = {}
         self._mark = 0
         self._stored: dict[int, store.Lane] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
-        self._fetches = Fetches(ledger, equipment.clock)
+        self._fetches = Fetches(ledger, equipment.clock, self._renew)
         self._loading: set[Lane] = set()
         self._settled_at = 0
-        self._commit_pause = REOPEN_PAUSE_NS
+        self._blocked: dict[Lane, store.Settlement] = {}
         self._burying: set[asyncio.Task[None]] = set()
         self._alarms = Alarms(equipment.clock)
         self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
         self._burial_bell = Bell()
+        equipment.segments.set_aside = self._set_aside
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -87,7 +91,8 @@ class Dispatcher:
     def quiet(self) -> bool:
         """True when nothing happens until an answer, a publish or the clock brings something."""
         bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetches.bell, self._burial_bell)
-        return not self._loading and not self._burying and self._alarms.silent and all(bell.silent for bell in bells)
+        busy = self._loading or self._burying or self._blocked
+        return not busy and self._alarms.silent and all(bell.silent for bell in bells)
 
     async def drain(self, deadline: int) -> None:
         """Start nothing new; return when what is under way is settled, or at an instant of the housekeeping clock."""
@@ -103,7 +108,7 @@ class Dispatcher:
         """Dispatch until cancelled."""
         self._stored = {row.id: row for row in await self._ledger.lanes()}
         await self._read_news()
-        for id in self._stored.keys() - self._lanes.keys():
+        for id in self._stored.keys() - self._lanes.keys() - self.left_out.keys():
             await self._ledger.close_lane(id)  # forgotten while nobody ran here: no news name it
         self._stored.clear()
         self._burial_bell.ring()
@@ -133,6 +138,7 @@ class Dispatcher:
     # News from the log.
 
     async def _read_news(self) -> None:
+        self._look_at_room()
         news = await self._log.news(self._mark)
         for topic in news.topics:
             await self._refresh_topic(topic)
@@ -152,45 +158,77 @@ class Dispatcher:
             if sleeping_since is not None:
                 self._alarms.set(roster, sleeping_since + LAZY_SAVE_NS, roster.sweep)
 
-    async def _refresh_topic(self, topic: int) -> None:
-        for lane in self._lanes_of(topic):
-            lane.profile = await self._profile_of(topic)
+    async def _refresh_topic(self, id: int) -> None:
+        """Take over a topic's profile. The lanes of a deleted topic keep theirs: the news of their end follows."""
+        try:
+            topic = await self._registry.topic_by_id(id)
+        except RecordDamaged as error:  # lanes go on with what they know
+            self._equipment.journal("topic.damaged", topic=id, why=str(error))
+            return
+        for lane in self._lanes_of(id) if topic is not None else ():
+            lane.profile = self._profile_of(topic)
             lane.wake()
 
     async def _refresh_lane(self, id: int) -> None:
-        subscription = await self._registry.subscription_by_id(id)
         lane = self._lanes.get(id)
+        try:
+            subscription = await self._registry.subscription_by_id(id)
+            if subscription is not None and lane is None:
+                await self._open_lane(subscription)
+                return
+        except RecordDamaged as error:
+            self._leave_out(id, str(error))
+            return
         if subscription is None:
             await self._ledger.close_lane(id)
             self._remove(id)
-        elif lane is None:
-            await self._open_lane(subscription)
-        else:
+        elif lane is not None:
             lane.change(subscription)
             self._rosters[lane.topic].put(lane)
             lane.wake()
+
+    def _leave_out(self, id: int, reason: str) -> None:
+        """A subscription or its topic is damaged: its lane stops, or is not opened, and nothing of it is removed."""
+        if id in self._lanes:
+            self._lanes[id].stop(reason)
+        else:
+            self.left_out[id] = reason
+            self._equipment.journal("lane.stopped", lane=id, why=reason)
 
     async def _open_lane(self, subscription: Subscription) -> None:
         row = self._stored.get(subscription.id) or await self._ledger.open_lane(
             subscription.id, subscription.topic, self._log.id, subscription.created_position
         )
+        ended = row.ended and subscription.deleted_position is None
+        if row.damaged or row.topic != subscription.topic or ended:
+            row = await self._renew(subscription)
         topic = await self._registry.topic_by_id(subscription.topic)
+        if topic is None:  # it may have been deleted since the subscription was read, which then is deleted too
+            subscription = await self._registry.subscription_by_id(subscription.id) or subscription
         self._equipment.resource_ids[subscription.topic] = topic.resource_id if topic else ""
         published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
-        profile = load((topic and topic.profile) or self._default_profile)
+        profile = self._profile_of(topic)
         name = topic.name if topic else ""
-        lane = Lane(row, subscription, published, profile, self._equipment, self._make_ready, name)
+        lane = self.lane_type(row, subscription, published, profile, self._equipment, self._make_ready, name)
         self._lanes[lane.id] = lane
         self._rosters.setdefault(lane.topic, Roster(lane.topic, self._equipment.segments)).put(lane)
         end = await self._log.end(subscription.topic)
         if row.log_id != self._log.id:
             lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
-        elif row.cursor.low[0] > end + 1:
+        elif row.cursor.low[0] > end + 1 and not row.ended:  # the log of one that has ended may be gone
             lane.stop(f"the lane's cursor is past the log's end, {end}: was an old log.db restored?")
         lane.wake()
 
-    async def _profile_of(self, topic_id: int) -> Profile:
-        topic = await self._registry.topic_by_id(topic_id)
+    async def _renew(self, subscription: Subscription) -> store.Lane:
+        """Begin a lane with a damaged row again where the log begins: nothing is lost, and some comes twice."""
+        position = max(await self._log.first(subscription.topic), subscription.created_position)
+        row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
+        self._equipment.journal(
+            "store.damaged", table="lane", subscription=subscription.name, lane=row.id, again_from=position
+        )
+        return row
+
+    def _profile_of(self, topic: Topic | None) -> Profile:
         return load((topic and topic.profile) or self._default_profile)
 
     def _lanes_of(self, topic: int) -> list[Lane]:
@@ -261,6 +299,14 @@ class Dispatcher:
             lane.stop(f"the log can not be read: {failure}")
         lane.wake()
 
+    async def _set_aside(self, topic: int, entry: store.Entry) -> None:
+        """Keep a damaged entry of the log for a person, before lanes pass it and it is trimmed."""
+        damage = store.Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
+        if await self._ledger.set_aside(damage):
+            self._equipment.journal(
+                "store.damaged", table="entry", topic=topic, position=entry.position, events=entry.events
+            )
+
     async def _load_again(self, lane: Lane) -> None:
         """The store is putting itself back on what is stored: the lane asks again in a moment."""
         await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
@@ -283,6 +329,7 @@ class Dispatcher:
         if self.under_way:
             await self._housekeeping.sleep_until(self._settled_at + SETTLE_PACE_NS)
         self._settled_at = self._housekeeping.now()
+        self._look_at_room()
         lanes = self._to_settle()
         if not lanes:
             return
@@ -292,34 +339,74 @@ class Dispatcher:
         try:
             await self._settle(work)
         except StoreFailed as error:
-            await self._commit_failed(error, lanes)
+            self._block(error, work)
         else:
-            self._commit_pause = REOPEN_PAUSE_NS
             self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
 
     def _to_settle(self) -> list[Lane]:
         """The lanes that wait for a commit; when they have too much for one, those that have the least come first."""
         lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
         lanes.sort(key=lambda lane: lane.account.stage.size)
-        count = fitting((lane.account.stage.size for lane in lanes), limits.COMMIT_BYTES)
+        count = fitting((lane.account.stage.size for lane in lanes), self._equipment.commit_bytes)
         self._dirty = dict.fromkeys(lanes[count:])
         if self._dirty:
             self._dirty_bell.ring()
         return lanes[:count]
 
-    async def _commit_failed(self, error: StoreFailed, lanes: list[Lane]) -> None:
-        """Let lanes begin again from what is stored, the later the longer commits fail: all they send is sent again."""
-        await self._store_failed(error, self._commit_pause)
-        self._commit_pause = min(2 * self._commit_pause, LONGEST_PAUSE_NS)
-        for lane in lanes:
-            self._fetches.ask_reload(lane)
-        self._burial_bell.ring()  # what was to be buried may be
+    # Settlements that could not be stored. They are stored again, never what they settle sent again.
+
+    def _block(self, error: StoreFailed, work: list[tuple[Lane, store.Settlement]]) -> None:
+        """Keep these until they are stored; their lanes send nothing before that."""
+        assert self._tasks is not None
+        if not self._blocked:
+            self._tasks.create_task(self._settle_blocked(error))
+        for lane, settlement in work:
+            if lane.account.committing is not None:  # it may have been settled apart
+                lane.account.blocked = True
+                self._blocked[lane] = settlement
+
+    async def _settle_blocked(self, error: StoreFailed) -> None:
+        """Try again, the later the longer it fails; one whose row is damaged does not hold up those behind it."""
+        pause = REOPEN_PAUSE_NS
+        while self._blocked:
+            await self._store_failed(error, pause)
+            pause = min(2 * pause, LONGEST_PAUSE_NS)
+            lane = next(iter(self._blocked))
+            try:
+                for lane in list(self._blocked):
+                    await self._settle_once(lane, self._blocked[lane])
+                    del self._blocked[lane]
+            except StoreFailed as failure:
+                error = failure
+                self._blocked[lane] = self._blocked.pop(lane)
+
+    async def _settle_once(self, lane: Lane, settlement: store.Settlement) -> None:
+        """Settle a lane, if it is not settled: a commit that failed does not say so, the version of its row does."""
+        row = await self._ledger.lane(lane.id)
+        if row is None or self._lanes.get(lane.id) is not lane:
+            return
+        if row.version > settlement.version and not row.damaged:
+            self._settled(lane, settlement)
+        else:
+            await self._settle([(lane, settlement)])
+
+    def _look_at_room(self) -> None:
+        if self._equipment.room is None:
+            return
+        slots = self._equipment.slots
+        was_short = slots.short
+        slots.fit(self._equipment.room())
+        if was_short and not slots.short:
+            for lane in self._lanes.values():
+                lane.wake()
 
     async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
         """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
         try:
             await self._ledger.settle([settlement for _, settlement in work])
         except (StoreStale, ValueError) as error:
+            if len(work) == 1 and await self._begin_again(work[0][0]):
+                return
             if len(work) == 1:
                 work[0][0].stop(f"it can not be settled: {error or type(error).__name__}")
                 return
@@ -327,9 +414,20 @@ class Dispatcher:
                 await self._settle([one])
             return
         for lane, settlement in work:
-            lane.end_commit(settlement)
-        if any(settlement.bury for _, settlement in work):
+            self._settled(lane, settlement)
+
+    def _settled(self, lane: Lane, settlement: store.Settlement) -> None:
+        lane.end_commit(settlement)
+        if settlement.bury:
             self._burial_bell.ring()
+
+    async def _begin_again(self, lane: Lane) -> bool:
+        """Renew a lane whose settlement was refused because its row is damaged."""
+        row = await self._ledger.lane(lane.id)
+        if row is None or not row.damaged:
+            return False
+        lane.reload(await self._renew(lane.subscription))
+        return True
 
     # Dead letters.
 

@@ -4,16 +4,25 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from recapito import store
 from recapito.clock import Clock
 from recapito.dispatch.alarms import Bell
 from recapito.dispatch.lane import Lane
-from recapito.store import Ledger
+from recapito.dispatch.retries import Retries
+from recapito.domain.delivery import Parked
+from recapito.domain.subscription import Subscription
+from recapito.errors import StoreFailed
+from recapito.store import Due, Ledger
 
 
 class Fetches:
-    """A queue of questions; `bell` rings when there is one, and `run_once` asks them all."""
+    """A queue of questions; `bell` rings when there is one, and `run_once` asks them all.
 
-    def __init__(self, ledger: Ledger, clock: Clock) -> None:
+    `renew` begins a lane's row anew that turns out to be damaged.
+    """
+
+    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[store.Lane]]) -> None:
+        self._renew = renew
         self.bell = Bell()
         self._ledger = ledger
         self._clock = clock
@@ -25,7 +34,7 @@ class Fetches:
     def ask_due(self, lane: Lane) -> None:
         """A lane wants the parked deliveries that have come due."""
         lane.retries.begin_fetch()
-        self._ask(partial(self._due, lane))
+        self._ask(partial(self._due, lane, lane.retries))
 
     def ask_parked(self, lane: Lane) -> None:
         """A lane whose subscription is deleted wants all that is parked."""
@@ -37,35 +46,54 @@ class Fetches:
         lane.winding_up.wants_review = False
         self._ask(partial(self._review, lane))
 
-    def ask_reload(self, lane: Lane) -> None:
-        """A lane must begin again from what is stored."""
-        self._ask(partial(self._reload, lane))
-
     async def run_once(self) -> None:
-        """Ask everything that waits; a question leaves the queue when it is answered."""
+        """Ask everything that waits.
+
+        A question that the store cannot answer goes behind the others and is asked again: a page that SQLite cannot
+        read holds up its own lane alone.
+        """
         while self._waiting:
-            await self._waiting[0]()
-            self._waiting.popleft()
+            fetch = self._waiting.popleft()
+            try:
+                await fetch()
+            except StoreFailed:
+                self._waiting.append(fetch)
+                raise
 
     def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:
         self._waiting.append(fetch)
         self.bell.ring()
 
-    async def _due(self, lane: Lane) -> None:
-        retries = lane.retries
-        busy = lane.busy  # these may be among the rows, and can not be taken
-        due = await self._ledger.due(lane.id, self._clock.now(), lane.retrying.slice + busy, busy + 1)
+    async def _due(self, lane: Lane, retries: Retries) -> None:
+        """A lane that began again meanwhile does not want the answer to what it asked before."""
+        if lane.retries is not retries:
+            return
+        busy = lane.busy  # these may be among the rows, and cannot be taken
+        until = lane.due_until(self._clock.now())
+        due = await self._ledger.due(lane.id, until, lane.retrying.slice + busy, busy + 1)
+        newest = await self._newest(lane)
+        if newest is not None:
+            others = [row for row in due.parked if row.delivery.identity != newest.delivery.identity]
+            due = Due([newest, *others], due.next_at)
         if lane.retries is retries:
             lane.fetched(due)
+
+    async def _newest(self, lane: Lane) -> Parked | None:
+        """The newest event that a lane parked unread and has not tried, if the lane wants one for a probe."""
+        while (identity := lane.newest_parked()) is not None:
+            found = await self._ledger.find(lane.id, identity)
+            if isinstance(found, Parked) and not found.delivery.attempts:
+                return found
+            lane.forget_parked(identity)
+        return None
 
     async def _parked(self, lane: Lane) -> None:
         version = lane.account.row.version
         lane.fetched_parked(await self._ledger.parked(lane.id, lane.account.gathering.slice), version)
 
     async def _review(self, lane: Lane) -> None:
-        lane.reviewed(await self._ledger.lane(lane.id))
-
-    async def _reload(self, lane: Lane) -> None:
         row = await self._ledger.lane(lane.id)
-        if row is not None:
-            lane.reload(row)
+        if row is not None and row.damaged:
+            lane.reload(await self._renew(lane.subscription))
+        else:
+            lane.reviewed(row)

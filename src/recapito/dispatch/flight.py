@@ -58,35 +58,43 @@ Manifest = tuple[Sequence[str], Sequence[tuple[int, int]], Sequence[int], Sequen
 
 
 class Load(msgspec.Struct, eq=False):
-    """What a flight carries: either a range of the log or deliveries that were parked.
+    """What a flight carries: either ranges of the log, ascending, or deliveries that were parked.
 
-    `fresh`: the ledger has no rows of these deliveries yet; `expired`: they are past their time to live. The segments
-    of its pieces are in the schema that is sent; the deliveries have the events as they are stored.
+    There is more than one range where events with other headers, or what is taken already, lie between. `fresh`: the
+    ledger has no rows of these deliveries yet; `expired`: they are past their time to live. The segments of its pieces
+    are in the schema that is sent; the deliveries have the events as they are stored. A load of `damaged` events has
+    nothing else: they are the first ones of its range.
     """
 
     pieces: Sequence[Piece]
     parked: Sequence[Delivery]
-    span: Range | None
+    ranges: Sequence[Range]
     events: int
     headers: tuple[Header, ...] = ()
     unmatched: int = 0
     expired: bool = False
     evaluated: int = 0
+    damaged: int = 0
 
     @property
     def fresh(self) -> bool:
-        """True when it is a range of the log."""
-        return self.span is not None
+        """True when it is of the log."""
+        return bool(self.ranges)
+
+    @property
+    def first_attempts(self) -> int:
+        """How many of its events were never tried before."""
+        return self.events if self.fresh else sum(not delivery.attempts for delivery in self.parked)
 
     def deliveries(self) -> list[Delivery]:
         """The deliveries, as they are before this attempt."""
-        if self.span is None:
+        if self.parked:
             return list(self.parked)
         return [piece.delivery(i) for piece in self.pieces for i in piece.offsets]
 
     def manifest(self) -> Manifest:
         """Which events these are, and which attempt this is of each."""
-        if self.span is None:
+        if self.parked:
             return (
                 [id_of(delivery.body) for delivery in self.parked],
                 [(1, delivery.identity.position) for delivery in self.parked],
@@ -105,7 +113,7 @@ class Load(msgspec.Struct, eq=False):
 
     def batch(self, presentation: Presentation, origin: str) -> Batch:
         """The request's content; `origin` begins the output id of every event of the topic."""
-        if self.span is None:
+        if self.parked:
             return self._parked_batch(presentation, origin)
         if self.events == 1:
             return self._single(presentation, origin)

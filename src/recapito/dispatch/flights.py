@@ -37,6 +37,10 @@ class Flights:
         """True while a probe is under way."""
         return self._probes > 0
 
+    def ranges(self) -> int:
+        """How many ranges of the log are under way."""
+        return sum([len(flight.load.ranges) for flight in self._flights])
+
     def start(self, flight: Flight) -> None:
         """A request goes out."""
         self._flights[flight] = None

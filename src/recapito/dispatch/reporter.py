@@ -1,5 +1,7 @@
 """Says how dispatch is: made once a second from what the lanes and the slots know anyway."""
 
+from itertools import islice
+
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.equipment import Equipment
 from recapito.domain import limits
@@ -18,7 +20,7 @@ class Reporter:
         """Dispatch as it is now."""
         slots = self._equipment.slots
         lanes = self._dispatcher.lanes
-        stopped = [lane for lane in lanes if lane.stopped is not None][: limits.STATUS_STOPPED]
+        stopped = {lane.id: lane.stopped for lane in lanes if lane.stopped is not None} | self._dispatcher.left_out
         unmatched = self._equipment.segments.unmatched
         return Status(
             gauge=self.gauge,
@@ -27,8 +29,11 @@ class Reporter:
             open=slots.taken,
             open_bytes=slots.taken_bytes,
             late=len(self._equipment.late),
+            blocked=sum(lane.account.blocked for lane in lanes),
             busy=[BusyLane(lane.id, lane.window.size, len(lane.flights)) for lane in lanes if len(lane.flights)],
-            stopped={lane.id: (lane.stopped or "")[: limits.STATUS_REASON_CHARS] for lane in stopped},
+            stopped={
+                id: why[: limits.STATUS_REASON_CHARS] for id, why in islice(stopped.items(), limits.STATUS_STOPPED)
+            },
             unmatched={topic: unmatched[topic] for topic in list(unmatched)[: limits.STATUS_TOPICS]},
         )
 

@@ -5,11 +5,14 @@ answer, so that no delivery is ever taken from an old row.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
+from recapito.dispatch.likeness import Likeness
 from recapito.dispatch.presentation import Presentation
-from recapito.domain.attribute import Header
-from recapito.domain.batch import fill
+from recapito.domain import limits
+from recapito.domain.attribute import Attributes, Header
+from recapito.domain.batch import fill, goes_alone
 from recapito.domain.delivery import Identity, Parked
 from recapito.store import Due
 
@@ -22,6 +25,7 @@ class Retries:
         self.fetching = False
         self.size = 0  # the bytes of the events that are here
         self._queue: deque[Parked] = deque()
+        self._likeness = Likeness()
         self._settled_meanwhile: set[Identity] = set()
         self._parked_meanwhile: int | None = None
 
@@ -63,9 +67,18 @@ class Retries:
     def let_go(self) -> None:
         """Keep nothing: it is not to be tried soon, and the ledger has it."""
         if self._queue:
-            self.next_at = _earlier(self.next_at, self._queue[0].due_at)
+            self.next_at = _earlier(self.next_at, min(row.due_at for row in self._queue))
             self._queue.clear()
             self.size = 0
+
+    def remove(self, gone: Callable[[Parked], bool]) -> list[Parked]:
+        """Take out of the queue whatever is `gone`, whichever place it has there."""
+        removed = [row for row in self._queue if gone(row)]
+        if removed:
+            kept = [row for row in self._queue if not gone(row)]
+            self._queue.clear()
+            self.queue(kept)
+        return removed
 
     def settled(self, identities: Iterable[Identity], parked: Iterable[Parked]) -> None:
         """A settlement of the lane is stored: these rows changed, and these are parked now."""
@@ -78,27 +91,60 @@ class Retries:
     def take(
         self, event_limit: int, byte_limit: int, presentation: Presentation
     ) -> tuple[list[Parked], tuple[Header, ...]]:
-        """The next batch, measured as it will be sent, and the custom headers that its events have in common."""
-        headers: list[tuple[Header, ...]] = []
-        count = fill(self._sizes(presentation, headers), event_limit, byte_limit)
+        """The next batch, measured as it will be sent, and the custom headers that its events have in common.
+
+        It has what is due first, and of the rest what has the same headers.
+        """
+        attributes = presentation.attributes
+        event_limit = 1 if self._queue and self._alone(self._queue[0]) else event_limit
+        if attributes is not None and attributes.dynamic:
+            return self._take_alike(attributes, event_limit, byte_limit, presentation)
+        count = fill(self._sizes(presentation), event_limit, byte_limit)
         taken = [self._queue.popleft() for _ in range(count)]
         self.size -= sum(len(row.delivery.body) for row in taken)
-        return taken, headers[0] if headers else ()
+        return taken, attributes.static if attributes else ()
 
-    def _sizes(self, presentation: Presentation, headers: list[tuple[Header, ...]]) -> Iterator[int]:
-        """The sizes of what is queued, as far as the headers are the same."""
-        for parked in self._queue:
-            if presentation.attributes is not None:
-                headers.append(presentation.attributes.headers(parked.delivery.body))
-                if headers[-1] != headers[0]:
+    def _sizes(self, presentation: Presentation) -> Iterator[int]:
+        """The sizes of what is queued, up to what goes alone."""
+        for n, row in enumerate(self._queue):
+            if n and self._alone(row):
+                return
+            yield len(presentation.body(row.delivery.body))
+
+    def _take_alike(
+        self, attributes: Attributes, event_limit: int, byte_limit: int, presentation: Presentation
+    ) -> tuple[list[Parked], tuple[Header, ...]]:
+        self._likeness.begin(attributes)
+        alike = list[Parked]()
+        count = fill(self._sizes_alike(alike, presentation), event_limit, byte_limit)
+        taken = alike[:count]
+        if count == 1:
+            self._queue.popleft()
+        else:
+            gone = {row.delivery.identity for row in taken}
+            self._queue = deque([row for row in self._queue if row.delivery.identity not in gone])
+        self.size -= sum(len(row.delivery.body) for row in taken)
+        return taken, self._likeness.headers()
+
+    def _sizes_alike(self, alike: list[Parked], presentation: Presentation) -> Iterator[int]:
+        """The sizes of what has the headers of the first, each of which is added to `alike`."""
+        for row in islice(self._queue, limits.LOOK_AHEAD_EVENTS):
+            if alike and self._alone(row):
+                continue
+            identity, body = row.delivery.identity, row.delivery.body
+            if self._likeness.known_to_differ(identity):
+                if self._likeness.hopeless:
                     return
-            yield len(presentation.body(parked.delivery.body))
+            elif self._likeness.alike(identity, body):
+                alike.append(row)
+                yield len(presentation.body(body))
+
+    def _alone(self, row: Parked) -> bool:
+        return goes_alone(row.delivery.attempts)
 
     def discard(self, identity: Identity) -> None:
         """A late answer delivered it: it needs no further attempt."""
-        kept = [parked for parked in self._queue if parked.delivery.identity != identity]
-        self._queue.clear()
-        self.queue(kept)
+        self.remove(lambda row: row.delivery.identity == identity)
 
 
 def _earlier(a: int | None, b: int | None) -> int | None:

@@ -48,7 +48,7 @@ class Roster:
             self._by_word.setdefault(word, {})[lane.id] = lane
         self._share_keys()
         if words is not None:
-            tail = self._segments.tails.setdefault(self._topic, Tail())
+            tail = self._segments.tails.setdefault(self._topic, Tail(self._segments.tail_entries))
             for word in words:
                 if isinstance(word, Filter):
                     tail.watch(word)
@@ -89,7 +89,7 @@ class Roster:
             return None
         if self._sleeping_since is None:
             self._sleeping_since = now
-        if end - self._swept > limits.TAIL_ENTRIES // 2:
+        if end - self._swept > self._segments.tail_entries // 2:
             self.sweep()
         return self._sleeping_since
 

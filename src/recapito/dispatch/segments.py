@@ -5,7 +5,7 @@ What conditions look at is decoded once for all filters of a topic whose keys ar
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from recapito.dispatch.tail import ANY, Tail
 from recapito.domain import limits
@@ -21,13 +21,17 @@ NO_KEYS: frozenset[str] = frozenset()
 
 
 class CachedEntry:
-    """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it."""
+    """One entry of a log: a decoded segment, or the mark of a change, which has none. `kept`: the cache has it.
 
-    __slots__ = ("converted", "evaluated", "kept", "segment", "selections", "sight", "size")
+    `damaged` is the number of events that are lost with a damaged entry.
+    """
+
+    __slots__ = ("converted", "damaged", "evaluated", "kept", "segment", "selections", "sight", "size")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
-        self.size = len(entry.columns) * 4 + len(entry.body) + 200
+        self.damaged = entry.events if entry.kind is EntryKind.DAMAGED else None
+        self.size = 200 if self.segment is None else len(entry.columns) * 4 + len(entry.body) + 200
         self.converted: dict[Convert, Segment] = {}
         self.selections: dict[Filter, Sequence[int]] = {}
         self.evaluated: dict[Filter, Sequence[int]] = {}  # of filters with conditions: what those looked at
@@ -35,10 +39,20 @@ class CachedEntry:
         self.kept = False
 
 
-class Segments:
-    """The cache in front of the log. `get` is what a lane sees; what it does not see it asks to be loaded."""
+async def _keep_nothing(topic: int, entry: Entry) -> None:
+    """Nobody keeps damaged entries."""
 
-    def __init__(self, log: Log, capacity: int = limits.SEGMENT_CACHE_BYTES) -> None:
+
+class Segments:
+    """The cache in front of the log. `get` is what a lane sees; what it does not see it asks to be loaded.
+
+    A damaged entry is handed to `set_aside` before a lane can pass it.
+    """
+
+    def __init__(
+        self, log: Log, capacity: int = limits.SEGMENT_CACHE_BYTES, tail_entries: int = limits.TAIL_ENTRIES
+    ) -> None:
+        self.tail_entries = tail_entries
         self._log = log
         self._capacity = capacity
         self._entries: OrderedDict[tuple[int, int], CachedEntry] = OrderedDict()
@@ -49,6 +63,7 @@ class Segments:
         self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
         self.unmatched: dict[int, int] = {}  # topic -> events that no lane takes, not reported yet
         self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
+        self.set_aside: Callable[[int, Entry], Awaitable[None]] = _keep_nothing
 
     def get(self, topic: int, position: int) -> CachedEntry | None:
         """The entry, if it is here."""
@@ -108,6 +123,9 @@ class Segments:
         try:
             async with self._readers:
                 entries = await self._log.read(topic, position, READ_BYTES)
+                for entry in entries:
+                    if entry.kind is EntryKind.DAMAGED:
+                        await self.set_aside(topic, entry)
                 self._take_in(topic, entries)
         except Exception as error:  # handed to the lanes that asked, each of which stops loudly
             failure = error
@@ -115,6 +133,18 @@ class Segments:
             waiters = self._loading.pop(key)
         for waiter in waiters:
             waiter(failure)
+
+    async def fetch(self, topic: int, position: int) -> CachedEntry:
+        """The entry, read if need be."""
+        entry = self.get(topic, position)
+        while entry is None:
+            loaded: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
+            await self.load(topic, position, loaded.set_result)
+            failure = await loaded
+            if failure is not None:
+                raise failure
+            entry = self.get(topic, position)
+        return entry
 
     def _take_in(self, topic: int, read: list[Entry]) -> None:
         """Keep entries, and let the tail know them."""

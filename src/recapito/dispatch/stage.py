@@ -64,9 +64,9 @@ class Stage:
         """A request that landed failed for so many events."""
         self._failed[result] = self._failed.get(result, 0) + events
 
-    def passed(self, span: Range, matched: int, unmatched: int, evaluated: int = 0) -> None:
-        """The cursor passes a range of the log, of whose events conditions looked at some."""
-        self._ranges.append(span)
+    def passed(self, ranges: Iterable[Range], matched: int, unmatched: int, evaluated: int = 0) -> None:
+        """The cursor passes ranges of the log, of whose events conditions looked at some."""
+        self._ranges += ranges
         self._matched += matched
         self._unmatched += unmatched
         self._evaluated += evaluated

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
 from recapito.dispatch.dispatcher import Dispatcher
+from recapito.dispatch.lane import Lane
 from recapito.domain.instant import DAY, MILLISECOND, SECOND
+from recapito.errors import StoreFailed
 from recapito.store import Counts, Ledger
 
 LONGEST_NS = 30 * DAY
@@ -19,10 +21,11 @@ LOOK_AGAIN_NS = MILLISECOND // 2
 
 
 class Books(NamedTuple):
-    """The books of the lanes, and the requests sent."""
+    """The books of the lanes, the requests sent, and the deliveries that are in no book yet: unread, or on the wire."""
 
     attempts: int
     lanes: dict[int, Counts]
+    fresh: int
 
     def since(self, before: "Books") -> dict[str, object]:
         """What happened meanwhile. A lane that has ended is not in the books any more, and counts for nothing."""
@@ -32,7 +35,7 @@ class Books(NamedTuple):
             "delivered": sum(now.delivered - then.delivered for now, then in pairs),
             "deadLettered": sum(now.dead_lettered - then.dead_lettered for now, then in pairs),
             "dropped": sum(sum(now.dropped.values()) - sum(then.dropped.values()) for now, then in pairs),
-            "pending": sum(now.pending for now in self.lanes.values()),
+            "pending": sum(now.pending for now in self.lanes.values()) + self.fresh,
         }
 
 
@@ -128,4 +131,16 @@ class ClockMover:
         return (under_way > 0 or self._woken) and under_way + len(self._late) > self._asleep
 
     async def _books(self) -> Books:
-        return Books(self._dispatcher.attempts, {lane.id: lane.counts for lane in await self._ledger.lanes()})
+        lanes = {lane.id: lane.counts for lane in await self._ledger.lanes()}
+        return Books(self._dispatcher.attempts, lanes, sum([await _fresh(lane) for lane in self._dispatcher.lanes]))
+
+
+async def _fresh(lane: Lane) -> int:
+    """How many deliveries of a lane are unread, or under way for the first time."""
+    on_wire = sum(flight.load.events for flight in lane.flights if flight.load.fresh)
+    if lane.account.row.ended or lane.reader.caught_up(lane.subscription, lane.end):
+        return on_wire
+    try:
+        return on_wire + await lane.reader.count_unread(lane.subscription, lane.end)
+    except (StoreFailed, LookupError):  # the lane itself will meet this, and say so
+        return on_wire

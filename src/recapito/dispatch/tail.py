@@ -15,9 +15,10 @@ ANY = ""  # the word of an entry that everybody must look at
 
 
 class Tail:
-    """Knows the entries from `first` to `end`, at most limits.TAIL_ENTRIES of them."""
+    """Knows the entries from `first` to `end`, at most so many of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, entries: int = limits.TAIL_ENTRIES) -> None:
+        self._entries = entries
         self._watched: dict[Filter, int] = {}  # and from which position on
         self.restart(1)
 
@@ -58,8 +59,8 @@ class Tail:
             self._places.setdefault(word, []).append(self.end + 1)
         self._words.append(words)
         self._passed.append(self._passed[-1] + events)
-        if len(self._words) > limits.TAIL_ENTRIES:
-            self.forget(self.first + limits.TAIL_ENTRIES // 2)
+        if len(self._words) > self._entries:
+            self.forget(self.first + self._entries // 2)
 
     def forget(self, below: int) -> None:
         """Forget the positions under `below`."""

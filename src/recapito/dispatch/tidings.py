@@ -9,6 +9,7 @@ from typing import NamedTuple
 from recapito.domain.notice import BlobNotice, encode_notice
 from recapito.domain.resource_id import parse_resource_id
 from recapito.domain.topic import TopicKind
+from recapito.errors import RecordDamaged
 from recapito.store import Group, Registry
 from recapito.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
 from recapito.vault import Receipt
@@ -22,10 +23,17 @@ class Tiding(NamedTuple):
 
 
 async def tiding_of(registry: Registry, group: Group, receipt: Receipt, length: int, now: int) -> Tiding | None:
-    """The tiding of a group that was just written as a blob; None if nobody wants to hear of it."""
+    """The tiding of a group that was just written as a blob; None if nobody wants to hear of it.
+
+    Nor if a record is damaged that only tidings need: dead letters do not wait for it.
+    """
     assert group.path is not None
     place = parse_resource_id(group.container)
-    if not await _is_wanted(registry, group.lane, place.top.text):
+    try:
+        if not await _is_wanted(registry, group.lane, place.top.text):
+            return None
+        taken = int(await registry.document(TAKEN_KIND, TAKEN) or 0)
+    except RecordDamaged:
         return None
     notice = BlobNotice(
         account=place.top.text,
@@ -38,7 +46,7 @@ async def tiding_of(registry: Registry, group: Group, receipt: Receipt, length: 
         request_id=receipt.request_id,
         client_request_id=receipt.client_request_id,
     )
-    return Tiding(encode_notice(notice), int(await registry.document(TAKEN_KIND, TAKEN) or 0))
+    return Tiding(encode_notice(notice), taken)
 
 
 async def _is_wanted(registry: Registry, lane: int, account: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
+from recapito.domain.room import Room
 
 RESPONSIVE_NS = 5 * SECOND
 WOKEN = 4
@@ -24,8 +25,9 @@ class Window:
     be a few windows of those.
     """
 
-    def __init__(self, size: int = limits.WINDOW_START) -> None:
+    def __init__(self, size: int = limits.WINDOW_START, most: int = limits.WINDOW_REQUESTS) -> None:
         self.size = size
+        self._most = most
 
     def room(self, open: int, unsettled: int) -> int:
         """How many more requests may start."""
@@ -33,7 +35,7 @@ class Window:
 
     def succeeded(self) -> None:
         """An endpoint that answers well gets more."""
-        if self.size < limits.WINDOW_REQUESTS:
+        if self.size < self._most:
             self.size += 1
 
     def failed(self) -> None:
@@ -53,15 +55,17 @@ class Gathering:
     long to commit, nor so much memory, that others feel it. When it is plenty, each lane gathers a few rows at a time.
     """
 
-    def __init__(self, plenty: int) -> None:
+    def __init__(self, plenty: int, most: int = limits.PARKED_SLICE, least: int = limits.PARKED_SLICE_LEAST) -> None:
         self.total = 0
         self._plenty = plenty
+        self._most = most
+        self._least = least
         self._of: dict[int, int] = {}
 
     @property
     def slice(self) -> int:
         """How many rows one lane may gather."""
-        return limits.PARKED_SLICE if self.total < self._plenty else limits.PARKED_SLICE_LEAST
+        return self._most if self.total < self._plenty else self._least
 
     def count(self, lane: int, amount: int) -> None:
         """A lane has gathered so much by now."""
@@ -102,6 +106,8 @@ class Slots:
         self.taken_bytes = 0
         self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by whether they are responsive
         self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
+        self.short = False  # of room to park what fails
+        self._most = size
 
     def free(self, responsive: bool, open: int) -> int:
         """How many more requests a lane with so many open ones may start before it asks again.
@@ -112,9 +118,14 @@ class Slots:
         kept = self._requests // 4
         if responsive and room <= kept:
             return int(open < max(room // KEPT_SHARE, min(room, 1)))
-        if self.taken_bytes * 2 >= self._size:
+        if self.short or self.taken_bytes * 2 >= self._size:
             return min(room, 1)  # one at a time, so that its bytes count for the next
         return room - kept if responsive else max(room, 0)
+
+    def fit(self, room: Room) -> None:
+        """Keep what is under way within what could be parked."""
+        self.short = room.short
+        self._size = min(self._most, max(room.for_requests, 1))
 
     def take(self, size: int) -> None:
         """One more request, of so many bytes, is under way."""

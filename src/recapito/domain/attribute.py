@@ -1,5 +1,7 @@
 """Custom delivery properties: headers that a subscriber wants on each delivery (spec §1.9).
 
+A source field is found as a filter key is, in the event as it was published.
+
 A value from an event that is missing, too long or could be mistaken for more than a value is left out, never sent.
 """
 
@@ -7,9 +9,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from msgspec import Raw
+
 from recapito.domain import limits
 from recapito.domain.conversion import split_data
 from recapito.domain.jsontext import reach, scalar, top
+from recapito.domain.lens import path_of
 from recapito.domain.schema import InputSchema
 from recapito.domain.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
@@ -36,6 +41,7 @@ RESERVED = frozenset(
         "webhook-request-origin",
     }
 )
+Values = tuple[str | None, ...]
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
@@ -72,9 +78,10 @@ def is_key(value: str) -> bool:
 
 
 class Attributes:
-    """The custom headers of one subscription. `left_out` is told the name of each header that could not be sent.
+    """The custom headers of one subscription; the `static` ones are the same for every event.
 
-    `keys` are the names, in lower case, of what a broker sorts messages by, which must be short and not empty.
+    `left_out` gets the name of each header that cannot be sent, once for each request. `keys` are the names, in lower
+    case, of what a broker sorts messages by, which must be short and not empty.
     """
 
     def __init__(
@@ -85,33 +92,48 @@ class Attributes:
         keys: frozenset[str] = frozenset(),
     ) -> None:
         self._keys = keys
-        self._static: list[Header] = []
+        self.static: tuple[Header, ...] = ()
         self._dynamic: list[tuple[str, tuple[str, ...]]] = []
         self._inside_data = published is InputSchema.CUSTOM
+        exact = published is not InputSchema.EVENT_GRID
         self._left_out = left_out
         for attribute in attributes:
             match attribute:
                 case StaticAttribute(name, value, secret) if is_allowed(name) and self._fits(name, value):
-                    self._static.append(Header(name, value, secret))
+                    self.static += (Header(name, value, secret),)
                 case DynamicAttribute(name, source) if is_allowed(name):
-                    self._dynamic.append((name, tuple(source.split("."))))
+                    self._dynamic.append((name, path_of(source, exact)))
                 case _:
                     left_out(attribute.name)
 
+    @property
+    def dynamic(self) -> bool:
+        """True when events may have different headers."""
+        return bool(self._dynamic)
+
     def headers(self, stored: bytes) -> tuple[Header, ...]:
-        """The headers for one event, which is looked at as it was published."""
-        if not self._dynamic:
-            return tuple(self._static)
+        """The headers for one event."""
+        return self.headers_of(self.values(stored)) if self._dynamic else self.static
+
+    def values(self, stored: bytes) -> Values:
+        """What one event, looked at as it was published, has for each dynamic header; None for what cannot be sent."""
         event = top(split_data(stored)[1] if self._inside_data else stored)
-        found = list(self._static)
-        for name, path in self._dynamic:
-            value = reach(event, path)
-            text = None if value is None else scalar(value)
-            if text is None or not self._fits(name, text):
+        return tuple([self._value(event, name, path) for name, path in self._dynamic])
+
+    def headers_of(self, values: Values) -> tuple[Header, ...]:
+        """The headers for events that have these values."""
+        found = list(self.static)
+        for (name, _), value in zip(self._dynamic, values, strict=True):
+            if value is None:
                 self._left_out(name)
             else:
-                found.append(Header(name, text))
+                found.append(Header(name, value))
         return tuple(found)
+
+    def _value(self, event: dict[str, Raw], name: str, path: tuple[str, ...]) -> str | None:
+        found = reach(event, path)
+        text = None if found is None else scalar(found)
+        return text if text is not None and self._fits(name, text) else None
 
     def _fits(self, name: str, value: str) -> bool:
         return is_sendable(value) and (name.lower() not in self._keys or is_key(value))

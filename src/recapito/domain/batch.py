@@ -10,6 +10,7 @@ from itertools import islice
 
 import msgspec
 
+from recapito.domain import limits
 from recapito.domain.attribute import Header
 from recapito.domain.schema import DeliverySchema
 
@@ -50,6 +51,14 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     def __repr__(self) -> str:
         return f"<Batch of {self.events} events, {len(self.body)} bytes, for {self.subscription}>"
+
+
+def goes_alone(attempts: int) -> bool:
+    """Whether an event with so many attempts behind it is tried without company.
+
+    A batch succeeds or fails as a whole: with one event that is refused every time, the others would never arrive.
+    """
+    return attempts >= limits.ATTEMPTS_IN_COMPANY
 
 
 def fill(sizes: Iterable[int], event_limit: int, byte_limit: int) -> int:

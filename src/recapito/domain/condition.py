@@ -1,4 +1,5 @@
-"""Whether a value of an event meets a condition (spec §5). The law: what is missing, null or of another type is alike.
+"""Whether a value of an event meets a condition (spec §5). The law: what is missing, null or of another type is alike,
+and so is an array without an element of the type.
 
 Operators that say "not" fail when any element of an array is hit; the others hold when any is. What a missing key
 gives is a table, because Event Grid's answers follow no rule.
@@ -14,9 +15,8 @@ from recapito.domain.filter import Condition, Operator
 Value = Any  # of JSON: None and UNSET, bool, int, float, str, a list of these, or something else for an object
 Test = Callable[[Value], bool]
 
-_NUMBERS = frozenset({int, float})  # by exact type: to Python a bool is an int
-_BOOLS = frozenset({bool})
-_STRINGS = frozenset({str})
+# By exact type: to Python a bool is an int.
+_KINDS = {"number": frozenset({int, float}), "boolean": frozenset({bool}), "string": frozenset({str})}
 
 _NEGATIVE = {
     Operator.NUMBER_NOT_IN: Operator.NUMBER_IN,
@@ -37,17 +37,18 @@ def compile_condition(condition: Condition, arrays: bool, integers_as_text: bool
         case Operator.IS_NOT_NULL:
             return lambda value: value is not None and value is not UNSET
     positive = _NEGATIVE.get(condition.operator, condition.operator)
-    kinds, hit = _hit(positive, condition.operands)
+    kinds, hit = _KINDS[kind_of(positive)], _hit(positive, condition.operands)
     negative = positive is not condition.operator
     missing = condition.operator in _MISSING_MATCHES
-    as_text = integers_as_text and kinds is _STRINGS
+    as_text = integers_as_text and kinds is _KINDS["string"]
 
     def test(value: Value) -> bool:
         kind = type(value)
         if kind in kinds:
             return hit(value) is not negative
         if kind is list and arrays:
-            return any(type(element) in kinds and hit(element) for element in value) is not negative
+            elements = [element for element in value if type(element) in kinds]
+            return any(map(hit, elements)) is not negative if elements else missing
         if kind is int and as_text:
             return hit(str(value)) is not negative
         return missing
@@ -55,13 +56,25 @@ def compile_condition(condition: Condition, arrays: bool, integers_as_text: bool
     return test
 
 
-def _hit(operator: Operator, operands: tuple[Any, ...]) -> tuple[frozenset[type], Test]:
-    """The types that a positive operator looks at, and whether a value of them is hit by any operand."""
-    if operator.startswith("Number"):
-        return _NUMBERS, _hit_number(operator, operands)
-    if operator is Operator.BOOL_EQUALS:
-        return _BOOLS, lambda value: bool(value is operands[0])
-    return _STRINGS, _hit_string(operator, tuple(operand.casefold() for operand in operands))
+def kind_of(operator: Operator) -> str:
+    """The kind of values that an operator compares."""
+    return "number" if operator.startswith("Number") else "boolean" if operator is Operator.BOOL_EQUALS else "string"
+
+
+def compares(operator: Operator, value: Value) -> bool:
+    """Whether a value is of the kind that an operator compares, or an array that has an element of it."""
+    elements = value if isinstance(value, list) else [value]
+    return any(type(element) in _KINDS[kind_of(operator)] for element in elements)
+
+
+def _hit(operator: Operator, operands: tuple[Any, ...]) -> Test:
+    """Whether a value of the kind that a positive operator compares is hit by any operand."""
+    match kind_of(operator):
+        case "number":
+            return _hit_number(operator, operands)
+        case "boolean":
+            return lambda value: bool(value is operands[0])
+    return _hit_string(operator, tuple(operand.casefold() for operand in operands))
 
 
 def _hit_number(operator: Operator, operands: tuple[Any, ...]) -> Test:

@@ -76,6 +76,7 @@ Disposition = Done | RetryAt | Dead
 
 ATTEMPTS_EXCEEDED = "MaxDeliveryAttemptsExceeded"
 TTL_EXCEEDED = "TimeToLiveExceeded"
+CORRUPT = "CorruptRecord"  # the stored event is damaged: nothing is left to deliver
 NEVER_RETRIED = {
     400: "UndeliverableDueToHttpBadRequest",
     401: "UndeliverableDueToHttpUnauthorized",

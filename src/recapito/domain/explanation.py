@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import UNSET
 
-from recapito.domain.condition import Value, compile_condition
+from recapito.domain.condition import Value, compares, compile_condition, kind_of
 from recapito.domain.excerpt import excerpt
 from recapito.domain.filter import Condition, Filter
 from recapito.domain.lens import is_cloud_event, is_extension, lens
@@ -71,13 +71,14 @@ def _refused_conditions(filter: Filter, event: Seen) -> Iterator[Verdict]:
     through = lens(frozenset(condition.key for condition in filter.conditions), cloud_events)
     view = through.look(event.body)
     for n, condition in enumerate(filter.conditions):
-        test = compile_condition(condition, filter.arrays, cloud_events and is_extension(condition.key))
+        as_text = cloud_events and is_extension(condition.key)
+        test = compile_condition(condition, filter.arrays, as_text)
         value = through.values[condition.key](view)
         if not test(value):
-            yield Verdict(False, f"advancedFilters[{n}]", _why(condition, value, filter.arrays))
+            yield Verdict(False, f"advancedFilters[{n}]", _why(condition, value, filter.arrays, as_text))
 
 
-def _why(condition: Condition, value: Value, arrays: bool) -> str:
+def _why(condition: Condition, value: Value, arrays: bool, integers_as_text: bool) -> str:
     wanted = f"{condition.key} {condition.operator}"
     if condition.operands:
         wanted += f" {_listed(condition.operands)}"
@@ -85,7 +86,11 @@ def _why(condition: Condition, value: Value, arrays: bool) -> str:
         return f"{wanted} does not hold: the event has no {condition.key}"
     if isinstance(value, list) and not arrays:
         return f"{wanted} does not hold: {condition.key} is an array, and advanced filtering on arrays is off"
-    return f"{wanted} does not hold: {condition.key} is {_shown(value)}"
+    text = f"{wanted} does not hold: {condition.key} is {_shown(value)}"
+    as_text = integers_as_text and type(value) is int
+    if value is None or not condition.operands or as_text or compares(condition.operator, value):
+        return text
+    return f"{text}, {'without' if isinstance(value, list) else 'not'} a {kind_of(condition.operator)}"
 
 
 def _shown(value: Value) -> str:

@@ -67,7 +67,7 @@ class Lens:
     def __init__(self, keys: frozenset[str], cloud_events: bool) -> None:
         self.keys = keys
         self.cloud_events = cloud_events
-        paths = {key: _path(key, cloud_events) for key in keys}
+        paths = {key: path_of(key, cloud_events) for key in keys}
         root = _Node("")
         self.values = {key: _value_at(root.grow(path)) for key, path in paths.items()}
         self._form = root.form()
@@ -109,10 +109,13 @@ def is_extension(key: str) -> bool:
     return "." not in key and key not in _ATTRIBUTES
 
 
-def _path(key: str, cloud_events: bool) -> tuple[str, ...]:
-    """The names on the way to a value. No name is escaped: one with a dot in it can not be reached."""
+def path_of(key: str, exact: bool) -> tuple[str, ...]:
+    """The names on the way to a value; unless all are `exact`, the first is a name of the Event Grid envelope.
+
+    No name is escaped: one with a dot in it cannot be reached.
+    """
     first, *rest = key.split(".")
-    return (first if cloud_events else _ENVELOPE.get(first.lower(), first), *rest)
+    return (first if exact else _ENVELOPE.get(first.lower(), first), *rest)
 
 
 def _integer(digits: str) -> int | float:

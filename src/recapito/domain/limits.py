@@ -69,6 +69,14 @@ TOKEN_REQUEST_BYTES = 64 * KB
 ISSUER_PAUSE_NS = 1 * MINUTE
 ISSUER_KEYS_NS = 1 * DAY
 ISSUER_WAIT_NS = 10 * SECOND
+WRONG_SECRETS = 20  # at once, from one address or for one principal or topic; then one in each
+WRONG_SECRET_REFILL_NS = 1 * SECOND
+GUESSERS = 10_000  # addresses, principals and topics whose wrong secrets are counted
+GUESSER_IPV6_BITS = 64
+HELD_REFUSALS = 16  # of one address
+HELD_REFUSALS_IN_ALL = 1000
+HELD_REFUSAL_NS = SECOND // 10
+GUESSING_TOLD_NS = 10 * SECOND
 
 # Retry policy and batching (Event Grid's ranges and defaults).
 ATTEMPTS = (1, 30)
@@ -79,6 +87,11 @@ BATCH_EVENTS = (1, 5000)
 BATCH_EVENTS_DEFAULT = 1
 BATCH_KILOBYTES = (1, 1024)
 BATCH_KILOBYTES_DEFAULT = 64
+ATTEMPTS_IN_COMPANY = 2  # an event that failed this often is retried in a request of its own
+
+# The search for the newest event that waits, when a probe is due: entries of the log, and events parked unread.
+PROBE_ENTRIES = 16
+PROBE_EVENTS = 16
 
 # The log.
 SEGMENT_BYTES = 4 * MB
@@ -89,11 +102,18 @@ WAL_KEPT_BYTES = 16 * MB
 LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one takes a quarter of the writes that it takes with 4 KB
 DISPATCH_PAGE_BYTES = 4 * KB  # rows of lanes and parked deliveries are small and scattered
 PAGE_CACHE_BYTES = 16 * MB
+
+# The volume.
 BALLAST_BYTES = 64 * MB
+OPENING_BYTES = 256 * KB  # what both files need to be opened: a WAL and its index each
+DISK_STOP_FRACTION = 0.05
+DISK_STOP_BYTES = 512 * MB
+DISK_STOP_LEAST_BYTES = 16 * MB  # or an eighth of a small volume
 
 # Intake's queue in front of the commit.
 WAITING_PUBLISHES = 10_000
 WAITING_BYTES = 32 * MB
+PUBLISH_WAIT_NS = 2 * SECOND  # the default; a setting
 HEAD_BYTES = 64 * KB  # the request line and the headers, or the trailers
 READING_BYTES = 64 * MB
 READING_NS = 60 * SECOND
@@ -157,6 +177,9 @@ COMMIT_BYTES = 16 * MB  # of one settling commit, unless one lane alone has more
 GATHERED_BYTES = 32 * MB  # of retries that have come due
 PARKED_SLICE_BYTES = 4 * MB
 SPARSE_FILTER = 16
+LOOK_AHEAD_EVENTS = 512  # with other headers, half of which or all a load leaves to later ones to find more of its own
+LOAD_RANGES = 256  # of the log that one load is cut from
+SCATTERED_RANGES = 2048  # of one lane, under way or left: there are never more finished ranges in its cursor
 TAIL_ENTRIES = 2048
 TAIL_WORDS = 64  # of one entry; one with more is read by everybody
 COMPILED_FILTERS = 10_000
@@ -206,6 +229,10 @@ STATUS_TOPICS = 1000
 
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000
+DAMAGED_PAGE = (1, 10)  # damaged records: their bytes are read with them
+DAMAGED_PAGE_DEFAULT = 10
+DAMAGED_SEARCHED = 100
+NUMBER_DIGITS = 19  # of a number in a name, at most one less
 DEAD_LETTER_GROUP_BYTES = 4 * MB
 DEAD_LETTER_REST_NS = 5 * SECOND
 DEAD_LETTER_DIRECTORIES = 10_000
@@ -237,8 +264,11 @@ assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES
 assert WINDOW_START <= WINDOW_REQUESTS <= OPEN_EXCHANGES
 assert FILTER_CONDITIONS <= LENS_KEYS
+assert LOAD_RANGES <= LOOK_AHEAD_EVENTS
+assert 6 * LOAD_RANGES <= SCATTERED_RANGES  # two headers that alternate make two loads, not three
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS
 assert RESPONSE_EXCERPT_BYTES <= RESPONSE_BODY_BYTES
 assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # a name handed to curl lives as long as a connection
 assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
+assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES

@@ -53,8 +53,9 @@ class Statuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class DelayedDelivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a subscription is held back, and for how long. `table_s` is the probation table by outcome.
 
-    `first_s` is the period for an outcome without a row; a failed probe doubles the period up to `longest_s`. An
-    outcome whose row is at least `at_once_from_s` holds the subscription at its first failure.
+    `failures` is the number of events whose first attempt fails with no success in between. `first_s` is the period
+    for an outcome without a row; a failed probe doubles the period up to `longest_s`, which is also the longest that
+    any event waits for its turn. An outcome whose row is at least `at_once_from_s` holds the subscription at once.
     """
 
     failures: int

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.domain.attempt import Label
-from recapito.domain.delivery import Identity, Parked
+from recapito.domain.delivery import CORRUPT, Identity, Parked
 from recapito.domain.explanation import Seen, Verdict, explain
 from recapito.domain.filter import TAKE_NONE
 from recapito.domain.profile import Profile, load
@@ -17,12 +17,17 @@ from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
 from recapito.errors import NotFound
 from recapito.history import HistoryReader, Kept
+from recapito.intake.damages import Damages
 from recapito.intake.lookup import Event, Found, Lookup, topic_named
 from recapito.intake.standing import Case, Standing, State, Try, before_publishing, how_it_ended, standing
 from recapito.store import Buried, Lane, Log, Registry
 
 PAGE = 500
 TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
+DAMAGED = (
+    "Its entry in the log, at position {}, is damaged: subscriptions that read it since gave it up as CorruptRecord. "
+    "See `recapito damaged list`."
+)
 FORGOTTEN = "Its first attempts are so long ago that history has them no more (history.keep_hours of the settings)."
 
 
@@ -67,12 +72,14 @@ class Explainer:
         history: HistoryReader,
         clock: Clock,
         default_profile: str,
+        damages: Damages,
     ) -> None:
         self._log = log
         self._registry = registry
         self._ledger = ledger
         self._clock = clock
         self._default_profile = default_profile
+        self._damages = damages
         self._lookup = Lookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
@@ -80,6 +87,7 @@ class Explainer:
         topic = None if topic_name is None else await self.topic(topic_name)
         found = await self._lookup.find(id, topic)
         if found is None:
+            await self._refuse_damaged(id)
             raise NotFound(
                 "EventNotFound",
                 "No event of this id is known: it was never published here, or it was delivered so long ago that "
@@ -90,7 +98,10 @@ class Explainer:
             place: await self._lookup.read(found.topic, place) for place in found.places[: limits.EXPLAINED_PLACES]
         }
         place, event = next(iter(events.items()))
-        notes = [*found.notes, *([TRIMMED] if event is None else [])]
+        notes = list(found.notes)
+        if event is None:
+            damaged = await self._lookup.is_damaged(found.topic, place.position)
+            notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
             notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
         explained = [one async for one in self._explain_all(id, found, events)]
@@ -99,6 +110,17 @@ class Explainer:
         topic = topic or await self._registry.topic_by_id(found.topic)
         name = topic.name if topic else next((one.attempt.label.topic_name for one in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
+
+    async def _refuse_damaged(self, id: str) -> None:
+        """Say so if the event was in a record that is damaged and was set aside."""
+        record = await self._damages.holding(id.encode())
+        if record is not None:
+            raise NotFound(
+                "EventDamaged",
+                f"This event was stored, and its record is damaged: subscriptions that had not read it gave it up as "
+                f"{CORRUPT}. See `recapito damaged export {record.name}`, and publish it again if it is needed.",
+                "event",
+            )
 
     async def rehearse(self, topic: Topic, event: StampedEvent) -> Explanation:
         """What would become of an event if it were published now."""

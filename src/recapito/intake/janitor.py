@@ -113,11 +113,14 @@ class Janitor:
                     floor = self._floor(subscription, lane)
                     floors[subscription.topic] = min(floor, floors.get(subscription.topic, floor))
             after = page[-1].id
+        for damage in await self._registry.damaged_records():
+            if damage.table == "subscription":  # nobody knows what it still needs
+                floors[damage.topic] = 0
         return floors, ended
 
     def _floor(self, subscription: Subscription, lane: Lane | None) -> int:
         """The first position that a subscription may still need. A cursor of another log says nothing here."""
-        if lane is None or lane.log_id != self._log.id:
+        if lane is None or lane.damaged or lane.log_id != self._log.id:
             return subscription.created_position
         return lane.cursor.low[0]
 

@@ -82,6 +82,14 @@ class Lookup:
         seen = Seen(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
         return Event(seen, segment.published_at[i], segment.only, segment.origin)
 
+    async def is_damaged(self, topic: int, position: int) -> bool:
+        """Whether an entry is in the log, and damaged."""
+        try:
+            entries = await self._log.read(topic, position, 1)
+        except (LookupError, StoreFailed):
+            return False
+        return bool(entries) and entries[0].kind is EntryKind.DAMAGED
+
     async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
         """What history has of it, oldest first."""
         selection, before, kept = Selection(event=id), None, list[Kept]()
@@ -126,7 +134,10 @@ class Lookup:
             entries = await self._log.read(topic, position, 1)
         except (LookupError, StoreFailed):
             return []
-        segment = Segment(entries[0].columns, entries[0].body)
+        try:
+            segment = Segment(entries[0].columns, entries[0].body)
+        except msgspec.DecodeError:  # it is damaged
+            return []
         return [i for i, found in enumerate(segment.ids) if found == id]
 
 

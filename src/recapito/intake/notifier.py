@@ -15,7 +15,7 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.domain.notice import BlobNotice, blob_created, decode_notice
 from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.errors import StoreFailed
+from recapito.errors import RecordDamaged, StoreFailed
 from recapito.store import Document, Log, NewSegment, Notice, Registry
 from recapito.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
 from recapito.telemetry import Journal
@@ -85,7 +85,7 @@ class Notifier:
     async def run_once(self) -> int:
         """Take over a page of notices in one commit: how many."""
         if self._taken is None:
-            self._taken = int(await self._registry.document(TAKEN_KIND, TAKEN) or 0)
+            self._taken = await self._read_taken()
         notices = await self._ledger.notices(self._taken, limits.NOTICES)
         if not notices:
             return 0
@@ -104,6 +104,14 @@ class Notifier:
         self._taken = last
         self._journal("notice.published", blobs=sum(map(len, by_topic.values())), notices=len(notices))
         return len(notices)
+
+    async def _read_taken(self) -> int:
+        """The number of the last notice taken. If its document is damaged, all that are kept are taken once more."""
+        try:
+            return int(await self._registry.document(TAKEN_KIND, TAKEN) or 0)
+        except RecordDamaged:
+            await self._registry.put_document(TAKEN_KIND, TAKEN, b"0")
+            return 0
 
     async def _events(self, notices: list[Notice]) -> dict[int, list[StampedEvent]]:
         """The events of notices, by the topics over their accounts; of an account that has none, none."""

@@ -141,19 +141,20 @@ def before_publishing(subscription: Subscription, lane: Lane | None, now: int) -
     expires_at, left = now + policy.ttl_ns, policy.max_attempts
     if lane is not None and lane.hold.holds(now):
         text = f"It would wait: {held_because(lane.hold)}"
-        return Standing(State.HELD, text, Next(lane.hold.until, HOLD, _PROBE), expires_at, left)
+        return Standing(State.HELD, text, _end_of(lane.hold), expires_at, left)
     first = Next(now, Rule.SCHEDULE, "the first attempt")
     return Standing(State.UNREAD, "It would be sent at once.", first, expires_at, left)
 
 
 def held_because(hold: Hold) -> str:
     """Why a subscription is held, and until when."""
-    failed = f"{hold.failures} request{'s' if hold.failures > 1 else ''} in a row failed"
+    failed = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
     cause = f", the last with {hold.cause}" if hold.cause else ""
-    return f"the subscription is held until {stamp(hold.until)}, because {failed}{cause}."
+    return f"the subscription is held until {stamp(hold.until)}, because {failed} failed at the first attempt{cause}."
 
 
-_PROBE = "the hold ends, and one request goes as a probe"
+_PROBE = "the hold ends, and one event goes as a probe"
+_SWEEP = "the hold ends, and everything that waits is tried"
 
 
 def _parked(case: Case, parked: Parked) -> Standing:
@@ -163,7 +164,7 @@ def _parked(case: Case, parked: Parked) -> Standing:
     which = f"Its {_ordinal(delivery.attempts + 1)} attempt"
     if hold.holds(now):
         if hold.until >= parked.due_at:
-            following = Next(hold.until, HOLD, _PROBE)
+            following = _end_of(hold)
         state, text = State.HELD, f"{which} waits: {held_because(hold)}"
     elif parked.due_at <= now:
         state, text = State.UNDER_WAY, f"{which} is due: it is on its way, or waits for a free slot."
@@ -231,13 +232,17 @@ def _unread(case: Case) -> Standing:
     if case.subscription.deleted_position is not None:
         return Standing(State.DROPPED, "The subscription is deleted, and drops what it has not delivered.")
     if hold.holds(case.now):
-        following = Next(hold.until, HOLD, _PROBE)
+        following = _end_of(hold)
         text = f"It waits in the log: {held_because(hold)}{_expiry(case, expires_at, following)}"
         return Standing(State.HELD, text, following, expires_at, left)
     if case.tries:
         return Standing(State.UNDER_WAY, "It was attempted just now, and is being settled.", None, expires_at, left)
     text = "The subscription has not taken it from the log yet, or its first attempt is on its way."
     return Standing(State.UNREAD, text, None, expires_at, left)
+
+
+def _end_of(hold: Hold) -> Next:
+    return Next(hold.until, HOLD, _SWEEP if hold.sweeps else _PROBE)
 
 
 def _hold(lane: Lane | None) -> Hold:

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from recapito.errors import SettingsError
+from recapito.names import make_directory, sync_directory
 
 PRIVATE = 0o600
 PUBLIC = 0o644
@@ -31,7 +32,7 @@ def write(path: Path, content: bytes, mode: int = PRIVATE) -> bytes:
 
 def _put(path: Path, content: bytes, mode: int, place: Callable[[str, Path], None]) -> None:
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(path.parent)
         number, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")  # only its owner can read it
         try:
             with os.fdopen(number, "wb") as file:
@@ -42,7 +43,7 @@ def _put(path: Path, content: bytes, mode: int, place: Callable[[str, Path], Non
             place(name, path)
         finally:
             Path(name).unlink(missing_ok=True)
-        _sync(path.parent)  # what is sealed under a key must not outlive it
+        sync_directory(path.parent)  # what is sealed under a key must not outlive it
     except OSError as error:
         raise SettingsError(f"{path} can not be written: {error.strerror}") from None
 
@@ -50,11 +51,3 @@ def _put(path: Path, content: bytes, mode: int, place: Callable[[str, Path], Non
 def _link(name: str, path: Path) -> None:
     with suppress(FileExistsError):
         os.link(name, path)
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

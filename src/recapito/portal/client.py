@@ -105,6 +105,8 @@ class Wire:
         status, body = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
         if status == 404:
             raise Refused(status, "SignInFailed", "This server believes the tokens of another issuer: use one.", None)
+        if status == 429:
+            raise Refused(status, "SignInFailed", "Too many wrong secrets were shown. Try again in a moment.", None)
         if status != 200:
             raise Refused(status, "SignInFailed", "The client id is unknown, or this is not its secret.", None)
         granted = _decode(body, dict[str, Any])
@@ -193,7 +195,8 @@ class Server:
 
     async def readiness(self) -> shape.Readiness:
         """Whether the server does its work."""
-        status, body = await self._wire.request("GET", "/readyz", None, {})
+        headers = {} if self._tokens is None else {"Authorization": f"Bearer {self._tokens.management}"}
+        status, body = await self._wire.request("GET", "/readyz", None, headers)
         if status not in (200, 503):
             raise _refusal(status, body)
         return _decode(body, shape.Readiness)

@@ -2,7 +2,8 @@
 
 Without a login the Host header must name this machine by loopback, so that no other name can be bent to it (DNS
 rebinding). A request of a page from elsewhere says so in its Origin and is refused, sockets included: nothing that
-changes state is reachable by GET, and the session's cookie is SameSite=Strict besides.
+changes state is reachable by GET, and the session's cookie is SameSite=Strict besides. Nothing here touches the text
+of a page: which scripts get the nonce is decided where they are written.
 """
 
 import secrets
@@ -17,10 +18,13 @@ from recapito.domain.access import is_loopback
 from recapito.portal.session import Sessions
 
 SESSION = "recapito.session"
+NONCE = "recapito.nonce"
 LOGIN = "/login"
 _OPEN = (LOGIN, "/assets/", "/_nicegui/", "/favicon.ico")
 _NONCE_BYTES = 16
-# NiceGUI compiles its templates in the browser, hence 'unsafe-eval'; scripts in the page are those with our nonce.
+_PREFIX = b"x-forwarded-prefix"  # NiceGUI would put it in front of the address of every script
+# NiceGUI's own script evaluates what its server sends it, hence 'unsafe-eval' (SECURITY.md); scripts in the page are
+# those of its template, which alone have our nonce (template.py).
 _POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data:; font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; "
@@ -49,13 +53,16 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
+        nonce = secrets.token_urlsafe(_NONCE_BYTES)
+        headers = [header for header in scope["headers"] if header[0] != _PREFIX]
+        scope = {**scope, "headers": headers, NONCE: nonce}
         refused = self._refusal(scope)
         if refused is None:
-            await self.app(scope, receive, send if scope["type"] == "websocket" else _Protected(send))
+            await self.app(scope, receive, send if scope["type"] == "websocket" else _Protected(send, nonce))
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            await refused(scope, receive, _Protected(send))
+            await refused(scope, receive, _Protected(send, nonce))
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers = Headers(scope=scope)
@@ -79,13 +86,11 @@ class Guard:
 
 
 class _Protected:
-    """Sends an answer with the headers that protect a page; scripts of our own pages get this answer's nonce."""
+    """Sends an answer with the headers that protect a page; `nonce` is that of the scripts of our own pages."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, nonce: str) -> None:
         self._send = send
-        self._nonce = secrets.token_urlsafe(_NONCE_BYTES)
-        self._held: Message | None = None
-        self._body = b""
+        self._nonce = nonce
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -93,17 +98,6 @@ class _Protected:
             for name, value in _HEADERS.items():
                 headers[name] = value
             headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce)
-            if headers.get("content-type", "").startswith("text/html"):
-                self._held = message
-                return
-        elif message["type"] == "http.response.body" and self._held is not None:
-            self._body += message.get("body", b"")
-            if message.get("more_body"):
-                return
-            body = self._body.replace(b"<script", f'<script nonce="{self._nonce}"'.encode())
-            MutableHeaders(raw=self._held["headers"])["content-length"] = str(len(body))
-            await self._send(self._held)
-            message = {"type": "http.response.body", "body": body}
         await self._send(message)
 
 

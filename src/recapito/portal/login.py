@@ -13,6 +13,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from recapito.domain import limits
+from recapito.errors import TooManyRequests
+from recapito.guessing import WrongSecrets
 from recapito.portal.client import Refused, Server, Tokens, Unreachable, Wire
 from recapito.portal.guard import LOGIN
 from recapito.portal.session import Sessions
@@ -29,9 +31,10 @@ _BY_TOKEN = """
 class Login:
     """The form, and what becomes of it. `by_token` says that another issuer knows who people are."""
 
-    def __init__(self, wire: Wire, sessions: Sessions, by_token: bool) -> None:
+    def __init__(self, wire: Wire, sessions: Sessions, by_token: bool, wrong_secrets: WrongSecrets) -> None:
         self._wire = wire
         self._sessions = sessions
+        self._wrong_secrets = wrong_secrets
         self._by_token = by_token
         self._page = (resources.files("recapito.portal") / "assets" / "login.html").read_text("utf-8")
 
@@ -50,7 +53,11 @@ class Login:
         form = await _read(request)
         target = _local(form.get("next", "/"))
         try:
-            who, tokens, life_s = await self._exchange(form)
+            who, tokens, life_s = await self._slow_down(request, form)
+        except TooManyRequests as error:
+            slowed = self._form(target, error.message, 429)
+            slowed.headers["Retry-After"] = str(error.retry_after_s)
+            return slowed
         except Refused as error:
             return self._form(target, error.message, 403)
         except Unreachable as error:
@@ -58,6 +65,16 @@ class Login:
         answer = RedirectResponse(target, 303)
         answer.headers["Set-Cookie"] = self._sessions.begin(who, tokens, life_s)
         return answer
+
+    async def _slow_down(self, request: Request, form: dict[str, str]) -> tuple[str, Tokens, int]:
+        """Sign in; wrong secrets are slowed down by the browser's address, for the server sees only ours."""
+        peer = request.client.host if request.client else None
+        self._wrong_secrets.check("portal", peer)
+        try:
+            return await self._exchange(form)
+        except Refused:
+            await self._wrong_secrets.refused("portal", peer)
+            raise
 
     async def _exchange(self, form: dict[str, str]) -> tuple[str, Tokens, int]:
         if self._by_token:

@@ -9,11 +9,16 @@ from nicegui import ui
 from starlette.requests import Request
 from starlette.staticfiles import StaticFiles
 
+from recapito.clock import SystemClock
+from recapito.guessing import WrongSecrets
 from recapito.portal.client import Refused, Unreachable
 from recapito.portal.login import Login
 from recapito.portal.pages import PAGES
 from recapito.portal.parts import Parts
+from recapito.portal.session import Sessions
+from recapito.portal.template import stamp_templates
 from recapito.portal.visit import Visit
+from recapito.telemetry import LineJournal
 
 Build = Callable[[Visit], Awaitable[None]]
 _STYLE = '<link rel="stylesheet" href="/assets/portal.css?{version}" />'
@@ -23,11 +28,12 @@ _RECONNECT_S = 10.0
 
 def make_app(parts: Parts) -> FastAPI:
     """The application, without what guards it."""
+    stamp_templates()
     assets = Path(str(resources.files("recapito.portal") / "assets"))
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.mount("/assets", StaticFiles(directory=assets))
     if parts.sessions is not None:
-        app.router.routes.extend(Login(parts.wire, parts.sessions, bool(parts.settings.identity.issuer)).routes())
+        app.router.routes.extend(_login(parts, parts.sessions).routes())
     version = (assets / "portal.css").stat().st_mtime_ns
     ui.add_head_html(_STYLE.format(version=version), shared=True)
     for path, build in PAGES.items():
@@ -45,6 +51,11 @@ def make_app(parts: Parts) -> FastAPI:
         show_welcome_message=False,
     )
     return app
+
+
+def _login(parts: Parts, sessions: Sessions) -> Login:
+    wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
+    return Login(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
 
 
 def _add(parts: Parts, path: str, build: Build) -> None:

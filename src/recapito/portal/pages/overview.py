@@ -12,7 +12,7 @@ from recapito.portal.visit import Visit
 _FAILING = 10
 _TOPICS = 10
 _POLL_S = 5.0  # finding those that fail costs the server more than anything else here
-_CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch"}
+_CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "Data"}
 
 
 async def build(visit: Visit) -> None:

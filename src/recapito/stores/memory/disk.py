@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from recapito.domain.delivery import Identity, Parked
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic
-from recapito.store import Burial, Entry, Lane
+from recapito.store import Burial, Damage, Entry, Lane
 
 Place = tuple[int, Identity]  # an instant and a delivery: the order in which things come due
 TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
@@ -41,6 +41,9 @@ class StoredLane:
     burials: dict[Identity, Burial] = field(default_factory=dict)
     path_of: dict[Identity, str] = field(default_factory=dict)
     first_tried_at: dict[str, int] = field(default_factory=dict)  # by path
+    spoilt: set[Identity] = field(default_factory=set)  # what a test damaged, parked or buried
+    set_aside: set[Identity] = field(default_factory=set)
+    rotten: bool = False  # a test damaged the row itself
 
 
 @dataclass
@@ -60,3 +63,5 @@ class MemoryDisk:
     changes: list[tuple[int, int, int]] = field(default_factory=list)  # mark, topic, subscription
     lanes: dict[int, StoredLane] = field(default_factory=dict)
     notices: dict[int, bytes] = field(default_factory=dict)  # by number
+    damaged: list[Damage] = field(default_factory=list)
+    rotten: dict[tuple[str, object], Damage] = field(default_factory=dict)  # records that a test damaged

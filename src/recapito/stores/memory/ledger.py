@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Identity, Parked
+from recapito.domain.delivery import CORRUPT, Identity, Parked
 from recapito.domain.hold import CLEAR
 from recapito.errors import StoreStale
-from recapito.store import Burial, Buried, Counts, Due, Group, Lane, Notice, Passed, Settlement
+from recapito.store import Burial, Buried, Counts, Damage, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 
@@ -43,6 +43,20 @@ class MemoryLedger:
             self._lanes[id] = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))
         return _shown(self._lanes[id])
 
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+        old = self._lanes[id]
+        self._keep(Damage("lane", topic, id, old.lane.version, events=0, content=b"rotten"))
+        new = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))
+        new.parked = {identity: row for identity, row in old.parked.items() if identity.position < position}
+        new.order = sorted((row.due_at, identity) for identity, row in new.parked.items())
+        new.burials = {identity: row for identity, row in old.burials.items() if identity.position < position}
+        new.path_of = {identity: path for identity, path in old.path_of.items() if identity in new.burials}
+        new.first_tried_at = {path: at for path, at in old.first_tried_at.items() if path in new.path_of.values()}
+        parked, buried = len(new.parked), len(new.burials)
+        new.lane = replace(new.lane, counts=Counts(matched=parked + buried, parked=parked, buried=buried))
+        self._lanes[id] = new
+        return _shown(new)
+
     async def close_lane(self, id: int) -> None:
         if id in self._lanes and self._lanes[id].lane.ended and not self._lanes[id].lane.counts.pending:
             del self._lanes[id]
@@ -50,13 +64,13 @@ class MemoryLedger:
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         if len({settlement.lane for settlement in settlements}) < len(settlements):
             raise StoreStale("a lane is settled twice in one commit")
-        for result in [settled(self._lanes.get(settlement.lane), settlement) for settlement in settlements]:
+        for result in [self._settled(settlement) for settlement in settlements]:
             _store(self._lanes[result.lane.id], result)
 
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
         if lane not in self._lanes:
             return Due([], None)
-        stored = self._lanes[lane]
+        stored = self._intact(lane)
         count = min(bisect_right(stored.order, (now, LAST)), limit)
         sizes = [len(stored.parked[identity].delivery.body) for _, identity in stored.order[:count]]
         fits = bisect_right(list(accumulate(sizes)), limits.PARKED_SLICE_BYTES)
@@ -67,13 +81,13 @@ class MemoryLedger:
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         if lane not in self._lanes:
             return []
-        stored = self._lanes[lane]
+        stored = self._intact(lane)
         return [stored.parked[identity] for _, identity in stored.order[:limit]]
 
     async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
-        stored = self._lanes.get(lane)
-        if stored is None:
+        if lane not in self._lanes:
             return None
+        stored = self._intact(lane)
         if identity in stored.burials:
             return Buried(stored.burials[identity], stored.path_of.get(identity))
         return stored.parked.get(identity)
@@ -83,6 +97,8 @@ class MemoryLedger:
         return min(waiting, default=None)
 
     async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+        for id in self._lanes:
+            self._intact(id)
         named = [group for id, stored in self._lanes.items() for group in _named(id, stored)]
         if named := [group for group in named if not _passes(passed, group.lane, group.container)]:
             return min(named, key=lambda group: (group.first_tried_at, group.lane, group.path))
@@ -131,6 +147,45 @@ class MemoryLedger:
             dropped = dict(Counter(counts.dropped) + Counter({reason: count}))
             self._count(lane, replace(counts, dropped=dropped, buried=counts.buried - count))
 
+    async def set_aside(self, damage: Damage) -> bool:
+        if any(one[:5] == damage[:5] for one in self._disk.damaged):  # the same table and place
+            return False
+        self._keep(damage)
+        return True
+
+    async def damaged(self, after: int, limit: int) -> list[Damage]:
+        return [damage for damage in self._disk.damaged if damage.number > after][:limit]
+
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        return dict(Counter(damage.table for damage in self._disk.damaged if damage.number > after))
+
+    def _keep(self, damage: Damage) -> None:
+        self._disk.damaged.append(damage._replace(number=len(self._disk.damaged) + 1))
+
+    def _intact(self, lane: int) -> StoredLane:
+        """A lane, after what is damaged in it was set aside."""
+        stored = self._lanes[lane]
+        for identity in sorted(stored.spoilt):
+            counts = stored.lane.counts
+            dropped = dict(Counter(counts.dropped) + Counter([CORRUPT]))
+            if (parked := stored.parked.pop(identity, None)) is not None:
+                del stored.order[bisect_left(stored.order, (parked.due_at, identity))]
+                self._keep(Damage("parked", stored.lane.topic, lane, *identity, content=parked.delivery.body))
+                self._count(lane, replace(counts, dropped=dropped, parked=counts.parked - 1))
+            elif (burial := stored.burials.pop(identity, None)) is not None:
+                path = stored.path_of.pop(identity, "")
+                if path not in stored.path_of.values():
+                    stored.first_tried_at.pop(path, None)
+                self._keep(Damage("burial", stored.lane.topic, lane, *identity, content=burial.record))
+                self._count(lane, replace(counts, dropped=dropped, buried=counts.buried - 1))
+        stored.set_aside |= stored.spoilt
+        stored.spoilt.clear()
+        return stored
+
+    def _settled(self, settlement: Settlement) -> Settled:
+        stored = self._lanes.get(settlement.lane)
+        return settled(stored, settlement.without(stored.set_aside) if stored and stored.set_aside else settlement)
+
     def _remove_group(self, lane: int, path: str) -> int:
         """Take a named group out; how many dead letters it had."""
         stored = self._lanes.get(lane)
@@ -148,6 +203,8 @@ class MemoryLedger:
 def _store(stored: StoredLane, result: Settled) -> None:
     """Put the rows of a settlement in the place of those that were there."""
     stored.lane = result.lane
+    stored.spoilt -= result.identities  # they are written anew, or gone
+    stored.rotten = False
     for identity in result.identities:
         stored.burials.pop(identity, None)
         before = stored.parked.pop(identity, None)
@@ -160,6 +217,8 @@ def _store(stored: StoredLane, result: Settled) -> None:
 
 
 def _shown(stored: StoredLane) -> Lane:
+    if stored.rotten:
+        return Lane(stored.lane.id, 0, "", 0, Cursor((0, 0)), CLEAR, Counts(), damaged=True)
     return replace(stored.lane, next_due_at=stored.order[0][0] if stored.order else None)
 
 

@@ -65,6 +65,10 @@ class MemoryLog(MemoryRegistry):
         stored = self._disk.topics.get(topic)
         return stored.end if stored else 0
 
+    async def first(self, topic: int) -> int:
+        stored = self._disk.topics.get(topic)
+        return stored.first if stored else 1
+
     async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
         stored = self._disk.topics.get(topic)
         entries = [] if stored is None else stored.entries[: max(below - stored.first, 0)][-count:]
@@ -92,6 +96,6 @@ class MemoryLog(MemoryRegistry):
         return self._disk.free
 
     def _append(self, stored: StoredTopic, segment: NewSegment) -> int:
-        stored.entries.append(Entry(stored.end + 1, EntryKind.SEGMENT, segment.columns, segment.body))
+        stored.entries.append(Entry(stored.end + 1, EntryKind.SEGMENT, *segment[2:], segment.events))
         stored.grown_in = self._disk.mark
         return stored.end

@@ -4,14 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from heapq import nsmallest
 from itertools import islice
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from recapito.domain.subscription import Subscription, subscription_key
 from recapito.domain.topic import Topic, TopicKind, topic_key
-from recapito.store import Document, Entry, EntryKind
+from recapito.errors import RecordDamaged
+from recapito.store import Damage, Document, Entry, EntryKind
 from recapito.stores import revision
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
+
+T = TypeVar("T")
 
 
 class MemoryRegistry:
@@ -22,18 +26,20 @@ class MemoryRegistry:
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
         id = self._disk.topic_keys.get(topic_key(kind, name))
-        return None if id is None else self._disk.topics[id].topic
+        return None if id is None else await self.topic_by_id(id)
 
     async def topic_by_id(self, id: int) -> Topic | None:
         stored = self._disk.topics.get(id)
-        return None if stored is None or stored.deleted else stored.topic
+        return None if stored is None or stored.deleted else self._sound("topic", id, stored.topic)
 
     async def topics(self, after: str, limit: int) -> list[Topic]:
-        keys = nsmallest(limit, (key for key in self._disk.topic_keys if key > after.lower()))
+        rotten = self._disk.rotten
+        sound = (key for key, id in self._disk.topic_keys.items() if ("topic", id) not in rotten)
+        keys = nsmallest(limit, (key for key in sound if key > after.lower()))
         return [self._disk.topics[self._disk.topic_keys[key]].topic for key in keys]
 
     async def put_topic(self, topic: Topic) -> Topic:
-        stored = self._living(topic.id) if topic.id else None
+        stored = self._sound("topic", topic.id, self._living(topic.id)) if topic.id else None
         if self._disk.topic_keys.get(topic.key, topic.id) != topic.id:
             raise revision.name_taken("topic", topic.name)
         if stored is None:
@@ -49,8 +55,10 @@ class MemoryRegistry:
         return stored.topic
 
     async def delete_topic(self, id: int) -> None:
-        stored = self._living(id)
+        stored = self._sound("topic", id, self._living(id))
         living = [s for s in self._disk.subscriptions.values() if s.topic == id and s.deleted_position is None]
+        for subscription in living:
+            self._sound("subscription", subscription.id, subscription)
         del self._disk.topic_keys[stored.topic.key]
         stored.deleted = True
         position = self._mark(stored, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
@@ -60,13 +68,15 @@ class MemoryRegistry:
 
     async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
         id = self._disk.subscription_keys.get((topic, subscription_key(name, domain_topic)))
-        return None if id is None else self._disk.subscriptions[id]
+        return None if id is None else await self.subscription_by_id(id)
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
-        return self._disk.subscriptions.get(id)
+        return self._sound("subscription", id, self._disk.subscriptions.get(id))
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
-        in_order = (s for s in self._disk.subscriptions.values() if s.id > after and topic in (None, s.topic))
+        rotten = self._disk.rotten
+        sound = (s for s in self._disk.subscriptions.values() if ("subscription", s.id) not in rotten)
+        in_order = (s for s in sound if s.id > after and topic in (None, s.topic))
         return list(islice(in_order, limit))  # ids only grow, so a dict has them in order
 
     async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
@@ -79,10 +89,11 @@ class MemoryRegistry:
         prefix, start = subscription_key("", domain_topic), subscription_key(after, domain_topic)
         keys = self._disk.subscription_keys
         found = nsmallest(limit, (key for of, key in keys if of == topic and key.startswith(prefix) and key > start))
-        return [self._disk.subscriptions[keys[topic, key]] for key in found]
+        ids = [keys[topic, key] for key in found]
+        return [self._disk.subscriptions[id] for id in ids if ("subscription", id) not in self._disk.rotten]
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
-        topic = self._living(subscription.topic)
+        topic = self._sound("topic", subscription.topic, self._living(subscription.topic))
         key = (subscription.topic, subscription.key)
         stored = self._living_subscription(subscription.id, subscription.topic) if subscription.id else None
         if self._disk.subscription_keys.get(key, subscription.id) != subscription.id:
@@ -105,7 +116,7 @@ class MemoryRegistry:
         self._mark_deleted(living, self._mark(self._disk.topics[living.topic], [id]))
 
     async def forget(self, id: int) -> None:
-        subscription = self._disk.subscriptions[id]
+        subscription = self._sound("subscription", id, self._disk.subscriptions[id])
         if subscription.deleted_position is None:
             raise revision.not_deleted(subscription)
         topic = self._disk.topics[subscription.topic]
@@ -114,17 +125,29 @@ class MemoryRegistry:
         self._remove_if_empty(topic)
 
     async def document(self, kind: str, key: str) -> bytes | None:
-        return self._disk.documents.get((kind, key))
+        return self._sound("document", (kind, key), self._disk.documents.get((kind, key)))
 
     async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
-        keys = nsmallest(limit, (key for of, key in self._disk.documents if of == kind and key > after))
+        rotten = self._disk.rotten
+        sound = (key for of, key in self._disk.documents if of == kind and ("document", (of, key)) not in rotten)
+        keys = nsmallest(limit, (key for key in sound if key > after))
         return [Document(key, self._disk.documents[kind, key]) for key in keys]
 
     async def put_document(self, kind: str, key: str, content: bytes) -> None:
         self._disk.documents[kind, key] = content
+        self._disk.rotten.pop(("document", (kind, key)), None)
 
     async def delete_document(self, kind: str, key: str) -> bool:
+        self._disk.rotten.pop(("document", (kind, key)), None)
         return self._disk.documents.pop((kind, key), None) is not None
+
+    async def damaged_records(self) -> list[Damage]:
+        return list(self._disk.rotten.values())
+
+    def _sound(self, table: str, id: object, record: T) -> T:
+        if (table, id) in self._disk.rotten:
+            raise RecordDamaged(f"The record of {table} {id} is damaged.")
+        return record
 
     def _living(self, id: int) -> StoredTopic:
         stored = self._disk.topics[id]
@@ -133,7 +156,7 @@ class MemoryRegistry:
         return stored
 
     def _living_subscription(self, id: int, topic: int) -> Subscription:
-        stored = self._disk.subscriptions[id]
+        stored = self._sound("subscription", id, self._disk.subscriptions[id])
         if stored.deleted_position is not None or stored.topic != topic:
             raise KeyError(id)
         return stored

@@ -16,9 +16,9 @@ import msgspec
 
 from recapito.domain.cursor import Cursor
 from recapito.errors import SettingsError
+from recapito.names import make_directory, sync_directory
 from recapito.stores.sqlite import lock, log_file
 from recapito.stores.sqlite.connection import DISPATCH, LOG, FileKind, open_reader
-from recapito.stores.sqlite.volume import sync_directory
 
 _cursor = msgspec.json.Decoder(Cursor).decode
 
@@ -53,7 +53,7 @@ def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda l
 def _prepare(directory: Path, what: str) -> None:
     """Make a directory, or see that it is empty but for locks."""
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory)
         found = [path.name for path in directory.iterdir() if path.suffix != ".lock"]
     except OSError as error:
         raise SettingsError(f"{what} {directory} can not be used: {error.strerror}.") from error

@@ -8,41 +8,39 @@ import contextlib
 import os
 from pathlib import Path
 
-from recapito.domain import limits
-from recapito.stores.sqlite.volume import free_bytes, sync_directory, total_bytes
+from recapito.names import sync_directory
+from recapito.stores.sqlite.volume import free_bytes
 
 FILE = "ballast"
-PLENTY = 4  # times its size must be free before it is taken again
+PLENTY = 8  # one part in so many of the free room goes into the ballast, until it has its size
 
 
 class Ballast:
-    """The ballast of one data directory; both roles have the same one."""
+    """The ballast of one data directory, of `size` bytes at most; both roles have the same one."""
 
-    def __init__(self, directory: Path, size: int | None = None) -> None:
+    def __init__(self, directory: Path, size: int) -> None:
         self._directory = directory
         self._file = directory / FILE
-        self.size = min(limits.BALLAST_BYTES, total_bytes(directory) // 100) if size is None else size
+        self._size = size
 
     def __repr__(self) -> str:
-        return f"<Ballast of {self.size} bytes, {'held' if self.held else 'released'}>"
+        return f"<Ballast of {self.held} bytes, {self._size} are wanted>"
 
     @property
-    def held(self) -> bool:
-        """True while there is room to give."""
-        return self._file.exists()
+    def held(self) -> int:
+        """The bytes that could be given."""
+        try:
+            return self._file.stat().st_size
+        except OSError:
+            return 0
 
     def take(self) -> None:
-        """Take up the room, if it is not taken and there is plenty. A failure only means that there is not."""
-        if not self.size or self.held or free_bytes(self._directory) < PLENTY * self.size:
-            return
-        taking = self._file.with_suffix(f".{os.getpid()}")
-        try:
-            self._fill(taking)
-            taking.rename(self._file)
-            sync_directory(self._directory)
-        except OSError:
+        """Take up the room, or as much of it as is fair. A failure only means that there was none."""
+        held = self.held
+        fair = min(self._size, (free_bytes(self._directory) + held) // PLENTY)
+        if fair == self._size > held or fair >= 2 * max(held, self._size // PLENTY, 1):
             with contextlib.suppress(OSError):
-                taking.unlink()
+                self._grow(held, fair)
 
     def release(self) -> bool:
         """Give the room back; False if there was none to give."""
@@ -52,10 +50,15 @@ class Ballast:
             return False
         return True
 
-    def _fill(self, path: Path) -> None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    def _grow(self, held: int, size: int) -> None:
+        handle = os.open(self._file, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            os.posix_fallocate(handle, 0, self.size)
+            os.posix_fallocate(handle, 0, size)
             os.fsync(handle)
+            sync_directory(self._directory)
+        except OSError:
+            os.ftruncate(handle, held)
+            if not held:
+                self.release()
         finally:
             os.close(handle)

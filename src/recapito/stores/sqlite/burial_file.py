@@ -9,7 +9,7 @@ from recapito.domain.delivery import Identity
 from recapito.store import Burial, Buried, Group, Notice, Passed
 from recapito.stores.sqlite import row
 from recapito.stores.sqlite.damage import SQL as DAMAGE
-from recapito.stores.sqlite.damage import Damaged
+from recapito.stores.sqlite.damage import Damaged, Misnamed
 from recapito.stores.sqlite.query import load
 
 SQL = load("burial")
@@ -28,13 +28,23 @@ def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: 
     if named is not None:
         lane, container, path, first_tried_at = named
         burials = _read(lane, connection.execute(SQL["of_group"], (lane, path)))
+        if not burials:
+            raise Misnamed
         return Group(lane, container, path, first_tried_at, burials)
     oldest = connection.execute(SQL["oldest_unnamed"], (*over, now)).fetchone()
     if oldest is None:
+        if connection.execute(SQL["misnamed"]).get:
+            raise Misnamed
         return None
     lane, container, _ = oldest
     burials = _read(lane, connection.execute(SQL["unnamed"], (lane, container, now, limit)), limit_bytes)
     return Group(lane, container, None, None, burials)
+
+
+def mend_names(connection: apsw.Connection) -> None:
+    """Take the path from dead letters that have no group, so that they get another; remove groups without letters."""
+    connection.execute(SQL["unname"])
+    connection.execute(SQL["remove_empty_groups"])
 
 
 def find(connection: apsw.Connection, lane: int, identity: Identity) -> Buried | None:

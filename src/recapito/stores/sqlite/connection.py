@@ -4,28 +4,31 @@ An old SQLite, a foreign or newer file, a setting that did not take: a SettingsE
 """
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import apsw
 
 from recapito.domain import limits
 from recapito.errors import SettingsError
+from recapito.names import FileNames
 from recapito.stores.sqlite.migration import migrate, migrations, version
-from recapito.stores.sqlite.volume import sync_directory
 
 OLDEST_SQLITE = (3, 51, 3)  # before it the WAL-reset race can corrupt a file
 PATIENCE_MS = 5000  # while another process recovers the WAL
 
 
 class FileKind(NamedTuple):
-    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one."""
+    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one.
+
+    Of a file that is not `promised` nothing depends: whatever happens to it closes nothing.
+    """
 
     name: str
     application_id: int
     page_bytes: int
+    promised: bool = True
 
     @property
     def file(self) -> str:
@@ -35,15 +38,31 @@ class FileKind(NamedTuple):
 
 LOG = FileKind("log", 0x52636C67, limits.LOG_PAGE_BYTES)  # "Rclg"
 DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp"
-HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES)  # "Rchs"
+HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES, promised=False)  # "Rchs"
+
+
+class Names(Protocol):
+    """How files get names, and names become durable."""
+
+    def make(self, path: Path) -> None:
+        """Make an empty file, unless it is there."""
+
+    def sync(self, directory: Path) -> None:
+        """Make the names in a directory durable."""
 
 
 class Medium(NamedTuple):
-    """What files lie on: the disk; or, in the power-loss test alone, a VFS that loses what was not synced."""
+    """What files lie on: the disk; or, in the power-loss test alone, a VFS that loses what was not synced.
+
+    `trusted_times`: a file says when it was written, as on every local file system.
+    """
 
     vfs: str | None = None
     synchronous: str = "FULL"
     checkpoint_bytes: int = limits.WAL_CHECKPOINT_BYTES
+    trusted_times: bool = True
+    wal_kept_bytes: int = limits.WAL_KEPT_BYTES
+    names: Names = FileNames()
 
 
 DISK = Medium()
@@ -56,10 +75,11 @@ def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = 
     A file that is not there, or empty, is made; but not when it was there before: it is lost or its volume is gone.
     """
     _check_sqlite()
-    if make and medium.vfs is None:
-        _make_file(path)
+    if make:
+        with _named(path):
+            medium.names.make(path)
     with _translated(path):
-        connection = apsw.Connection(str(path), flags=_flags(medium), vfs=medium.vfs)
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=medium.vfs)
         try:
             connection.set_busy_timeout(PATIENCE_MS)
             if medium.vfs is not None:
@@ -69,8 +89,11 @@ def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = 
             else:
                 _check_ours(connection, path, kind)
             _configure(connection, path, _WRITER)
-            _configure(connection, path, {"synchronous": (medium.synchronous, SYNCHRONOUS[medium.synchronous])})
+            _configure(connection, path, _by_medium(medium))
             migrate(connection, kind.application_id, migrations(kind.name))
+            if make:
+                with _named(path):
+                    medium.names.sync(path.parent)
             connection.set_busy_timeout(0)  # from here on nobody else writes
         except BaseException:
             connection.close(True)
@@ -111,9 +134,15 @@ _WRITER: dict[str, tuple[object, ...]] = _READER | {
     "journal_mode": ("WAL", "wal"),
     "foreign_keys": ("ON", 1),
     "wal_autocheckpoint": (0, 0),
-    "journal_size_limit": (limits.WAL_KEPT_BYTES, limits.WAL_KEPT_BYTES),
     "temp_store": ("MEMORY", 2),  # what could undo a statement: five pages of it would be a file otherwise
 }
+
+
+def _by_medium(medium: Medium) -> dict[str, tuple[object, ...]]:
+    return {
+        "synchronous": (medium.synchronous, SYNCHRONOUS[medium.synchronous]),
+        "journal_size_limit": (medium.wal_kept_bytes, medium.wal_kept_bytes),
+    }
 
 
 def _configure(connection: apsw.Connection, path: Path, settings: dict[str, tuple[object, ...]]) -> None:
@@ -124,11 +153,6 @@ def _configure(connection: apsw.Connection, path: Path, settings: dict[str, tupl
         taken = connection.pragma(name)
         if taken not in accepted:
             raise SettingsError(f"{path}: SQLite's {name} is {taken}, not {value}.")
-
-
-def _flags(medium: Medium) -> int:
-    """A file on the disk is made by us, with its permissions; a VFS makes its own."""
-    return apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if medium.vfs else 0)
 
 
 def _check_sqlite() -> None:
@@ -153,19 +177,17 @@ def _check_ours(connection: apsw.Connection, path: Path, kind: FileKind) -> int:
     return found
 
 
-def _make_file(path: Path) -> None:
-    """Make an empty file that only we can read, for it will hold keys.
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Around what gives a file its name for good, before anything is acknowledged that is in it.
 
-    One that is there is not opened beside SQLite: closing it would drop the locks that SQLite has on it.
+    Also gone for good is the journal of the switch to a WAL: one that came back would undo all that followed. That
+    SQLite syncs the directory when it makes a WAL is a courtesy, which builds of it may leave out.
     """
     try:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return
+        yield
     except OSError as error:
         raise SettingsError(f"{path} can not be made: {error.strerror}.") from error
-    os.close(handle)
-    sync_directory(path.parent)
 
 
 @contextlib.contextmanager

@@ -3,14 +3,27 @@
 The read that meets some raises Damaged; they are then moved aside, counted as dropped for CORRUPT, and read around.
 """
 
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
 import apsw
 
-from recapito.domain.delivery import Identity
+from recapito.domain.delivery import CORRUPT, Identity
+from recapito.store import Damage
+from recapito.stores.sqlite.connection import DISPATCH, open_reader
 from recapito.stores.sqlite.query import load
 from recapito.stores.sqlite.row import text
 
 SQL = load("damage")
-CORRUPT = "CorruptRecord"
+
+
+class Misnamed(Exception):
+    """The path of a dead letter or of a group is damaged: one has no other, and would wait for ever."""
+
+    def __init__(self) -> None:
+        super().__init__("dead letters and their groups have different paths")
 
 
 class Damaged(Exception):
@@ -33,3 +46,28 @@ def set_aside(connection: apsw.Connection, damage: Damaged) -> None:
     connection.execute(SQL["remove_empty_groups"], (lane,))
     connection.execute(SQL["count"], (lane, len(damage.parked), len(damage.burials)))
     connection.execute(SQL["drop"], (lane, CORRUPT, len(damage.parked) + len(damage.burials)))
+
+
+def keep_entry(connection: apsw.Connection, damage: Damage) -> bool:
+    """Keep a damaged entry of the log, if it is not kept already."""
+    connection.execute(SQL["keep_entry"], damage[:-1])
+    return bool(connection.changes())
+
+
+def damaged(connection: apsw.Connection, after: int, limit: int) -> list[Damage]:
+    """What was set aside after a number."""
+    return [Damage(*row) for row in connection.execute(SQL["damaged"], (after, limit))]
+
+
+def counts(connection: apsw.Connection, after: int) -> dict[str, int]:
+    """How many were set aside after a number, by table."""
+    return dict(Counter(table for (table,) in connection.execute(SQL["counts"], (after,))))
+
+
+def read_all(directory: Path) -> Iterator[Damage]:
+    """Everything that was set aside in a data directory, one after the other."""
+    with closing(open_reader(directory / DISPATCH.file, DISPATCH)) as connection:
+        after = 0
+        while page := damaged(connection, after, 1):
+            yield from page
+            after = page[-1].number

@@ -26,6 +26,7 @@ class Face:
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self.database = database
         self._journal = journal
+        self._free_pages = 0  # in bytes
         self._pump: Pump = (
             ThreadPump(f"store-{database.path.stem}", self._clean_up) if threaded else InlinePump(self._clean_up)
         )
@@ -44,6 +45,7 @@ class Face:
         """Open the file to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
         if medium.vfs is None:
             volume.check_directory(directory, allow_network)
+            medium = medium._replace(trusted_times=not allow_network)
         path = directory / cls.KIND.file
         return cls(Database(path, cls.KIND, medium=medium, ballast=ballast, journal=journal), threaded, journal)
 
@@ -59,6 +61,11 @@ class Face:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self.database!r}>"
 
+    @property
+    def reusable(self) -> int:
+        """The bytes of free pages in the file, less what waits in the WAL to be copied into it."""
+        return self._free_pages - self.database.uncopied
+
     async def close(self) -> None:
         """Finish what is under way, and close the file."""
         try:
@@ -70,6 +77,9 @@ class Face:
         """The housekeeping after each call."""
         self.database.checkpoint()
 
+    def _count_free_pages(self) -> None:
+        self._free_pages = self.database.read(_free_pages_bytes)
+
     async def _read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._pump(partial(self.database.read, verb, *args, **kwargs))
 
@@ -78,3 +88,7 @@ class Face:
 
     async def _drain(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._pump(partial(self.database.drain, verb, *args, **kwargs))
+
+
+def _free_pages_bytes(connection: apsw.Connection) -> int:
+    return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))

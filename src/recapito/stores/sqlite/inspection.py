@@ -1,18 +1,22 @@
 """Looking through the files after a start that may have followed a crash: SQLite's quick_check, beside the work.
 
-It takes about two seconds a gigabyte, so nobody waits for it; what it finds is said loudly, and is for a person to
-decide: rows and segments have checksums of their own, so nothing damaged is delivered meanwhile.
+It takes about two seconds a gigabyte, so nobody waits for it; what it finds closes intake until a person has looked.
+Rows and segments have checksums of their own, so nothing damaged is delivered meanwhile.
 """
 
 import asyncio
+from contextlib import closing
 from pathlib import Path
 
 import apsw
 
+from recapito.errors import SettingsError
+from recapito.stores.sqlite import marker
 from recapito.stores.sqlite.connection import DISPATCH, LOG, open_reader
 from recapito.telemetry import Journal
 
 FAULTS = 10  # more of them say no more
+WHY_CHARS = 200
 
 
 def stopped_uncleanly(directory: Path) -> bool:
@@ -30,7 +34,8 @@ async def inspect(directory: Path, journal: Journal) -> None:
         finally:
             connection.close(True)
         if faults:
-            journal("store.damaged", file=kind.file, faults=faults, remedy="restore a backup")
+            marker.leave(directory, kind.file, f"quick_check: {faults[0]}"[:WHY_CHARS])
+            journal("store.suspect", file=kind.file, faults=faults, remedy=f"recapito doctor --data {directory}")
         else:
             journal("store.checked", file=kind.file)
 
@@ -43,6 +48,18 @@ async def _in_thread(connection: apsw.Connection) -> list[str]:
         connection.interrupt()
         await asyncio.wait([check])
         raise
+
+
+def check(directory: Path) -> dict[str, list[str]]:
+    """The faults of both files, in the foreground; a file that cannot be opened says why."""
+    found: dict[str, list[str]] = {}
+    for kind in (LOG, DISPATCH):
+        try:
+            with closing(open_reader(directory / kind.file, kind, any_version=True)) as connection:
+                found[kind.file] = _check(connection)
+        except SettingsError as error:
+            found[kind.file] = [str(error)]
+    return found
 
 
 def _check(connection: apsw.Connection) -> list[str]:

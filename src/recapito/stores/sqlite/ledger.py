@@ -1,5 +1,6 @@
 """The Ledger on SQLite: one file, dispatch.db, that dispatch writes and everybody may read."""
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
@@ -8,20 +9,28 @@ import apsw
 
 from recapito.domain.delivery import Identity, Parked
 from recapito.errors import StoreFailed
-from recapito.store import Buried, Due, Group, Lane, Notice, Passed, Settlement
-from recapito.stores.sqlite import burial_file, ledger_file
+from recapito.store import Buried, Damage, Due, Group, Lane, Notice, Passed, Settlement
+from recapito.stores.sqlite import burial_file, damage, ledger_file
 from recapito.stores.sqlite.connection import DISPATCH
-from recapito.stores.sqlite.damage import Damaged, set_aside
+from recapito.stores.sqlite.damage import Damaged, Misnamed, keep_entry, set_aside
+from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.face import Face
+from recapito.telemetry import Journal, silent
 
 P = ParamSpec("P")
 T = TypeVar("T")
+COUNT_EVERY = 16  # calls
 
 
 class SqliteLedger(Face):
     """The Ledger in dispatch.db."""
 
     KIND = DISPATCH
+    _calls = 0
+
+    def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
+        self._set_aside: dict[int, set[Identity]] = {}  # by lane; one of them may still be on the wire
+        super().__init__(database, threaded, journal)
 
     async def lanes(self) -> list[Lane]:
         return await self._read(ledger_file.lanes)
@@ -35,11 +44,14 @@ class SqliteLedger(Face):
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
         return await self._write(ledger_file.open_lane, id, topic, log_id, position)
 
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+        return await self._drain(ledger_file.renew_lane, id, topic, log_id, position)
+
     async def close_lane(self, id: int) -> None:
         await self._drain(ledger_file.close_lane, id)
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
-        await self._drain(ledger_file.settle, settlements)
+        await self._pump(partial(self._settle, settlements))
 
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
         return await self._read_around(ledger_file.due, lane, now, limit, at_least)
@@ -71,6 +83,28 @@ class SqliteLedger(Face):
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         await self._drain(burial_file.abandon, lane, path, reason)
 
+    async def set_aside(self, damage: Damage) -> bool:
+        return await self._drain(keep_entry, damage)
+
+    async def damaged(self, after: int, limit: int) -> list[Damage]:
+        return await self._read(damage.damaged, after, limit)
+
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        return await self._read(damage.counts, after)
+
+    def _settle(self, settlements: Sequence[Settlement]) -> None:
+        if self._set_aside:
+            settlements = [s.without(self._set_aside.get(s.lane, ())) for s in settlements]
+        self.database.drain(ledger_file.settle, settlements)
+
+    def _clean_up(self) -> None:
+        """Also count free pages now and then; who reads this file, intake, does so seldom."""
+        super()._clean_up()
+        self._calls += 1
+        if self.database.read_only or self._calls % COUNT_EVERY == 0:
+            with contextlib.suppress(StoreFailed):
+                self._count_free_pages()
+
     async def _read_around(
         self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -81,8 +115,12 @@ class SqliteLedger(Face):
         while True:
             try:
                 return self.database.read(verb)
-            except Damaged as damage:
+            except (Damaged, Misnamed) as found:
                 if self.database.read_only:
-                    raise StoreFailed(f"{self.database.path.name}: {damage}") from damage
-                self._journal("store.damaged", file=self.database.path.name, why=damage)
-                self.database.drain(set_aside, damage)
+                    raise StoreFailed(f"{self.database.path.name}: {found}") from found
+                self._journal("store.damaged", file=self.database.path.name, why=found)
+                if isinstance(found, Misnamed):
+                    self.database.drain(burial_file.mend_names)
+                    continue
+                self.database.drain(set_aside, found)
+                self._set_aside.setdefault(found.lane, set()).update((*found.parked, *found.burials))

@@ -44,10 +44,26 @@ def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[Lane]:
 
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
     """The lane of a subscription, made if it is not there."""
-    connection.execute(SQL["open_lane"], (id, topic, log_id, row.text(Cursor((position, 0))), row.text(CLEAR)))
+    cursor = Cursor((position, 0))
+    sum = row.lane_checksum(id, 1, cursor, CLEAR)
+    connection.execute(SQL["open_lane"], (id, topic, log_id, row.text(cursor), row.text(CLEAR), sum))
     opened = lane(connection, id)
     assert opened is not None
     return opened
+
+
+def renew_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
+    """Begin a lane's row anew: what waits before a position stays, the rest is read again."""
+    connection.execute(SQL["keep_lane"], (id,))
+    for statement in ("renew_parked", "renew_burials"):
+        connection.execute(SQL[statement], (id, position))
+    for statement in ("renew_groups", "close_dropped", "close_dead_lettered", "close_failed", "remove_lane"):
+        connection.execute(SQL[statement], (id,))
+    open_lane(connection, id, topic, log_id, position)
+    connection.execute(SQL["renew_books"], (id,))
+    renewed = lane(connection, id)
+    assert renewed is not None
+    return renewed
 
 
 def close_lane(connection: apsw.Connection, id: int) -> None:
@@ -191,4 +207,5 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         settlement.attempts.answers,
         settlement.attempts.took_ns,
         settlement.evaluated,
+        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
     )

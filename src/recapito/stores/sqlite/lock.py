@@ -1,33 +1,34 @@
 """Who may use a data directory: one process per role, and nobody trims while a backup is taken.
 
-The locks are advisory ones of the operating system: they end with the process that holds them, however it ends.
+The locks are advisory ones of the operating system: they end with the process that holds them, however it ends. One
+held by a process that is ending is waited for.
 """
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from recapito.errors import SettingsError
 
 ROLES = ("intake", "dispatch")
 TRIM = "trim"
+PATIENCE_S = 10.0  # with a process that is ending: it may be waiting for the disk
+LOOK_S = 0.02
 
 
 @contextmanager
 def lock_role(directory: Path, role: str) -> Iterator[None]:
-    """Hold the data directory for one role; SettingsError if another process does."""
+    """Hold the data directory for one role; SettingsError if another process does, and is not ending."""
     path = directory / f"{role}.lock"
     handle = _open(path)
     try:
-        if not _try_lock(handle):
-            owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip() or "unknown"
-            raise SettingsError(
-                f"{directory} is in use by process {owner}: another recapito runs on this data directory."
-            )
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode("ascii"), 0)
+        _lock(handle, directory)
+        with suppress(OSError):  # a full disk: nobody learns who we are, and the lock is ours all the same
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()} {os.getppid()}\n".encode("ascii"), 0)
         os.close(_open(directory / f"{TRIM}.lock"))  # now and as who serves: a backup may be made by somebody else
         yield
     finally:
@@ -53,6 +54,27 @@ def no_trimming(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _lock(handle: int, directory: Path) -> None:
+    tries = int(PATIENCE_S / LOOK_S)
+    while not _try_lock(handle):
+        owner, _, parent = os.pread(handle, 32, 0).decode("ascii", "replace").strip().partition(" ")
+        tries -= 1
+        if tries < 0 or not _is_ending(owner, parent):
+            raise SettingsError(
+                f"{directory} is in use by process {owner or 'unknown'}: another recapito runs on this data directory."
+            )
+        time.sleep(LOOK_S)
+
+
+def _is_ending(owner: str, parent: str) -> bool:
+    """Whether a process is gone, or has lost the parent that it had when it took the lock: then it goes too."""
+    try:
+        state, ppid = Path(f"/proc/{owner}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[:2]
+    except (OSError, ValueError):
+        return True
+    return state in "ZX" or (parent != "" and ppid != parent)
 
 
 def _open(path: Path) -> int:

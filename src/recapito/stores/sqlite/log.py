@@ -1,18 +1,21 @@
 """The Log and the Registry on SQLite: one file, log.db, that intake writes and everybody may read."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
+
+import apsw
 
 from recapito.domain.subscription import Subscription
 from recapito.domain.topic import Topic, TopicKind
-from recapito.errors import StoreFailed
-from recapito.store import Document, Entry, News, NewSegment, Sought
-from recapito.stores.sqlite import log_file, registry_file, volume
+from recapito.errors import StoreDamaged, StoreFailed
+from recapito.store import Damage, Document, Entry, News, NewSegment, Sought
+from recapito.stores.sqlite import log_file, registry_file
 from recapito.stores.sqlite.connection import LOG
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.face import Face
+from recapito.stores.sqlite.record import DamagedRecord, Listed
 from recapito.telemetry import Journal, silent
 
 P = ParamSpec("P")
@@ -26,7 +29,7 @@ class SqliteLog(Face):
 
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._untidy = True  # a topic that is gone may have left entries
-        self._free_in_file = 0
+        self._damaged: dict[tuple[str, int, int, bytes], Damage] = {}  # records, by table and place
         self._id = _id_of(database)
         super().__init__(database, threaded, journal)
 
@@ -35,19 +38,25 @@ class SqliteLog(Face):
         return self._id
 
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
-        return await self._write(log_file.append, segments)
+        self._free_pages -= min(self._free_pages, sum(len(one.body) for one in segments))
+        return await self._append(log_file.append, segments)
 
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
-        return await self._write(registry_file.append_marked, segments, kind, marks)
+        for mark in marks:
+            self._damaged.pop(("document", 0, 0, f"{kind} {mark.key}".encode()), None)
+        return await self._append(registry_file.append_marked, segments, kind, marks)
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-        return await self._read(log_file.read, topic, position, limit_bytes)
+        return await self._pump(partial(self._read_entries, topic, position, limit_bytes))
 
     async def news(self, mark: int) -> News:
         return await self._read(log_file.news, mark)
 
     async def end(self, topic: int) -> int:
         return await self._read(log_file.end, topic)
+
+    async def first(self, topic: int) -> int:
+        return await self._read(log_file.first, topic)
 
     async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
         return await self._read(log_file.search, topic, text, below, count)
@@ -59,13 +68,13 @@ class SqliteLog(Face):
         return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
-        return await self._read(registry_file.topic, name, kind)
+        return await self._record(registry_file.topic, name, kind)
 
     async def topic_by_id(self, id: int) -> Topic | None:
-        return await self._read(registry_file.topic_by_id, id)
+        return await self._record(registry_file.topic_by_id, id)
 
     async def topics(self, after: str, limit: int) -> list[Topic]:
-        return await self._read(registry_file.topics, after, limit)
+        return await self._records(registry_file.topics, after, limit)
 
     async def put_topic(self, topic: Topic) -> Topic:
         return await self._write(registry_file.put_topic, topic)
@@ -74,13 +83,13 @@ class SqliteLog(Face):
         await self._pump(partial(self._leaving_room, self.database.write, registry_file.delete_topic, id))
 
     async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
-        return await self._read(registry_file.subscription, topic, name, domain_topic)
+        return await self._record(registry_file.subscription, topic, name, domain_topic)
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
-        return await self._read(registry_file.subscription_by_id, id)
+        return await self._record(registry_file.subscription_by_id, id)
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
-        return await self._read(registry_file.subscriptions, topic, after, limit)
+        return await self._records(registry_file.subscriptions, topic, after, limit)
 
     async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
         return await self._read(registry_file.subscription_counts, topics)
@@ -88,7 +97,7 @@ class SqliteLog(Face):
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int
     ) -> list[Subscription]:
-        return await self._read(registry_file.domain_topic_subscriptions, topic, domain_topic, after, limit)
+        return await self._records(registry_file.domain_topic_subscriptions, topic, domain_topic, after, limit)
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
         return await self._write(registry_file.put_subscription, subscription)
@@ -100,24 +109,60 @@ class SqliteLog(Face):
         await self._pump(partial(self._leaving_room, self.database.drain, registry_file.forget, id))
 
     async def document(self, kind: str, key: str) -> bytes | None:
-        return await self._read(registry_file.document, kind, key)
+        return await self._record(registry_file.document, kind, key)
 
     async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
-        return await self._read(registry_file.documents, kind, after, limit)
+        return await self._records(registry_file.documents, kind, after, limit)
 
     async def put_document(self, kind: str, key: str, content: bytes) -> None:
         await self._write(registry_file.put_document, kind, key, content)
+        self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
 
     async def delete_document(self, kind: str, key: str) -> bool:
+        self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
         return await self._write(registry_file.delete_document, kind, key)
 
-    def free_bytes(self) -> int:
-        """What is left for the log: on its volume, and in pages of the file that hold nothing any more."""
-        return volume.free_bytes(self.database.path.parent) + self._free_in_file
+    async def damaged_records(self) -> list[Damage]:
+        return list(self._damaged.values())
 
-    def total_bytes(self) -> int:
-        """The size of the volume."""
-        return volume.total_bytes(self.database.path.parent)
+    async def _record(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Read one record; that it is damaged is remembered."""
+        return await self._remembering(self._read(verb, *args, **kwargs))
+
+    async def _append(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Append; that the end of a log is damaged is remembered."""
+        return await self._remembering(self._write(verb, *args, **kwargs))
+
+    async def _remembering(self, call: Awaitable[T]) -> T:
+        try:
+            return await call
+        except DamagedRecord as found:
+            self._remember(found.damage)
+            raise
+
+    async def _records(
+        self, verb: Callable[Concatenate[apsw.Connection, P], Listed[T]], *args: P.args, **kwargs: P.kwargs
+    ) -> list[T]:
+        """Read sound records; the damaged ones among them are remembered."""
+        found, damaged = await self._read(verb, *args, **kwargs)
+        for damage in damaged:
+            self._remember(damage)
+        return found
+
+    def _remember(self, damage: Damage) -> None:
+        place = (damage.table, damage.topic, damage.lane, damage.columns)
+        if place not in self._damaged:
+            self._damaged[place] = damage
+            self._journal(
+                "store.damaged", table=damage.table, topic=damage.topic, subscription=damage.lane, key=damage.columns
+            )
+
+    def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
+        """Read entries; around a damaged page, one by one, so that those that can be read are."""
+        try:
+            return self.database.read(log_file.read, topic, position, limit_bytes)
+        except (StoreDamaged, UnicodeDecodeError):
+            return self.database.read(log_file.read_apart, topic, position)
 
     def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._untidy = True
@@ -129,11 +174,15 @@ class SqliteLog(Face):
         if self._untidy and not self.database.read_only:
             with contextlib.suppress(StoreFailed):
                 self._untidy = self.database.drain(log_file.sweep)
-                self._free_in_file = self.database.read(log_file.free_pages_bytes)
+                self._count_free_pages()
 
 
 def _id_of(database: Database) -> str:
+    """The name of a log, whose records have checksums from now on."""
     try:
+        if not database.read_only:
+            with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # what can be read is served all the same
+                database.write(registry_file.sum_up)
         return database.read(log_file.id)
     except BaseException:
         database.close()

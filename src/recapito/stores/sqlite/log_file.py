@@ -7,15 +7,17 @@ import apsw
 import msgspec
 
 from recapito.domain import limits
-from recapito.errors import StoreFailed
-from recapito.store import Entry, EntryKind, News, NewSegment, Sought
+from recapito.store import Damage, Entry, EntryKind, News, NewSegment, Sought
 from recapito.stores.sqlite.checksum import checksum, is_sound
 from recapito.stores.sqlite.query import load
+from recapito.stores.sqlite.record import DamagedRecord
 
 SQL = load("log")
 ROWS_PER_INSERT = 1000  # seven variables each, of the 32,766 that a statement may have
 EVERYTHING = 1 << 62  # above every position
 TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
+
+UNREADABLE = (apsw.CorruptError, UnicodeDecodeError)  # a damaged page, and a damaged type of a column
 
 Row = tuple[int, int, int, int, int, bytes, bytes]
 _json = msgspec.json.Encoder().encode
@@ -48,7 +50,7 @@ def mark_change(connection: apsw.Connection, topic: int, changed: Iterable[int])
 
 
 def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-    """Entries from a position on. One that is missing or damaged ends the list, and fails if it is the first."""
+    """Entries from a position on. One that is missing ends the list, and fails if it is the first."""
     last = connection.execute(SQL["end"], (topic,)).get
     if last is None or not 1 <= position <= last + 1:
         raise LookupError(f"topic {topic} has no position {position}; its last is {last}")
@@ -56,17 +58,46 @@ def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: in
         return []
     found: list[Entry] = []
     until = last if position == last else _last_that_fits(connection, topic, position, limit_bytes)
-    for at, kind, stored, columns, body in connection.execute(SQL["entries"], (topic, position, until)):
-        if at != position + len(found):
+    for row in connection.execute(SQL["entries"], (topic, position, until)):
+        if row[0] != position + len(found):
             break
-        if not is_sound(stored, (topic, at, kind, len(columns)), columns, body):
-            if not found:
-                raise StoreFailed(f"the entry at position {at} of topic {topic} is damaged")
-            break
-        found.append(Entry(at, EntryKind(kind), columns, body))
+        found.append(_entry(topic, *row))
     if not found:
         raise LookupError(f"position {position} of topic {topic} was trimmed away")
     return found
+
+
+def read_apart(connection: apsw.Connection, topic: int, position: int) -> list[Entry]:
+    """The entry at a position alone, where SQLite cannot read it or one of its neighbours."""
+    try:
+        return read(connection, topic, position, 0)
+    except UNREADABLE:
+        return [Entry(position, EntryKind.DAMAGED, b"", b"", _events_at(connection, topic, position))]
+
+
+def _events_at(connection: apsw.Connection, topic: int, position: int) -> int:
+    """The number of events of an entry, which lies before its blobs and may be readable when they are not."""
+    try:
+        return _plausible(connection.execute(SQL["events"], (topic, position)).get)
+    except UNREADABLE:
+        return 1
+
+
+def _entry(topic: int, at: int, kind: Any, events: Any, stored: Any, columns: Any, body: Any) -> Entry:
+    """An entry as it was stored, or a damaged one; a damaged row may hold values of any type."""
+    whole = isinstance(kind, int) and isinstance(columns, bytes) and isinstance(body, bytes)
+    if whole and is_sound(stored, (topic, at, kind, len(columns)), columns, body):
+        return Entry(at, EntryKind(kind), columns, body, events)
+    return Entry(at, EntryKind.DAMAGED, _bytes(columns), _bytes(body), _plausible(events))
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
+
+
+def _plausible(events: object) -> int:
+    """The number of events of a damaged entry, which the checksum does not cover: one, if it cannot be right."""
+    return events if isinstance(events, int) and 0 <= events <= limits.SEGMENT_EVENTS else 1
 
 
 def news(connection: apsw.Connection, since: int) -> News:
@@ -125,18 +156,19 @@ def sweep(connection: apsw.Connection) -> bool:
     return topic is not None
 
 
-def free_pages_bytes(connection: apsw.Connection) -> int:
-    """The room in the file that holds nothing any more."""
-    return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))
-
-
 def _cut(connection: apsw.Connection, topic: int, below: int) -> int:
     connection.execute(SQL["trim"], (topic, below, limits.TRIM_SLICE))
     return connection.changes()
 
 
 def _living_ends(connection: apsw.Connection, topics: set[int]) -> dict[int, int]:
-    ends: dict[int, int] = dict(connection.execute(SQL["living_ends"], (_text(list(topics)),)))
+    ends: dict[int, int] = {}
+    rows: list[Any] = connection.execute(SQL["living_ends"], (_text(list(topics)),)).fetchall()
+    for topic, end, last in rows:
+        if last not in (None, end):  # None: all is trimmed
+            what = f"the log ends at {end} by its topic, at {last} by its entries"
+            raise DamagedRecord(Damage("topic", topic, content=what.encode()))
+        ends[topic] = end
     for gone in topics - ends.keys():
         raise KeyError(gone)
     return ends

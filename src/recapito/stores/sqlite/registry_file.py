@@ -1,6 +1,7 @@
 """The registry's verbs as functions of a connection to log.db; each change leaves its mark in the topic's log."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
@@ -8,35 +9,34 @@ from msgspec.structs import replace
 
 from recapito.domain.subscription import Subscription, subscription_key
 from recapito.domain.topic import Topic, TopicKind, topic_key
-from recapito.store import Document, NewSegment
+from recapito.store import Damage, Document, NewSegment
 from recapito.stores import revision
-from recapito.stores.sqlite import log_file
+from recapito.stores.sqlite import log_file, record
 from recapito.stores.sqlite.log_file import TOPIC_ITSELF
 from recapito.stores.sqlite.query import load
+from recapito.stores.sqlite.record import Listed
 
 SQL = load("registry")
+R = TypeVar("R")
+Row = Sequence[Any]
 AFTER_SLASH = "0"  # the character that follows the slash between a domain topic and a name
 
 _encode = msgspec.json.Encoder().encode
-_topic = msgspec.json.Decoder(Topic).decode
-_subscription = msgspec.json.Decoder(Subscription).decode
 
 
 def topic(connection: apsw.Connection, name: str, kind: TopicKind) -> Topic | None:
     """The living topic of that kind and name."""
-    doc = connection.execute(SQL["topic"], (topic_key(kind, name),)).get
-    return None if doc is None else _topic(doc)
+    return _one(connection, "topic", (topic_key(kind, name),), record.topic)
 
 
 def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
     """The living topic of that id."""
-    doc = connection.execute(SQL["topic_by_id"], (id,)).get
-    return None if doc is None else _topic(doc)
+    return _one(connection, "topic_by_id", (id,), record.topic)
 
 
-def topics(connection: apsw.Connection, after: str, limit: int) -> list[Topic]:
+def topics(connection: apsw.Connection, after: str, limit: int) -> Listed[Topic]:
     """Living topics after a key."""
-    return [_topic(doc) for (doc,) in connection.execute(SQL["topics"], (after.lower(), limit))]
+    return _page(lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, record.topic)
 
 
 def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
@@ -48,10 +48,10 @@ def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
         raise revision.name_taken("topic", topic.name)
     if stored is None:
         put = revision.create_topic(topic, connection.execute(SQL["next_topic_id"]).get)
-        connection.execute(SQL["insert_topic"], (put.id, put.key, _text(put)))
+        connection.execute(SQL["insert_topic"], (put.id, put.key, text := _text(put), record.sum_topic(put.id, text)))
     else:
         put = revision.replace_topic(stored, topic)
-        connection.execute(SQL["update_topic"], (put.id, put.key, _text(put)))
+        connection.execute(SQL["update_topic"], (put.id, put.key, text := _text(put), record.sum_topic(put.id, text)))
     log_file.mark_change(connection, put.id, [TOPIC_ITSELF])
     return put
 
@@ -60,7 +60,7 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
     """Mark a topic deleted, and its subscriptions with it."""
     if topic_by_id(connection, id) is None:
         raise KeyError(id)
-    living = [_subscription(doc) for (doc,) in connection.execute(SQL["living_subscriptions_of"], (id,))]
+    living = _all(connection.execute(SQL["living_subscriptions_of"], (id,)).fetchall(), record.subscription)
     position = log_file.mark_change(connection, id, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
     for subscription in living:
         _mark_deleted(connection, subscription, position)
@@ -70,23 +70,19 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
 
 def subscription(connection: apsw.Connection, topic: int, name: str, domain_topic: str | None) -> Subscription | None:
     """The living subscription of that name."""
-    doc = connection.execute(SQL["subscription"], (topic, subscription_key(name, domain_topic))).get
-    return None if doc is None else _subscription(doc)
+    key = subscription_key(name, domain_topic)
+    return _one(connection, "subscription", (topic, key), record.subscription)
 
 
 def subscription_by_id(connection: apsw.Connection, id: int) -> Subscription | None:
     """The subscription of that id, deleted or not."""
-    doc = connection.execute(SQL["subscription_by_id"], (id,)).get
-    return None if doc is None else _subscription(doc)
+    return _one(connection, "subscription_by_id", (id,), record.subscription)
 
 
-def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> list[Subscription]:
+def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> Listed[Subscription]:
     """Subscriptions after an id, deleted or not."""
-    if topic is None:
-        rows = connection.execute(SQL["subscriptions"], (after, limit))
-    else:
-        rows = connection.execute(SQL["subscriptions_of"], (topic, after, limit))
-    return [_subscription(doc) for (doc,) in rows]
+    sql, of = ("subscriptions", ()) if topic is None else ("subscriptions_of", (topic,))
+    return _page(lambda at: connection.execute(SQL[sql], (*of, at, limit)).fetchall(), after, 0, record.subscription)
 
 
 def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> dict[int, int]:
@@ -96,12 +92,16 @@ def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> d
 
 def domain_topic_subscriptions(
     connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
-) -> list[Subscription]:
+) -> Listed[Subscription]:
     """Living subscriptions of one domain topic after a name."""
-    prefix = subscription_key("", domain_topic)
-    start = subscription_key(after, domain_topic)
-    rows = connection.execute(SQL["subscriptions_between"], (topic, start, prefix[:-1] + AFTER_SLASH, limit))
-    return [_subscription(doc) for (doc,) in rows]
+    end = subscription_key("", domain_topic)[:-1] + AFTER_SLASH
+    sql = SQL["subscriptions_between"]
+    return _page(
+        lambda at: connection.execute(sql, (topic, at, end, limit)).fetchall(),
+        subscription_key(after, domain_topic),
+        -1,
+        record.subscription,
+    )
 
 
 def put_subscription(connection: apsw.Connection, subscription: Subscription) -> Subscription:
@@ -144,18 +144,20 @@ def forget(connection: apsw.Connection, id: int) -> None:
 
 def document(connection: apsw.Connection, kind: str, key: str) -> bytes | None:
     """The content of a document."""
-    content: bytes | None = connection.execute(SQL["document"], (kind, key)).get
-    return content
+    found = _one(connection, "document", (kind, key), record.document)
+    return None if found is None else found.content
 
 
-def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> list[Document]:
+def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> Listed[Document]:
     """Documents after a key."""
-    return [Document(*row) for row in connection.execute(SQL["documents"], (kind, after, limit))]
+    return _page(
+        lambda at: connection.execute(SQL["documents"], (kind, at, limit)).fetchall(), after, 1, record.document
+    )
 
 
 def put_document(connection: apsw.Connection, kind: str, key: str, content: bytes) -> None:
     """Create or replace a document."""
-    connection.execute(SQL["put_document"], (kind, key, content))
+    connection.execute(SQL["put_document"], (kind, key, content, record.sum_document(kind, key, content)))
 
 
 def delete_document(connection: apsw.Connection, kind: str, key: str) -> bool:
@@ -177,7 +179,9 @@ def _mark_deleted(connection: apsw.Connection, subscription: Subscription, posit
 
 def _put(connection: apsw.Connection, subscription: Subscription) -> None:
     key = None if subscription.deleted_position is not None else subscription.key
-    connection.execute(SQL["put_subscription"], (subscription.id, subscription.topic, key, _text(subscription)))
+    id, topic, text = subscription.id, subscription.topic, _text(subscription)
+    sum = record.sum_subscription(id, topic, text)
+    connection.execute(SQL["put_subscription"], (id, topic, key, text, sum))
 
 
 def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
@@ -199,3 +203,46 @@ def append_marked(
     for mark in marks:
         put_document(connection, kind, mark.key, mark.content)
     return positions
+
+
+def sum_up(connection: apsw.Connection) -> None:
+    """Give checksums to records of before there were any; a row that holds no text stays without, and is damaged."""
+    topics: list[Any] = connection.execute(SQL["topics_without_checksum"]).fetchall()
+    for id, doc in topics:
+        if isinstance(doc, str):
+            connection.execute(SQL["sum_up_topic"], (record.sum_topic(id, doc), id))
+    subscriptions: list[Any] = connection.execute(SQL["subscriptions_without_checksum"]).fetchall()
+    for id, topic, doc in subscriptions:
+        if isinstance(doc, str):
+            connection.execute(SQL["sum_up_subscription"], (record.sum_subscription(id, topic, doc), id))
+    documents: list[Any] = connection.execute(SQL["documents_without_checksum"]).fetchall()
+    for kind, key, content in documents:
+        if isinstance(content, bytes):
+            connection.execute(SQL["sum_up_document"], (record.sum_document(kind, key, content), kind, key))
+
+
+def _one(connection: apsw.Connection, sql: str, key: Row, read: Callable[[Row], R | Damage]) -> R | None:
+    row: Any = connection.execute(SQL[sql], key).fetchone()
+    return None if row is None else record.demand(read(row))
+
+
+def _all(rows: Sequence[Row], read: Callable[[Row], R | Damage]) -> list[R]:
+    """All of some records; one that is damaged is an error."""
+    found, damaged = record.sift(rows, read)
+    for damage in damaged:
+        raise record.DamagedRecord(damage)
+    return found
+
+
+def _page(
+    fetch: Callable[[Any], Sequence[Row]], after: Any, place: int, read: Callable[[Row], R | Damage]
+) -> Listed[R]:
+    """A page of sound records: none only if there are no more. `place`: where a row has what the next page is after."""
+    damaged: list[Damage] = []
+    while rows := fetch(after):
+        listed = record.sift(rows, read)
+        damaged += listed.damaged
+        if listed.found:
+            return Listed(listed.found, damaged)
+        after = rows[-1][place]
+    return Listed([], damaged)

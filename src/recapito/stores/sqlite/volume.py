@@ -51,22 +51,17 @@ def is_network(kind: str) -> bool:
     return kind.partition(".")[0] in NETWORK_FILE_SYSTEMS
 
 
-def free_bytes(directory: Path) -> int:
-    """What is left on the volume for us."""
+def room_on(directory: Path | str) -> tuple[int, int]:
+    """The bytes that are left on the volume for us, and its size."""
     volume = os.statvfs(directory)
-    return volume.f_bavail * volume.f_frsize
+    return volume.f_bavail * volume.f_frsize, volume.f_blocks * volume.f_frsize
+
+
+def free_bytes(directory: Path | str) -> int:
+    """The bytes that are left on the volume for us."""
+    return room_on(directory)[0]
 
 
 def total_bytes(directory: Path) -> int:
     """The size of the volume."""
-    volume = os.statvfs(directory)
-    return volume.f_blocks * volume.f_frsize
-
-
-def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: a file that was made, renamed or removed."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    return room_on(directory)[1]

@@ -30,6 +30,21 @@ ORDER BY first_tried_at, lane, path LIMIT 1
 SELECT position, "offset", write_at, container, checksum, record FROM burial
 WHERE lane = ? AND path = ? ORDER BY write_at, position, "offset"
 
+-- name: misnamed
+SELECT 1 FROM burial
+WHERE path IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM burial_group WHERE lane = burial.lane AND path = burial.path)
+LIMIT 1
+
+-- name: unname
+UPDATE burial SET path = NULL
+WHERE path IS NOT NULL
+AND NOT EXISTS (SELECT 1 FROM burial_group WHERE lane = burial.lane AND path = burial.path)
+
+-- name: remove_empty_groups
+DELETE FROM burial_group
+WHERE NOT EXISTS (SELECT 1 FROM burial WHERE lane = burial_group.lane AND path = burial_group.path)
+
 -- name: oldest_unnamed
 -- The containers of a lane are found one after the other: a group by would read all that waits.
 WITH RECURSIVE place (lane, container) AS (

@@ -1,8 +1,9 @@
 -- Rows whose checksum is wrong are taken out of the way, and kept.
 
 -- name: keep_parked
-INSERT INTO damaged (lane, position, "offset", record)
-SELECT lane, position, "offset", record FROM parked
+INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
+SELECT 'parked', coalesce((SELECT topic FROM lane WHERE id = parked.lane), 0), lane, position, "offset", 1, record, x''
+FROM parked
 WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
 
 -- name: remove_parked
@@ -10,8 +11,9 @@ DELETE FROM parked
 WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
 
 -- name: keep_burials
-INSERT INTO damaged (lane, position, "offset", record)
-SELECT lane, position, "offset", record FROM burial
+INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
+SELECT 'burial', coalesce((SELECT topic FROM lane WHERE id = burial.lane), 0), lane, position, "offset", 1, record, x''
+FROM burial
 WHERE lane = ? AND (position, "offset") IN (SELECT value ->> 0, value ->> 1 FROM jsonb_each(?))
 
 -- name: remove_burials
@@ -28,3 +30,15 @@ UPDATE lane SET dropped = dropped + ?2 + ?3, parked = parked - ?2, buried = buri
 -- name: drop
 INSERT INTO dropped (lane, reason, events) VALUES (?, ?, ?)
 ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
+
+-- name: keep_entry
+INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO NOTHING
+
+-- name: damaged
+SELECT "table", topic, lane, position, "offset", events, content, columns, number FROM damaged
+WHERE number > ? ORDER BY number LIMIT ?
+
+-- name: counts
+SELECT "table" FROM damaged WHERE number > ?

@@ -10,8 +10,41 @@ SELECT * FROM lane_state WHERE id = ?
 SELECT * FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
 -- name: open_lane
-INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended) VALUES (?, ?, ?, 1, ?, ?, 0)
+INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)
 ON CONFLICT (id) DO NOTHING
+
+-- name: keep_lane
+INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
+SELECT
+    'lane', topic, id, version, 0, 0,
+    CAST(
+        concat_ws(
+            ',', quote(log_id), quote(cursor), quote(hold), ended, matched, unmatched, delivered, dead_lettered, dropped,
+            parked, buried
+        ) AS BLOB
+    ),
+    x''
+FROM lane WHERE id = ?
+
+-- name: renew_parked
+DELETE FROM parked WHERE lane = ? AND position >= ?
+
+-- name: renew_burials
+DELETE FROM burial WHERE lane = ? AND position >= ?
+
+-- name: renew_groups
+DELETE FROM burial_group
+WHERE lane = ?1 AND NOT EXISTS (SELECT 1 FROM burial WHERE lane = ?1 AND path = burial_group.path)
+
+-- name: remove_lane
+DELETE FROM lane WHERE id = ?
+
+-- name: renew_books
+UPDATE lane SET
+    matched = (SELECT count(*) FROM parked WHERE lane = ?1) + (SELECT count(*) FROM burial WHERE lane = ?1),
+    parked = (SELECT count(*) FROM parked WHERE lane = ?1),
+    buried = (SELECT count(*) FROM burial WHERE lane = ?1)
+WHERE id = ?1
 
 -- name: close_lane
 DELETE FROM lane WHERE id = ? AND ended AND parked + buried = 0
@@ -39,7 +72,8 @@ UPDATE lane SET
     buried = buried + (done.value ->> 10),
     answers = answers + (done.value ->> 11),
     took_ns = took_ns + (done.value ->> 12),
-    evaluated = evaluated + (done.value ->> 13)
+    evaluated = evaluated + (done.value ->> 13),
+    checksum = done.value ->> 14
 FROM jsonb_each(?) AS done
 WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 

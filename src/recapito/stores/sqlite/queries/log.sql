@@ -10,7 +10,8 @@ SELECT max(
 )
 
 -- name: living_ends
-SELECT id, "end" FROM topic WHERE key IS NOT NULL AND id IN (SELECT value FROM json_each(?))
+SELECT id, "end", (SELECT max(position) FROM entry WHERE topic = topic.id) AS last
+FROM topic WHERE key IS NOT NULL AND id IN (SELECT value FROM json_each(?))
 
 -- name: end
 SELECT "end" FROM topic WHERE id = ?
@@ -24,8 +25,11 @@ WHERE topic.id = grown.value ->> 0
 SELECT position, length(columns) + length(body) FROM entry WHERE topic = ? AND position >= ? ORDER BY position
 
 -- name: entries
-SELECT position, kind, checksum, columns, body FROM entry
+SELECT position, kind, events, checksum, columns, body FROM entry
 WHERE topic = ? AND position BETWEEN ? AND ? ORDER BY position
+
+-- name: events
+SELECT events FROM entry WHERE topic = ? AND position = ?
 
 -- name: search
 SELECT position, instr(columns, ?) FROM entry WHERE topic = ? AND position < ? ORDER BY position DESC LIMIT ?

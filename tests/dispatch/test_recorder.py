@@ -1,0 +1,32 @@
+"""What becomes of deliveries is recorded, if there is a history to record it in."""
+
+import asyncio
+
+from recapito.dispatch.recorder import Recorder
+from recapito.domain.attempt import Ending, Fate, Label, Then
+from recapito.domain.delivery import Delivery, Identity
+from recapito.history import Keep
+from recapito.store import Burial
+from recapito.stores.memory import MemoryHistory
+
+LABEL = Label(1, 1, "orders", "sub")
+DROPPED = Fate(Then.DROP, reason="TimeToLiveExceeded")
+DELIVERY = Delivery(Identity(1, 0), 0, b'{"id":"a"}')
+BURIAL = Burial(Identity(1, 0), 0, "box", b'{"id":"a","deliveryAttempts":3}')
+
+
+def test_without_a_history_nothing_is_recorded() -> None:
+    """Deliveries that end without a request, and dead letters, are no trouble."""
+    recorder = Recorder(None, LABEL)
+    recorder.ended([DELIVERY], 5, DROPPED)
+    recorder.buried([BURIAL], 5, Ending.NOT_SENT, DROPPED)
+
+
+def test_what_ended_is_recorded_once_and_nothing_for_nothing() -> None:
+    """One attempt for all that ended together, none when nothing did."""
+    history = MemoryHistory(Keep(1000, 0), lambda: 5, capacity=10)
+    recorder = Recorder(history, LABEL)
+    recorder.ended([], 5, DROPPED)
+    assert asyncio.run(history.extent()).attempts == 0
+    recorder.ended([DELIVERY, DELIVERY], 5, DROPPED)
+    assert asyncio.run(history.extent()).attempts == 1
