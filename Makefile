@@ -1,6 +1,10 @@
 # Recapito's commands. `make help` is printed from the comments behind the targets.
 PYTHON ?= python3
 SEEDS ?= 200
+MINUTES ?= 10
+CUTS ?= 10000
+RUNS ?= 100000
+MUTANTS ?= 500
 ARGS ?=
 BIN := .venv/bin
 NODE := tests/clients/node
@@ -10,7 +14,7 @@ AMQP := tests/amqp
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint format sim bench docs lock clean
+.PHONY: help serve test check lint format sim soak powercuts fuzz mutants bench docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,7 +34,19 @@ format: .venv/.test ## Format the code
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 
 sim: .venv/.test ## Simulate SEEDS histories of the whole service, with faults (SEEDS=200)
-	@$(BIN)/python -m tests.sim --seeds $(SEEDS) $(ARGS)
+	@$(BIN)/python -m tests.sim --seeds $(SEEDS) --workers $$(nproc) $(ARGS)
+
+soak: .venv/.test ## Kill, pause and starve a real server under load for MINUTES (10), and account for each event
+	@$(BIN)/python -m tests.soak --minutes $(MINUTES) $(ARGS)
+
+powercuts: .venv/.test ## Cut the power CUTS times under the real SQLite (10,000), and look at what is left
+	@$(BIN)/python -m tests.powercuts --cuts $(CUTS) $(ARGS)
+
+fuzz: .venv/.proof ## Run RUNS guesses at what is read from outside (100,000), guided by coverage
+	@$(BIN)/python -m tests.fuzz --runs $(RUNS) $(ARGS)
+
+mutants: .venv/.proof ## Plant MUTANTS bugs in copies of the tree, and list those that no test finds (500)
+	@$(BIN)/python -m tests.mutants --count $(MUTANTS) $(ARGS)
 
 bench: .venv/.bench ## Measure speed and print a table (ARGS="--quick" for a short run)
 	@$(BIN)/python -m bench $(ARGS)
@@ -39,7 +55,7 @@ docs: .venv/.test ## Generate docs/reference
 	@$(BIN)/python -m docs.generate
 
 lock: ## Resolve and lock all requirements (needs uv and npm)
-	@for set in run test bench az; do \
+	@for set in run test proof bench az; do \
 		uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header \
 			--no-annotate -o requirements/$$set.txt requirements/$$set.in; done
 	@for set in $(NODE) $(AZURITE) $(RELAY) $(AMQP); do \
@@ -54,7 +70,7 @@ clean: ## Remove the virtual environments and node's modules
 	@$(PYTHON) -m venv $* \
 		|| { echo "On Debian, install the package python3-venv first." >&2; rm -rf $*; exit 1; }
 
-.venv/.run .venv/.test .venv/.bench: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
+.venv/.run .venv/.test .venv/.proof .venv/.bench: .venv/.%: requirements/%.txt pyproject.toml | .venv/bin/python
 	@echo "Installing what requirements/$*.txt names …"
 	@$(BIN)/python $(PIP) --require-hashes -r requirements/$*.txt
 	@$(BIN)/python $(PIP) --no-deps --no-build-isolation --editable .

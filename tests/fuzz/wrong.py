@@ -1,0 +1,5 @@
+"""What a target raises."""
+
+
+class Wrong(AssertionError):
+    """The service did something that it must never do."""

@@ -1,0 +1,49 @@
+"""What publishers and endpoints know of each event, and what it comes to: nothing acknowledged may be missing."""
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Books:
+    """Kept by threads. An event is acknowledged, or nobody knows; `arrived` counts by path."""
+
+    acknowledged: set[str] = field(default_factory=set)
+    unknown: set[str] = field(default_factory=set)
+    arrived: dict[str, Counter[str]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def published(self, ids: list[str], status: int | None) -> None:
+        """A publish was answered, or its connection broke. Of a 5xx nobody knows whether it was stored."""
+        with self.lock:
+            (self.acknowledged if status == 200 else self.unknown).update(ids)
+
+    def arrive(self, path: str, ids: list[str]) -> None:
+        """A request reached an endpoint and was answered so that it needs no other."""
+        with self.lock:
+            self.arrived.setdefault(path, Counter()).update(ids)
+
+    def missing(self, path: str) -> set[str]:
+        """What was acknowledged and has not arrived."""
+        with self.lock:
+            return self.acknowledged - self.arrived.get(path, Counter()).keys()
+
+    def invented(self, path: str) -> set[str]:
+        """What has arrived and was neither acknowledged nor unknown."""
+        with self.lock:
+            return self.arrived.get(path, Counter()).keys() - self.acknowledged - self.unknown
+
+    def repeated(self, path: str) -> int:
+        """How many arrivals were one too many."""
+        with self.lock:
+            counts = self.arrived.get(path, Counter())
+            return counts.total() - len(counts)
+
+
+def unbalanced(counts: dict[str, float]) -> str | None:
+    """What is wrong with the server's own books of a subscription, at the end; None if they are even and closed."""
+    ended = counts["delivered"] + counts["dead_lettered"] + counts.get("dropped", 0.0)
+    if counts["matched"] != ended + counts["pending"]:
+        return f"matched {counts['matched']:.0f} is not {ended:.0f} + {counts['pending']:.0f}"
+    return f"{counts['pending']:.0f} are pending" if counts["pending"] else None
