@@ -100,9 +100,12 @@ def _check_event(oracle: Oracle, lane: Watched, event: ArrivedEvent) -> Owed | N
 
 
 def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> None:
-    """It is this delivery's turn: not settled, not on the wire, due, not expired, not tried too often."""
+    """It is this delivery's turn: not settled, not on the wire, due, not expired, not tried too often.
+
+    A row may be found damaged and set aside while its lane has a sound copy in memory, which goes out once.
+    """
     now = arrival.sent_at
-    if owed.state not in (State.UNREAD, State.PARKED):
+    if owed.state not in (State.UNREAD, State.PARKED) and owed.identity not in lane.books.lost:
         oracle.fail("I8", f"is sent when it is {owed.state}", lane=lane.id, owed=owed)
     if owed.success_epoch == lane.epoch:
         oracle.fail("I8", f"is sent again after a success at {owed.success_at}", lane=lane.id, owed=owed)

@@ -21,6 +21,7 @@ FOUND = {
     711127: "a change whose commit failed is stored, and nobody rings for it",
     710897: "a lane that has ended is opened while its topic's log is removed",
     501797: "a deleted topic ends the holds of its lanes, and they send",
+    4000644: "a row is found damaged while its lane has a sound copy in memory",
 }
 
 
