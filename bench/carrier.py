@@ -20,18 +20,18 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.storage.queue.aio import QueueClient
 
 from bench.event import stamped, template
-from recapito.azure.broker import Brokers
-from recapito.azure.reach import Reach
+from recapito.azure.amqp_clients import Brokers
+from recapito.azure.storage_clients import Reach
 from recapito.domain import limits
-from recapito.domain.batch import Batch, Form
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import EventHub, ServiceBusQueue, StorageQueue
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import EventHub, ServiceBusQueue, StorageQueue
 from recapito.senders.broker import BrokerSender
-from recapito.senders.resolver import Resolver
+from recapito.senders.http.resolver import Resolver
 from recapito.senders.storage_queue import StorageQueueSender
 
 QUEUE, SERVICE_BUS, EVENT_HUBS = "storage queue", "service bus", "event hubs"

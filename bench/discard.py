@@ -11,15 +11,17 @@ from collections.abc import Sequence
 
 import uvloop
 
-from recapito import app, settings, storage
-from recapito.api.protocol import HttpProtocol
+from recapito.api.server.protocol import HttpProtocol
 from recapito.clock import SystemClock
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
-from recapito.roles import HttpServer
-from recapito.store import NewSegment
+from recapito.composition import service
+from recapito.composition import stores as storage
+from recapito.connections.encryption import Seal
+from recapito.connections.keyring import Keyring
+from recapito.contracts.store import NewSegment
+from recapito.observability.journal import silent
+from recapito.process.roles import HttpServer
+from recapito.settings import settings
 from recapito.stores.memory import MemoryLedger, MemoryLog
-from recapito.telemetry import silent
 
 
 class DiscardingLog(MemoryLog):
@@ -34,7 +36,7 @@ async def serve(listener: socket.socket, express: bool) -> None:
     log = DiscardingLog()
     stores = storage.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
     chosen = settings.load(environment={}, flags={"server.store": "memory"})
-    intake = app.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
+    intake = service.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())
     server = HttpServer(intake.surface)
     if not express:

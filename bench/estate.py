@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.server import Recapito
-from recapito import settings
 from recapito.clock import SystemClock
+from recapito.contracts.history import Keep
 from recapito.domain import limits
-from recapito.domain.attempt import Attempt, Fate, Label, Then
-from recapito.domain.delivery import Rule
+from recapito.domain.delivery.delivery import Rule
+from recapito.domain.history.attempt import Attempt, Fate, Label, Then
 from recapito.domain.instant import HOUR, MILLISECOND, SECOND
-from recapito.history import Keep
+from recapito.settings import settings
 from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.history import SqliteHistory
 from recapito.vaults.directory import DirectoryVault

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.process import Child, await_port, free_port
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 
 HOW_TO_INSTALL = "node and its modules are missing: install node, and run npm ci in tests/azurite and in tests/amqp"
 ACCOUNT = "/subscriptions/s/resourceGroups/bench/providers/Microsoft.Storage/storageAccounts/bench1"

@@ -5,8 +5,8 @@ It is on the PYTHONPATH of a server under test: the product has no switch for it
 
 from typing import Any
 
-from recapito.api import express
-from recapito.api.protocol import HttpProtocol
+from recapito.api.server import fast_publish
+from recapito.api.server.protocol import HttpProtocol
 
 
 class PlainProtocol(HttpProtocol):
@@ -16,4 +16,4 @@ class PlainProtocol(HttpProtocol):
         super().__init__(**arguments)
 
 
-express.ExpressProtocol = PlainProtocol  # type: ignore[assignment,misc]
+fast_publish.ExpressProtocol = PlainProtocol  # type: ignore[assignment,misc]

@@ -16,10 +16,10 @@ from bench.event import stamped, template
 from bench.lab import Lab
 from bench.report import Goal, Sample
 from bench.scenarios import Round
+from recapito.contracts.store import Settlement
 from recapito.domain import limits
-from recapito.domain.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
 from recapito.domain.instant import DAY, SECOND
-from recapito.store import Settlement
 from recapito.stores.sqlite import SqliteLedger
 
 NAME = "parked"

@@ -3,7 +3,7 @@
 import gc
 import sys
 
-from recapito.tether import tie_to_parent
+from recapito.system.parent_death import tie_to_parent
 
 
 def main() -> None:
@@ -19,12 +19,12 @@ def main() -> None:
         sys.exit(run_portal())
     if sys.argv[1:2] == ["role"]:
         gc.disable()  # what is loaded now stays; the role looks for garbage once it runs
-        from recapito.roles import run_role
+        from recapito.process.roles import run_role
 
         sys.exit(run_role(sys.argv[2]))
     try:
         from recapito.cli import run
-        from recapito.cli.ending import ready_streams
+        from recapito.cli.toolkit.fatal import ready_streams
 
         ready_streams()
         code = run()

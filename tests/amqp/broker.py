@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 
 HERE = Path(__file__).parent
 POLICY, KEY = "sender", "bm90IGEgcmVhbCBrZXk="

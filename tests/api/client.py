@@ -10,23 +10,23 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
-from recapito.domain.guess import Budget
+from recapito.contracts.history import Keep
+from recapito.domain.access.guess_budget import Budget
+from recapito.domain.capacity.rate import Rate
 from recapito.domain.instant import HOUR
-from recapito.domain.profile import DEFAULT
-from recapito.domain.rate import Rate
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
-from recapito.guessing import WrongSecrets
-from recapito.history import Keep
-from recapito.intake.connected import Find, nowhere
-from recapito.intake.damages import Damages
-from recapito.intake.explainer import Explainer
-from recapito.intake.handshake import Handshakes
-from recapito.intake.letters import Letters
-from recapito.intake.provisioner import Provisioner
-from recapito.intake.publisher import Publisher
-from recapito.intake.redrive import Redriver
-from recapito.intake.throttle import Throttle
+from recapito.domain.profiles.profile import DEFAULT
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.identity.wrong_secrets import WrongSecrets
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.search import Letters
+from recapito.intake.explain.explainer import Explainer
+from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.throttle import Throttle
+from recapito.intake.resources.connection_required import Find, nowhere
+from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.provisioner import Provisioner
 from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault

@@ -6,13 +6,13 @@ from typing import Any
 import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from recapito.api.issuer import TokenIssuer
+from recapito.api.auth.issuer import TokenIssuer
+from recapito.api.auth.tokens import TokenVerifier
 from recapito.api.services import Access
-from recapito.api.token import TokenVerifier
 from recapito.domain import limits
-from recapito.domain.access import Plane, Principal, Role
-from recapito.domain.directory import Directory, Registered, hash_secret
-from recapito.keys.signer import Signer
+from recapito.domain.access.principals import Directory, Registered, hash_secret
+from recapito.domain.access.roles import Plane, Principal, Role
+from recapito.identity.signer import Signer
 from tests.intake.doubles import StillClock
 
 URL = "http://127.0.0.1:8585"

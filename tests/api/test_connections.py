@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import KEY_BYTES, Seal
+from recapito.connections.encryption import KEY_BYTES, Seal
+from recapito.connections.keyring import Keyring
 from recapito.stores.memory import MemoryLog
 from tests.api.client import World, run
 from tests.api.known import Known, bearer

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from recapito.store import Damage
+from recapito.contracts.store import Damage
 from tests.api.client import EVENTS, World, event, run
 from tests.api.test_manage_topics import refused
 from tests.stores.spoil import MemorySpoiler

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.deadletter import array, path
+from recapito.domain.dead_letter.record import array, path
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.subscription import Subscription
+from recapito.domain.resources.subscription import Subscription
 from tests.api.client import World, run
 from tests.api.test_manage_subscriptions import refused
 from tests.intake.test_redrive import letter

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.access import Operation, operation_of
-from recapito.domain.attempt import Ending, Fate, Label, Then
+from recapito.domain.access.roles import Operation, operation_of
+from recapito.domain.history.attempt import Ending, Fate, Label, Then
 from recapito.domain.instant import SECOND, stamp
-from recapito.domain.subscription import Subscription
+from recapito.domain.resources.subscription import Subscription
 from tests.api.client import World, event, run
 from tests.api.test_manage_subscriptions import refused
 from tests.stores.attempts import attempt, failed

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from recapito.api.habit import Habit, Head, habit_of
-from recapito.api.publish import Target
-from recapito.domain.topic import TopicKind
+from recapito.api.publish.route import Target
+from recapito.api.server.request_template import Habit, Head, habit_of
+from recapito.domain.resources.topic import TopicKind
 from tests.api.client import World
 from tests.api.test_express import GET, Line, answer, publish, talk, talk_in
 from tests.domain.test_topic import TOPIC

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus, urlencode
 import jwt
 import pytest
 
-from recapito.domain.access import Plane
+from recapito.domain.access.roles import Plane
 from recapito.domain.instant import SECOND
 from tests.api.client import Answer, World, run
 from tests.api.known import DATA, MANAGEMENT, SECRET, TENANT, URL, Known

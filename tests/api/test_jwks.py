@@ -8,9 +8,9 @@ import jwt
 import pytest
 from jwt.algorithms import RSAAlgorithm
 
-from recapito.api.jwks import RemoteKeys, trust_remote
-from recapito.api.token import TokenVerifier
-from recapito.domain.access import Plane, Principal, Role
+from recapito.api.auth.jwks import RemoteKeys, trust_remote
+from recapito.api.auth.tokens import TokenVerifier
+from recapito.domain.access.roles import Plane, Principal, Role
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 from tests.api.known import key
 from tests.intake.doubles import StillClock

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.hold import Hold
+from recapito.contracts.store import Attempts, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Result
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
-from recapito.status import Gauge, Heard, Status
-from recapito.store import Attempts, Settlement
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.observability.status import Gauge, Heard, Status
 from recapito.stores.memory import MemoryLog
 from tests.api.client import GROUP, NESTED, World, event, run, webhook
 from tests.api.known import Known, bearer

@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.subscription import Batching, DynamicAttribute, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.resources.subscription import (
+    Batching,
+    DynamicAttribute,
+    EventHub,
+    ServiceBusQueue,
+    ServiceBusTopic,
+)
 from tests.api.client import NESTED, World, run
 from tests.api.test_manage_storage_queue import nobody
 from tests.api.test_manage_subscriptions import body, refused

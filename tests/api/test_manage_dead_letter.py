@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import from_connection_string
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.errors import SettingsError
-from recapito.intake.connected import Find, nowhere
+from recapito.intake.resources.connection_required import Find, nowhere
 from tests.api.client import NESTED, World, run
 from tests.api.test_manage_subscriptions import body, refused
 

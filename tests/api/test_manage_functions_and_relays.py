@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.connection import Connection
-from recapito.domain.connection_host import from_function_host, from_relay_string
-from recapito.domain.resource_id import FUNCTION, parse_resource_id
-from recapito.domain.subscription import AzureFunction, Batching, HybridConnection
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_host import from_function_host, from_relay_string
+from recapito.domain.resources.resource_id import FUNCTION, parse_resource_id
+from recapito.domain.resources.subscription import AzureFunction, Batching, HybridConnection
 from tests.api.client import NESTED, World, run
 from tests.api.test_manage_storage_queue import nobody
 from tests.api.test_manage_subscriptions import body, refused

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.call import Request
-from recapito.domain.connection import Connection, Service
-from recapito.domain.connection_form import azurite, from_connection_string
-from recapito.domain.subscription import Batching, StorageQueue, WebHook
+from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.parse_storage import azurite, from_connection_string
+from recapito.domain.handshake.http_call import Request
+from recapito.domain.resources.subscription import Batching, StorageQueue, WebHook
 from recapito.senders.memory_caller import ScriptedAnswer
 from tests.api.client import NESTED, World, run
 from tests.api.test_manage_subscriptions import body, refused

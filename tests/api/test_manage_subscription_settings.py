@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.filter import Condition, Operator
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
+from recapito.domain.filters.filter import Condition, Operator
 from recapito.domain.instant import HOUR
-from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputSchema
-from recapito.domain.subscription import DeadLetterBlobs, DynamicAttribute, StaticAttribute
+from recapito.domain.resources.subscription import DeadLetterBlobs, DynamicAttribute, StaticAttribute
 from tests.api.client import NESTED, SCOPE, World, run, webhook
 from tests.api.test_manage_storage_queue import everywhere
 from tests.api.test_manage_subscriptions import body, refused

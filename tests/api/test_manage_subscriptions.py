@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
 from tests.api.client import NESTED, SCOPE, TOPIC, Answer, World, run, webhook
 
 DESTINATION = "properties.destination.properties"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.topic import TopicKind
+from recapito.domain.resources.topic import TopicKind
 from tests.api.client import GROUP, World, run, webhook
 from tests.api.test_manage_topics import refused
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
 from tests.api.client import GROUP, NESTED, TOPIC, Answer, World, run, webhook
 from tests.api.test_manage_topics import refused
 

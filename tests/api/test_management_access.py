@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from recapito.domain.access import Operation
+from recapito.domain.access.roles import Operation
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.topic import Topic
+from recapito.domain.resources.topic import Topic
 from tests.api.client import EVENTS, NESTED, TOPIC, VERSION, Answer, World, event, run, webhook
 from tests.api.known import CLIENTS, DATA, MANAGEMENT, URL, Known, bearer, key
 from tests.api.test_publish import refused

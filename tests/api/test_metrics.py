@@ -6,13 +6,13 @@ from typing import Any
 from msgspec.structs import replace
 from prometheus_client.parser import text_string_to_metric_families
 
-from recapito.api.exposition import Exposition, Metric, labels
-from recapito.api.metric_table import TABLE
-from recapito.api.metrics import PART_BYTES, SLICE
+from recapito.api.operate.metric_table import TABLE
+from recapito.api.operate.metrics import PART_BYTES, SLICE
+from recapito.api.operate.prometheus_text import Exposition, Metric, labels
+from recapito.contracts.store import Attempts, Drop, Group, Settlement
 from recapito.domain.histogram import SECONDS, SIZES, histogram
-from recapito.domain.subscription import Subscription
-from recapito.status import BusyLane, Gauge, Heard, Status, to_bytes
-from recapito.store import Attempts, Drop, Group, Settlement
+from recapito.domain.resources.subscription import Subscription
+from recapito.observability.status import BusyLane, Gauge, Heard, Status, to_bytes
 from tests.api.client import GROUP, World, event, run, webhook
 from tests.stores.values import burial
 

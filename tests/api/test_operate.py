@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.hold import Hold
-from recapito.store import Burial, Drop, Settlement
+from recapito.contracts.store import Burial, Drop, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.hold import Hold
 from tests.api.client import NESTED, World, event, run
 
 

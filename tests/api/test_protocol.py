@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from recapito.domain import limits
-from recapito.roles import HttpServer
+from recapito.process.roles import HttpServer
 from tests.api.client import World
 from tests.api.test_express import EVENT, GET, Line, answer, publish, talk, talk_in
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from recapito.contracts.store import EntryKind
 from recapito.domain import limits
-from recapito.domain.segment import Segment
-from recapito.domain.topic import TopicKind
+from recapito.domain.events.segment import Segment
+from recapito.domain.resources.topic import TopicKind
 from recapito.errors import StoreFailed
-from recapito.store import EntryKind
 from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
 from tests.intake.doubles import ScriptedLog
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from recapito.contracts.store import EntryKind
+from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import Segment
 from recapito.domain.instant import stamp
-from recapito.domain.schema import InputMapping, InputSchema, MappedField
-from recapito.domain.segment import Segment
-from recapito.domain.topic import Topic, TopicKind
-from recapito.store import EntryKind
+from recapito.domain.resources.topic import Topic, TopicKind
 from tests.api.client import GROUP, Answer, World, event, run
 from tests.api.test_publish import refused
 

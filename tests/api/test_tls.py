@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from recapito.keys.certificate import Files, load_context, prepare
-from recapito.roles import HttpServer
+from recapito.identity.certificate import Files, load_context, prepare
+from recapito.process.roles import HttpServer
 from tests.api.client import World
 from tests.api.test_express import GET, answer, publish
 

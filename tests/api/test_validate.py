@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recapito.domain.call import Reply, Request
+from recapito.domain.handshake.http_call import Reply, Request
 from recapito.domain.instant import MINUTE
 from recapito.senders.memory_caller import ScriptedAnswer
 from tests.api.client import NESTED, SCOPE, Answer, World, run, webhook

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.guess import Budget
+from recapito.domain.access.guess_budget import Budget
 from tests.api.client import EVENTS, Answer, World, event, run
 from tests.api.known import MANAGEMENT, SECRET, TENANT, Known, bearer
 

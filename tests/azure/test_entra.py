@@ -8,11 +8,11 @@ from azure.core.credentials import AccessToken
 from azure.core.exceptions import ClientAuthenticationError
 
 from recapito.azure.entra import EntraTokens
-from recapito.domain.egress import Egress
+from recapito.domain.access.egress import Egress
+from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.subscription import WebHook
-from recapito.senders.protected import ProtectedSender
+from recapito.domain.resources.subscription import WebHook
+from recapito.senders.entra_webhook import ProtectedSender
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, status
 

@@ -15,13 +15,13 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from recapito.azure.reach import Reach
-from recapito.domain.connection import STORAGE_SERVICES
-from recapito.domain.connection_form import from_default_credential
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result, answered
+from recapito.azure.storage_clients import Reach
+from recapito.contracts.vault import VaultUnavailable
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import STORAGE_SERVICES
+from recapito.domain.connections.parse_storage import from_default_credential
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.senders.storage_queue import StorageQueueSender
-from recapito.vault import VaultUnavailable
 from recapito.vaults.blob import BlobVault
 from tests.azurite.place import ACCOUNT, known, new_container, new_queue
 from tests.azurite.server import Azurite, running

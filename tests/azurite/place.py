@@ -4,14 +4,14 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.names import Names
-from recapito.azure.reach import Reach
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.egress import Egress
-from recapito.domain.resource_id import container_id
-from recapito.domain.subscription import StorageQueue
-from recapito.senders.resolver import Resolver
+from recapito.azure.name_service import Names
+from recapito.azure.storage_clients import Reach
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.resources.resource_id import container_id
+from recapito.domain.resources.subscription import StorageQueue
+from recapito.senders.http.resolver import Resolver
 
 if TYPE_CHECKING:
     from tests.azurite.server import Azurite

@@ -13,9 +13,9 @@ import pytest
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
-from recapito.domain import connection_form
-from recapito.domain.connection import STORAGE_SERVICES, Connection, Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.domain.connections import parse_storage
+from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT
 
 PROGRAM = Path(__file__).parent / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
@@ -72,7 +72,7 @@ class Azurite:
     @property
     def connection(self) -> Connection:
         """The connection that `--azurite` would make, with the ports of this one."""
-        return connection_form.azurite(ACCOUNT, ports={s: self.ports[s.capitalize()] for s in STORAGE_SERVICES})
+        return parse_storage.azurite(ACCOUNT, ports={s: self.ports[s.capitalize()] for s in STORAGE_SERVICES})
 
     def blobs(self, **options: Any) -> BlobServiceClient:
         """Microsoft's client, to look at what is there."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.cli.ending import describe_defect
+from recapito.cli.toolkit.fatal import describe_defect
 from tests.cli.terminal import ok, recapito
 from tests.system.machine import Server, until
 

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recapito.cli.behaviour import from_flags
-from recapito.cli.receiver import Receiver
+from recapito.cli.receiver.receiver import Receiver
+from recapito.cli.receiver.script import from_flags
 from tests.cli.terminal import ok, recapito
 from tests.system.machine import Server, receiver
 

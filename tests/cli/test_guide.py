@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from recapito.cli.behaviour import from_flags
-from recapito.cli.defaults import DEFAULTS
-from recapito.cli.receiver import Receiver
+from recapito.cli.receiver.receiver import Receiver
+from recapito.cli.receiver.script import from_flags
+from recapito.cli.toolkit.defaults import DEFAULTS
 from tests.cli.terminal import ok, recapito
 from tests.system.machine import server, until
 

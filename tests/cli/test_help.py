@@ -10,7 +10,7 @@ import typer.main
 from typer.core import TyperGroup
 
 from recapito.cli import app
-from recapito.cli.lazy import LazyCommand
+from recapito.cli.toolkit.lazy import LazyCommand
 from tests.cli.terminal import lines, recapito
 from tests.system.machine import Server
 

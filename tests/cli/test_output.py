@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from recapito.cli.output import Output, print_answer, read_query, show
+from recapito.cli.toolkit.output import Output, print_answer, read_query, show
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server
 

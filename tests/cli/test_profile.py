@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner, Result
 
-from recapito.cli.profile import app
-from recapito.domain.profile import names
+from recapito.cli.commands.profile import app
+from recapito.domain.profiles.profile import names
 
 
 def run(*arguments: str) -> Result:

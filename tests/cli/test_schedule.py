@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.profile import names
+from recapito.domain.profiles.profile import names
 from tests.cli.terminal import lines, ok, recapito
 
 

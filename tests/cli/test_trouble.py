@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from recapito.cli import checkup
-from recapito.cli.client import Client, Credential
-from recapito.cli.reconnect import patiently
-from recapito.cli.session import connect
+from recapito.cli.commands import doctor_checks
+from recapito.cli.toolkit.client import Client, Credential
+from recapito.cli.toolkit.reconnect import patiently
+from recapito.cli.toolkit.session import connect
 from tests.cli.observed import NOW, observed
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server, receiver, server
@@ -238,7 +238,7 @@ def test_the_doctor_names_the_command_for_what_is_not_connected() -> None:
     app = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/app"
     missing = [f"{account}/blobServices/default/containers/dead", f"{app}/functions/OnOrder"]
     with observed(lambda path, query, body: (200, {"value": [], "unconnected": missing})) as it:
-        found = list(checkup.connections(Client(it.url)))
+        found = list(doctor_checks.connections(Client(it.url)))
     assert [one.remedy for one in found] == [
         f"recapito connection set {account} --connection-string -",
         f"recapito connection set {app} --host-url -",
@@ -264,14 +264,14 @@ def test_the_doctor_without_a_server(tmp_path: Path) -> None:
 def test_the_doctor_asks_for_history(kept: dict[str, object], state: str, found: str) -> None:
     """The doctor says whether attempts are kept, since when, and how many were not."""
     with observed(lambda path, query, body: (200, {"kept": kept})) as it:
-        finding = checkup.history(Client(it.url))
+        finding = doctor_checks.history(Client(it.url))
     assert finding.state == state and found in finding.found and bool(finding.remedy) is (state == "note")
 
 
 def test_the_doctor_asks_a_server_without_history() -> None:
     """A server that knows no history is no reason to fail."""
     with observed(lambda path, query, body: (404, {"error": {"code": "NotFound", "message": "No such page."}})) as it:
-        assert checkup.history(Client(it.url)).state == "note"
+        assert doctor_checks.history(Client(it.url)).state == "note"
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_the_doctor_asks_a_server_without_history() -> None:
 def test_the_doctor_looks_for_the_portal(status: int, body: str, named: str, unnamed: str) -> None:
     """A portal that was named must answer; at its usual port it may be off."""
     with observed(lambda path, query, asked: (status, body)) as it:
-        assert checkup.portal(Client("http://127.0.0.1:1"), it.url).state == named
-        assert checkup.portal(Client(it.url), None, it.port).state == unnamed
-    assert checkup.portal(Client(it.url), it.url).state == "wrong"
-    assert checkup.portal(Client(it.url), None, it.port).state == "note"
+        assert doctor_checks.portal(Client("http://127.0.0.1:1"), it.url).state == named
+        assert doctor_checks.portal(Client(it.url), None, it.port).state == unnamed
+    assert doctor_checks.portal(Client(it.url), it.url).state == "wrong"
+    assert doctor_checks.portal(Client(it.url), None, it.port).state == "note"

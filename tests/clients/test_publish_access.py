@@ -16,9 +16,9 @@ from azure.eventgrid import EventGridEvent, EventGridPublisherClient, generate_s
 from azure.identity import ClientSecretCredential
 from azure.mgmt.eventgrid import EventGridManagementClient
 
-from recapito.domain.directory import hash_secret
-from recapito.keys import certificate
-from recapito.keys.identity import Development
+from recapito.domain.access.principals import hash_secret
+from recapito.identity import certificate
+from recapito.identity.server_identity import Development
 from tests.system.machine import GROUP, VERSION, Server, events, server
 
 SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import pytest
 
-from recapito.caller import Caller, ask_in_time
 from recapito.clock import ManualClock
+from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
-from recapito.domain.call import Reply, Request, Trouble, Unanswered
-from recapito.domain.egress import Egress
+from recapito.domain.access.egress import Egress
+from recapito.domain.handshake.http_call import Reply, Request, Trouble, Unanswered
+from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import MemoryCaller, ScriptedAnswer
-from recapito.senders.web_caller import WebCaller
 from tests.senders.receiver import Connection, Receiver, answering, names, silent, status
 
 

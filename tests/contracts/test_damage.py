@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import CORRUPT, Identity
-from recapito.domain.hold import CLEAR
+from recapito.contracts.store import Counts, Damage, Document, Drop, Due, Entry, EntryKind, Lane, Passed
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import RecordDamaged
-from recapito.store import Counts, Damage, Document, Drop, Due, Entry, EntryKind, Lane, Passed
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
 LARGE = 1 << 20

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from recapito.contracts.history import Extent, History, Keep, Page
 from recapito.domain import limits
-from recapito.domain.attempt import FAILED, Attempt, Ending, Fate, Selection, Then
-from recapito.domain.delivery import Identity, Rule
+from recapito.domain.delivery.delivery import Identity, Rule
+from recapito.domain.history.attempt import FAILED, Attempt, Ending, Fate, Selection, Then
 from recapito.domain.instant import HOUR, SECOND
-from recapito.history import Extent, History, Keep, Page
 from recapito.stores.memory import MemoryHistory
 from recapito.stores.sqlite import SqliteHistory
 from tests.intake.doubles import StillClock

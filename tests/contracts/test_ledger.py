@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from recapito.contracts.store import Attempts, Buried, Counts, Drop, Due, Group, Lane, Notice, Passed
 from recapito.domain import limits
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Identity
-from recapito.domain.hold import CLEAR, Hold
-from recapito.domain.outcome import Result
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.hold import CLEAR, Hold
+from recapito.domain.delivery.outcome import Result
 from recapito.errors import StoreStale
-from recapito.store import Attempts, Buried, Counts, Drop, Due, Group, Lane, Notice, Passed
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"

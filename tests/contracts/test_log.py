@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from recapito.contracts.store import Document, Entry, EntryKind, Sought
 from recapito.domain import limits
-from recapito.store import Document, Entry, EntryKind, Sought
 from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20

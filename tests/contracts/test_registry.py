@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import FilterSince, WebHook
-from recapito.domain.topic import TopicKind
+from recapito.contracts.store import EntryKind
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import FilterSince, WebHook
+from recapito.domain.resources.topic import TopicKind
 from recapito.errors import Conflict
-from recapito.store import EntryKind
 from tests.stores.values import new_subscription, new_topic, segment
 
 LARGE = 1 << 20

@@ -7,13 +7,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recapito.azure.broker import Brokers
-from recapito.domain.batch import Batch
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.connection_host import from_function_host
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import (
+from recapito.azure.amqp_clients import Brokers
+from recapito.contracts.sender import Exchange, Sender
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.parse_host import from_function_host
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.resources.subscription import (
     AzureFunction,
     Broker,
     Destination,
@@ -22,9 +23,8 @@ from recapito.domain.subscription import (
     StorageQueue,
     WebHook,
 )
-from recapito.sender import Exchange, Sender
+from recapito.senders.azure_http import ConnectedSender
 from recapito.senders.broker import BrokerSender
-from recapito.senders.connected import ConnectedSender
 from recapito.senders.function import FunctionLeading
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.storage_queue import StorageQueueSender

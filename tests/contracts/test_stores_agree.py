@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Identity
-from recapito.domain.filter import Filter
-from recapito.domain.hold import Hold
-from recapito.domain.subscription import FilterSince
+from recapito.contracts.store import Attempts, Drop, Lane, Passed, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import FilterSince
 from recapito.errors import Conflict, StoreStale
-from recapito.store import Attempts, Drop, Lane, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recapito.vault import Vault, VaultUnavailable
+from recapito.contracts.vault import Vault, VaultUnavailable
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.memory import MemoryVault

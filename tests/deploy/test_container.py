@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from recapito import settings
+from recapito.settings import settings
 from tests.system.machine import server
 
 ROOT = Path(__file__).parents[2]

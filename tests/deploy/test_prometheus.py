@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from recapito.api.metric_table import TABLE
+from recapito.api.operate.metric_table import TABLE
 from tests.deploy.prometheus import need, scraping
 from tests.system.machine import receiver, server, until
 

@@ -12,8 +12,8 @@ import pytest
 from typer.main import get_command
 
 from recapito.cli import app
-from recapito.cli.exit import WRONG_SETTINGS
-from recapito.cli.lazy import LazyCommand
+from recapito.cli.toolkit.exit_codes import WRONG_SETTINGS
+from recapito.cli.toolkit.lazy import LazyCommand
 
 UNIT = Path(__file__).parents[2] / "deploy" / "systemd" / "recapito.service"
 PATIENCE_S = 60

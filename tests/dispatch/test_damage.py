@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from recapito.contracts.store import Counts
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.reporter import Reporter
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import CORRUPT
-from recapito.domain.schema import DeliverySchema, InputSchema
-from recapito.domain.topic import Topic
-from recapito.store import Counts
+from recapito.dispatch.status_reporter import Reporter
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import CORRUPT
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.resources.topic import Topic
 from tests.dispatch.test_whole import Bench
 from tests.sim.loop import SimLoop, run
 from tests.stores.spoil import MemorySpoiler

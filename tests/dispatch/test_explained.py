@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.api.wire_delivery import show_explanation
-from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
+from recapito.api.wire.attempt import show_explanation
+from recapito.contracts.history import Keep
+from recapito.contracts.store import NewSegment
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.instant import DAY, SECOND, stamp
-from recapito.domain.outcome import Result
-from recapito.domain.profile import DEFAULT
-from recapito.domain.schema import InputSchema
-from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.domain.subscription import (
+from recapito.domain.profiles.profile import DEFAULT
+from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
     FilterSince,
@@ -23,12 +25,10 @@ from recapito.domain.subscription import (
     Subscription,
     WebHook,
 )
-from recapito.domain.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
-from recapito.history import Keep
-from recapito.intake.damages import Damages
-from recapito.intake.explainer import Explainer
-from recapito.store import NewSegment
+from recapito.intake.explain.explainer import Explainer
+from recapito.intake.maintenance.damage_report import Damages
 from recapito.stores.memory.history import MemoryHistory
 from tests.dispatch.test_whole import Bench
 from tests.sim.clock import BEGINNING

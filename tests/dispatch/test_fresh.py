@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.dispatch.fresh import FreshReader, Terms
-from recapito.dispatch.presentation import Presentation
-from recapito.dispatch.segments import CachedEntry, Segments
-from recapito.dispatch.tail import Tail
-from recapito.domain.condition import Condition, Operator
-from recapito.domain.cursor import Cursor, Range
-from recapito.domain.filter import TAKE_ALL, Filter
-from recapito.domain.schema import InputSchema
-from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.domain.subscription import FilterSince, Subscription, WebHook
-from recapito.store import Entry, EntryKind
+from recapito.contracts.store import Entry, EntryKind
+from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
+from recapito.dispatch.feed.tail_index import Tail
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.log_reader import FreshReader, Terms
+from recapito.domain.delivery.cursor import Cursor, Range
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.filters.condition import Condition, Operator
+from recapito.domain.filters.filter import TAKE_ALL, Filter
+from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
-from recapito.telemetry import silent
 
 TOPIC = 1
 AT_START = Cursor((1, 0))

@@ -9,22 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.dispatch.flight import Load
-from recapito.dispatch.fresh import FreshReader, Terms, all_at_once, terms_at
-from recapito.dispatch.likeness import Likeness
-from recapito.dispatch.presentation import Presentation
-from recapito.dispatch.retries import Retries
+from recapito.contracts.store import Entry, EntryKind
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.due_queue import Retries
+from recapito.dispatch.lane.header_groups import Likeness
+from recapito.dispatch.lane.in_flight import Load
+from recapito.dispatch.lane.log_reader import FreshReader, Terms, all_at_once, terms_at
 from recapito.domain import limits
-from recapito.domain.attribute import Attributes, Values
-from recapito.domain.batch import fill
-from recapito.domain.cursor import Cursor, Place, Range
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.filter import TAKE_ALL, Filter
-from recapito.domain.schema import InputSchema
-from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.domain.subscription import Batching, DynamicAttribute, FilterSince, Subscription, WebHook
-from recapito.store import Entry, EntryKind
-from recapito.telemetry import silent
+from recapito.domain.delivery.attributes import Attributes, Values
+from recapito.domain.delivery.batch import fill
+from recapito.domain.delivery.cursor import Cursor, Place, Range
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.filters.filter import TAKE_ALL, Filter
+from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince, Subscription, WebHook
+from recapito.observability.journal import silent
 from tests.dispatch.test_fresh import TOPIC, Shelf
 
 # An event of these logs: its type, the value of its header, and how much longer than the shortest it is.

@@ -8,20 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapito.dispatch.flight import Load
-from recapito.dispatch.fresh import FreshReader, terms_at
-from recapito.dispatch.presentation import Presentation
-from recapito.dispatch.retries import Retries
-from recapito.dispatch.segments import Segments
+from recapito.contracts.store import Entry, EntryKind, NewSegment
+from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.due_queue import Retries
+from recapito.dispatch.lane.in_flight import Load
+from recapito.dispatch.lane.log_reader import FreshReader, terms_at
 from recapito.domain import limits
-from recapito.domain.acceptance import accept
-from recapito.domain.batch import Batch, Form
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Parked
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
-from recapito.domain.segment import Publish, pack
-from recapito.domain.subscription import (
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Parked
+from recapito.domain.events.accept import accept
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import Publish, pack
+from recapito.domain.filters.filter import TAKE_ALL
+from recapito.domain.resources.subscription import (
     Batching,
     DeliveryAttribute,
     DynamicAttribute,
@@ -30,10 +31,9 @@ from recapito.domain.subscription import (
     Subscription,
     WebHook,
 )
-from recapito.domain.topic import Topic
-from recapito.store import Entry, EntryKind, NewSegment
+from recapito.domain.resources.topic import Topic
+from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
-from recapito.telemetry import silent
 from tests.dispatch.test_fresh import Shelf
 from tests.domain.texts import value
 

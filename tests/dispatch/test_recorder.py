@@ -2,11 +2,11 @@
 
 import asyncio
 
-from recapito.dispatch.recorder import Recorder
-from recapito.domain.attempt import Ending, Fate, Label, Then
-from recapito.domain.delivery import Delivery, Identity
-from recapito.history import Keep
-from recapito.store import Burial
+from recapito.contracts.history import Keep
+from recapito.contracts.store import Burial
+from recapito.dispatch.lane.attempt_recorder import Recorder
+from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.history.attempt import Ending, Fate, Label, Then
 from recapito.stores.memory import MemoryHistory
 
 LABEL = Label(1, 1, "orders", "sub")

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain.batch import Batch
-from recapito.domain.filter import Filter
-from recapito.domain.schema import DeliverySchema, InputSchema
-from recapito.domain.subscription import DeadLetterDirectory, FilterSince, RetryPolicy
-from recapito.intake.letters import Letters, Selection
-from recapito.intake.redrive import Redriver
-from recapito.store import Counts
-from recapito.telemetry import silent
+from recapito.contracts.store import Counts
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, RetryPolicy
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.search import Letters, Selection
+from recapito.observability.journal import silent
 from tests.dispatch.test_whole import ODD, PAIRS, Bench
 from tests.sim.loop import SimLoop, run
 

@@ -1,8 +1,8 @@
 """The retries of a lane that are here: how large they are, and that letting go of them loses none."""
 
-from recapito.dispatch.retries import Retries
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.store import Due
+from recapito.contracts.store import Due
+from recapito.dispatch.lane.due_queue import Retries
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
 
 
 def parked(due_at: int) -> Parked:

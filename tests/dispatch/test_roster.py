@@ -9,26 +9,26 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import SECOND, ManualClock
-from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.contracts.store import NewSegment
+from recapito.dispatch.capacity import Slots
+from recapito.dispatch.context import Equipment
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.lane import Lane
-from recapito.dispatch.late import LateExchanges
-from recapito.dispatch.reporter import Reporter
-from recapito.dispatch.segments import Segments
-from recapito.dispatch.window import Slots
+from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.status_reporter import Reporter
 from recapito.domain import limits
-from recapito.domain.batch import Batch
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
-from recapito.domain.outcome import answered
-from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.domain.subscription import Destination, FilterSince, Subscription, WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import answered
+from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
+from recapito.domain.resources.subscription import Destination, FilterSince, Subscription, WebHook
+from recapito.domain.resources.topic import Topic
+from recapito.observability.journal import silent
+from recapito.observability.status import to_bytes
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.status import to_bytes
-from recapito.store import NewSegment
 from recapito.stores.memory import MemoryLedger, MemoryLog
-from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
 
 A, B = Filter(event_types=("A",)), Filter(event_types=("b",))

@@ -2,13 +2,13 @@
 
 import asyncio
 
-from recapito.dispatch.segments import CachedEntry, Segments
-from recapito.dispatch.tail import Tail
-from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
-from recapito.domain.segment import Publish, StampedEvent, pack
-from recapito.domain.topic import Topic
+from recapito.contracts.store import Entry, EntryKind, NewSegment
+from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
+from recapito.dispatch.feed.tail_index import Tail
+from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
+from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.store import Entry, EntryKind, NewSegment
 from recapito.stores.memory import MemoryLog
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recapito.dispatch.window import Gathering, Slots, Window, fitting
+from recapito.dispatch.capacity import Gathering, Slots, Window, fitting
 from recapito.domain import limits
-from recapito.domain.room import Room
+from recapito.domain.capacity.volume_shares import Room
 
 
 class Waiting:

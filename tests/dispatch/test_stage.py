@@ -1,11 +1,11 @@
 """The stage: what a lane has done since its last settlement, and what a late answer takes back."""
 
-from recapito.dispatch.stage import Stage
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.hold import CLEAR
-from recapito.domain.outcome import Result
-from recapito.store import Attempts, Burial, Counts, Lane, Settlement
+from recapito.contracts.store import Attempts, Burial, Counts, Lane, Settlement
+from recapito.dispatch.lane.settlement_builder import Stage
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.delivery.outcome import Result
 
 FIRST = Identity(2, 0)
 ROW = Lane(1, 1, "log", 7, Cursor((2, 0)), CLEAR, Counts())

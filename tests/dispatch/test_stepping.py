@@ -6,12 +6,12 @@ from itertools import count
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.dispatch.stepping import Books, ClockMover
-from recapito.domain.filter import Filter
+from recapito.contracts.store import Counts
+from recapito.dispatch.clock_mover import Books, ClockMover
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import MILLISECOND, SECOND
-from recapito.domain.schema import DeliverySchema, InputSchema
-from recapito.domain.subscription import Batching, DynamicAttribute, FilterSince
-from recapito.store import Counts
+from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince
 from tests.dispatch.test_whole import Bench
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.dispatch.tail import ANY, Tail
+from recapito.dispatch.feed.tail_index import ANY, Tail
 from recapito.domain import limits
-from recapito.domain.filter import Filter
-from recapito.domain.match import Word
+from recapito.domain.filters.filter import Filter
+from recapito.domain.filters.matcher import Word
 
 WATCHED = Filter(subject_begins_with="a")
 words = st.sampled_from(["type a", "type b", "topic c"])

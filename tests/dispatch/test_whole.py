@@ -12,27 +12,29 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import Clock, ManualClock
-from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.contracts.history import Keep
+from recapito.contracts.store import Burial, Counts, Due, NewSegment, Settlement
+from recapito.dispatch.capacity import Slots
+from recapito.dispatch.context import Equipment
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.flight import Flight
-from recapito.dispatch.late import LateExchanges
-from recapito.dispatch.segments import Segments
-from recapito.dispatch.window import Slots
+from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.lane.in_flight import Flight
+from recapito.dispatch.lane.late_answers import LateExchanges
 from recapito.domain import limits
-from recapito.domain.acceptance import accept
-from recapito.domain.batch import Batch, Form
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Identity
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.hold import CLEAR
+from recapito.domain.capacity.volume_shares import Room
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.delivery.outcome import answered
+from recapito.domain.events.accept import accept
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import Publish, pack
+from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import DAY
-from recapito.domain.outcome import answered
-from recapito.domain.profile import DEFAULT
-from recapito.domain.room import Room
-from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
-from recapito.domain.segment import Publish, pack
-from recapito.domain.subscription import (
+from recapito.domain.profiles.profile import DEFAULT
+from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
     Destination,
@@ -43,13 +45,11 @@ from recapito.domain.subscription import (
     Subscription,
     WebHook,
 )
-from recapito.domain.topic import Topic
+from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.history import Keep
+from recapito.observability.journal import silent
 from recapito.senders.memory import MemorySender, Scripted
-from recapito.store import Burial, Counts, Due, NewSegment, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
-from recapito.telemetry import silent
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.test_presentation import published
 from tests.sim.clock import BEGINNING, SimClock

@@ -2,7 +2,16 @@
 
 import pytest
 
-from recapito.domain.access import ALLOWED, Operation, Role, is_loopback, key_matches, lets_in, may, operation_of
+from recapito.domain.access.roles import (
+    ALLOWED,
+    Operation,
+    Role,
+    is_loopback,
+    key_matches,
+    lets_in,
+    may,
+    operation_of,
+)
 
 F, R, W, D, A, S = Operation
 

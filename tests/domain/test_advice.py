@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.advice import advise, explain_refusal, explain_waiting
-from recapito.domain.call import Answer, Reply, Trouble, Unanswered
-from recapito.domain.handshake import Invitation, invite
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import StaticAttribute
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.handshake.advice import advise, explain_refusal, explain_waiting
+from recapito.domain.handshake.handshake import Invitation, invite
+from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.resources.subscription import StaticAttribute
 from tests.domain.test_handshake import CODE, NOW, subscription, topic
 
 HEADER = StaticAttribute("Authorization", "Basic c2VjcmV0", True)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.attribute import Attributes, Header, is_allowed, is_sendable
-from recapito.domain.batch import Batch, Form
-from recapito.domain.schema import InputSchema
-from recapito.domain.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
+from recapito.domain.delivery.attributes import Attributes, Header, is_allowed, is_sendable
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 from tests.domain.test_filter_reference import cloud_events, event_grid, find, keys
 
 EVENT = json.dumps(

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.batch import fill
+from recapito.domain.delivery.batch import fill
 from recapito.domain.limits import KB
-from recapito.domain.subscription import Batching
+from recapito.domain.resources.subscription import Batching
 
 
 def events(sizes: list[int]) -> list[bytes]:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.cloud_event import accept
-from recapito.domain.segment import StampedEvent
+from recapito.domain.events.cloud_event import accept
+from recapito.domain.events.segment import StampedEvent
 from recapito.errors import InvalidInput, TooLarge
 from tests.domain.texts import blank, value
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from recapito.domain.connection import (
+from recapito.domain.connections.connection import (
     AccountKey,
     Connection,
     DefaultCredential,
@@ -15,7 +15,7 @@ from recapito.domain.connection import (
     SharedAccess,
     check_unexpired,
 )
-from recapito.domain.connection_form import (
+from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
     azurite,
     from_connection_string,
@@ -23,7 +23,7 @@ from recapito.domain.connection_form import (
     from_sas_url,
 )
 from recapito.domain.instant import SECOND
-from recapito.domain.resource_id import container_id, queue_id
+from recapito.domain.resources.resource_id import container_id, queue_id
 from recapito.errors import InvalidInput
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"

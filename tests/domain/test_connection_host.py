@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.connection import Connection, FunctionKey, PolicyKey, Service
-from recapito.domain.connection_host import from_function_host, from_relay_string
+from recapito.domain.access.namespace_sas import sign_access
+from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
+from recapito.domain.connections.parse_host import from_function_host, from_relay_string
 from recapito.domain.instant import SECOND
-from recapito.domain.shared_access import sign_access
 from recapito.errors import InvalidInput
 
 GROUP = "/subscriptions/s-1/resourceGroups/shop/providers"

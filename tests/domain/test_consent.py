@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain import consent, limits
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import FilterSince, Handshake, Subscription, WebHook
+from recapito.domain import limits
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.handshake import consent
+from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription, WebHook
 
 A, B = "https://a.test/hook", "https://b.test/hook"
 EG, CUSTOM, CE = DeliverySchema.EVENT_GRID, DeliverySchema.CUSTOM, DeliverySchema.CLOUD_EVENT

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain import cloud_event, custom_event, event
-from recapito.domain.conversion import conversion, split_data
-from recapito.domain.deadletter import record
-from recapito.domain.delivery import TTL_EXCEEDED, Delivery, Identity
-from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
-from recapito.domain.segment import Publish, Segment, pack
+from recapito.domain.dead_letter.record import record
+from recapito.domain.delivery.delivery import TTL_EXCEEDED, Delivery, Identity
+from recapito.domain.events import cloud_event, custom_event, event_grid
+from recapito.domain.events.conversion import conversion, split_data
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import Publish, Segment, pack
 from tests.domain.texts import blank, members, value
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
@@ -37,7 +37,7 @@ def published_event(**changes: object) -> bytes:
         **changes,
     }
     text = json.dumps([{name: text for name, text in whole.items() if text is not ...}])
-    return event.accept(text.encode(), TOPIC)[0].body
+    return event_grid.accept(text.encode(), TOPIC)[0].body
 
 
 def custom(text: bytes) -> bytes:
@@ -92,7 +92,7 @@ def test_the_matrix_is_that_of_subscriptions(published: InputSchema, delivered: 
 
 def _store_event(data: bytes) -> bytes:
     text = b'[{"id":"1","subject":"\\u00e9","data":' + data + b',"eventType":"t","eventTime":"2026-01-01T00:00:00Z"}]'
-    return event.accept(text, TOPIC)[0].body
+    return event_grid.accept(text, TOPIC)[0].body
 
 
 def _store_cloud_event(data: bytes) -> bytes:
@@ -174,7 +174,7 @@ def test_a_custom_event_crosses_every_pair(texts: list[list[str]], delivered: De
 
 def test_a_converted_segment_shares_its_columns() -> None:
     """Only body and ends are its own; neighbours are one slice in it as well."""
-    events = event.accept(b"[" + b",".join([published_event()] * 3) + b"]", TOPIC)
+    events = event_grid.accept(b"[" + b",".join([published_event()] * 3) + b"]", TOPIC)
     segment = Segment(*pack([Publish(NOW, events)]))
     convert = conversion(InputSchema.EVENT_GRID, CE)
     assert convert is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.cursor import Cursor, Place, Range
+from recapito.domain.delivery.cursor import Cursor, Place, Range
 
 PLACES: list[Place] = [(position, index) for position in range(1, 7) for index in range(10)]
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from recapito.domain.custom_event import accept
-from recapito.domain.schema import InputMapping, MappedField
-from recapito.domain.segment import StampedEvent
+from recapito.domain.events.custom_event import accept
+from recapito.domain.events.schema import InputMapping, MappedField
+from recapito.domain.events.segment import StampedEvent
 from recapito.errors import InvalidInput, TooLarge
 from tests.domain.texts import members
 

@@ -6,15 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain import cloud_event, custom_event
-from recapito.domain.deadletter import array, path, record
-from recapito.domain.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED, Dead, Delivery, Identity, attempted, decide
-from recapito.domain.event import accept
+from recapito.domain.dead_letter.record import array, path, record
+from recapito.domain.delivery.delivery import (
+    ATTEMPTS_EXCEEDED,
+    TTL_EXCEEDED,
+    Dead,
+    Delivery,
+    Identity,
+    attempted,
+    decide,
+)
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.events import cloud_event, custom_event
+from recapito.domain.events.event_grid import accept
+from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.instant import HOUR, SECOND, stamp
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.profile import EndpointKind, load, names
-from recapito.domain.schema import DeliverySchema, InputMapping, InputSchema, MappedField
-from recapito.domain.subscription import RetryPolicy
+from recapito.domain.profiles.profile import EndpointKind, load, names
+from recapito.domain.resources.subscription import RetryPolicy
 from recapito.errors import InvalidInput
 
 # The sample of Event Grid's page (2020 and later) in the Event Grid schema: the event as it is delivered …

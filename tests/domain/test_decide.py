@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.delivery import (
+from recapito.domain.delivery.delivery import (
     ATTEMPTS_EXCEEDED,
     TTL_EXCEEDED,
     Dead,
@@ -21,10 +21,10 @@ from recapito.domain.delivery import (
     delay_ns,
     expired,
 )
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import HOUR, MINUTE, SECOND
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.profile import EndpointKind, Profile, StatusRules, load, names
-from recapito.domain.subscription import RetryPolicy
+from recapito.domain.profiles.profile import EndpointKind, Profile, StatusRules, load, names
+from recapito.domain.resources.subscription import RetryPolicy
 
 WEBHOOK, AZURE = EndpointKind.WEBHOOK, EndpointKind.AZURE_RESOURCE
 DEFAULT_POLICY = RetryPolicy()

@@ -1,12 +1,12 @@
 """Records in the shape of Azure's diagnostic logs."""
 
-from recapito.domain.delivery import Delivery, Identity
-from recapito.domain.diagnostic import delivery_failure, publish_failure
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.hold import Hold
+from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import MILLISECOND, SECOND
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import FilterSince, StorageQueue, Subscription, WebHook
+from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
+from recapito.domain.resources.subscription import FilterSince, StorageQueue, Subscription, WebHook
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 HOOK = WebHook(url="https://example.com/hook?code=secret")

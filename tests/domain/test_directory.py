@@ -2,8 +2,8 @@
 
 import pytest
 
-from recapito.domain.access import Principal, Role
-from recapito.domain.directory import Directory, Registered, hash_secret
+from recapito.domain.access.principals import Directory, Registered, hash_secret
+from recapito.domain.access.roles import Principal, Role
 
 READER = Registered("Ours", hash_secret("secret").upper(), frozenset({Role.READER}))
 

@@ -4,7 +4,7 @@ from ipaddress import IPv4Address, IPv6Address
 
 import pytest
 
-from recapito.domain.egress import Egress, judge, judge_endpoint, parse_endpoint
+from recapito.domain.access.egress import Egress, judge, judge_endpoint, parse_endpoint
 from recapito.errors import InvalidInput
 
 NEVER = """

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.event import accept
+from recapito.domain.events.event_grid import accept
 from recapito.errors import InvalidInput, TooLarge
 from tests.domain.texts import blank, value
 

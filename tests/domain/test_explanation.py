@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from recapito.domain.explanation import Seen, Verdict, explain
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
-from recapito.domain.match import matches
+from recapito.domain.filters.explanation import Seen, Verdict, explain
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
+from recapito.domain.filters.matcher import matches
 from tests.domain.test_filter_reference import filters, plain, segments
 
 BODY = {"id": "1", "subject": "s", "eventType": "T", "data": {"n": 5, "s": "Red", "a": [1, 2], "o": {}, "z": None}}

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
-from recapito.domain.match import matches, select
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.events.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.filters.matcher import matches, select
 
 BLOBS = "/blobServices/default/containers/Photos/blobs/a.JPG"
 

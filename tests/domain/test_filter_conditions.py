@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.filter import Condition, Filter, Operand, Operator
-from recapito.domain.match import matches, select
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.events.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.filters.filter import Condition, Filter, Operand, Operator
+from recapito.domain.filters.matcher import matches, select
 
 MISSING = object()
 O = Operator  # noqa: E741 (the tables below are read by column)

@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapito.domain.filter import Condition, Filter, Operator
-from recapito.domain.match import Sight, matches, select
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.events.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.filters.filter import Condition, Filter, Operator
+from recapito.domain.filters.matcher import Sight, matches, select
 
 NOTHING = object()
 CLOUD_ATTRIBUTES = ["id", "source", "type", "specversion", "subject", "time", "data"]

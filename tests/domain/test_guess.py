@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.guess import Budget, source_of
+from recapito.domain.access.guess_budget import Budget, source_of
 
 BUDGET = Budget(3, 10)
 

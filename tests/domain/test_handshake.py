@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.call import Answer, Reply, Trouble, Unanswered
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.handshake import (
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.filters.filter import TAKE_ALL
+from recapito.domain.handshake.handshake import (
     Awaited,
     Granted,
     Invitation,
@@ -22,9 +22,15 @@ from recapito.domain.handshake import (
     read_token,
     validation_request,
 )
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import DynamicAttribute, FilterSince, StaticAttribute, Subscription, WebHook
-from recapito.domain.topic import Source, Topic, TopicKind
+from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.resources.subscription import (
+    DynamicAttribute,
+    FilterSince,
+    StaticAttribute,
+    Subscription,
+    WebHook,
+)
+from recapito.domain.resources.topic import Source, Topic, TopicKind
 
 CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"
 NOW = 1_516_918_339_455_681_100

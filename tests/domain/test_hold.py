@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.domain.delivery import Delivery, Identity, Parked, delay_ns, skip
-from recapito.domain.hold import (
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked, delay_ns, skip
+from recapito.domain.delivery.hold import (
     CLEAR,
     REFUSED_EVENT,
     Hold,
@@ -17,10 +17,10 @@ from recapito.domain.hold import (
     explain,
     rules_for,
 )
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import HOUR, MINUTE, SECOND
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.profile import DelayedDelivery, load, names
-from recapito.domain.subscription import RetryPolicy
+from recapito.domain.profiles.profile import DelayedDelivery, load, names
+from recapito.domain.resources.subscription import RetryPolicy
 
 HOLDING = ["2019-07", "2020-10", "2021-03", "2023-03", "2026-02"]
 WITH_TABLE = ["2023-03", "2026-02"]

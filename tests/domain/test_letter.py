@@ -8,15 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.domain import cloud_event, custom_event
-from recapito.domain.deadletter import array, path, record
-from recapito.domain.delivery import Delivery, Identity
-from recapito.domain.event import accept
+from recapito.domain.dead_letter.parser import all_reasons, count_reasons, hour_of, read_letters, restore
+from recapito.domain.dead_letter.record import array, path, record
+from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.events import cloud_event, custom_event
+from recapito.domain.events.event_grid import accept
+from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.letter import all_reasons, count_reasons, hour_of, read_letters, restore
-from recapito.domain.outcome import Result
-from recapito.domain.schema import DeliverySchema, InputMapping, InputSchema, MappedField
-from recapito.domain.segment import StampedEvent
 from recapito.errors import InvalidInput
 from tests.domain.test_deadletter import EVENT, SAMPLE, members
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from recapito.domain.instant import SECOND
-from recapito.domain.profile import DEFAULT, EndpointKind, Profile, load, names
+from recapito.domain.profiles.profile import DEFAULT, EndpointKind, Profile, load, names
 from recapito.errors import InvalidInput
 
 PROFILES = ("2019-05", "2019-07", "2020-10", "2021-03", "2023-03", "2026-02")

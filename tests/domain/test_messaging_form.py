@@ -4,8 +4,8 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from recapito.domain.connection import Connection, DefaultCredential, PolicyKey, Service, SharedAccess
-from recapito.domain.connection_form import from_connection_string, from_default_credential
+from recapito.domain.connections.connection import Connection, DefaultCredential, PolicyKey, Service, SharedAccess
+from recapito.domain.connections.parse_storage import from_connection_string, from_default_credential
 from recapito.domain.instant import SECOND
 from recapito.errors import InvalidInput
 

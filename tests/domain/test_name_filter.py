@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain import limits
-from recapito.domain.name_filter import parse
+from recapito.domain.filters.name_filter import parse
 from recapito.errors import InvalidInput
 
 NAMES = ["orders", "Orders-2", "returns", "o'clock"]

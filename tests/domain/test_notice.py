@@ -2,8 +2,8 @@
 
 import json
 
+from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice, encode_notice
 from recapito.domain.instant import SECOND
-from recapito.domain.notice import BlobNotice, blob_created, decode_notice, encode_notice
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/myegteststgfoo"
 NOTICE = BlobNotice(

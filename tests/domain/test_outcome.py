@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.outcome import Outcome, Result, answered
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.patience import LARGE_COMMIT, LastCommit, expected_wait
+from recapito.domain.capacity.publish_wait import LARGE_COMMIT, LastCommit, expected_wait
 
 LARGE = LastCommit(1000, LARGE_COMMIT)
 

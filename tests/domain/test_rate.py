@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recapito.domain.capacity.rate import Meter, Rate
 from recapito.domain.instant import SECOND
-from recapito.domain.rate import Meter, Rate
 
 START = 1_000 * SECOND
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.resource_id import (
+from recapito.domain.resources.resource_id import (
     BLOB_CONTAINER,
     QUEUE,
     STORAGE_ACCOUNT,

@@ -3,8 +3,8 @@
 import pytest
 
 from recapito.domain import limits
+from recapito.domain.capacity.volume_shares import Room, needed, share_out
 from recapito.domain.limits import MB
-from recapito.domain.room import Room, needed, share_out
 
 SIZES = [64, 100, 160, 512, 1024, 10_000, 1_000_000]
 

@@ -10,9 +10,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from recapito.domain.access.topic_sas import is_for, is_signed, parse_expiry, parse_token, sign
 from recapito.domain.instant import SECOND
-from recapito.domain.sas import is_for, is_signed, parse_expiry, parse_token, sign
-from recapito.domain.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic, TopicKind
 
 KEY1 = base64.b64encode(bytes(range(32))).decode()
 KEY2 = base64.b64encode(bytes(range(32, 64))).decode()

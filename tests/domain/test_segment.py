@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.segment import Publish, Segment, StampedEvent, id_of, pack
+from recapito.domain.events.segment import Publish, Segment, StampedEvent, id_of, pack
 
 stamped = st.builds(
     StampedEvent,

@@ -5,10 +5,16 @@ from collections.abc import Callable
 import pytest
 from rich.pretty import pretty_repr
 
-from recapito.domain.filter import Filter
+from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import HOUR, MINUTE
-from recapito.domain.profile import EndpointKind
-from recapito.domain.subscription import DeadLetterDirectory, FilterSince, RetryPolicy, Subscription, WebHook
+from recapito.domain.profiles.profile import EndpointKind
+from recapito.domain.resources.subscription import (
+    DeadLetterDirectory,
+    FilterSince,
+    RetryPolicy,
+    Subscription,
+    WebHook,
+)
 
 OLD, NEW = Filter(event_types=("old",)), Filter(event_types=("new",))
 HOOK = WebHook(url="https://example.test/hook?code=SECRET")

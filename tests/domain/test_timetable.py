@@ -2,12 +2,12 @@
 
 import pytest
 
-from recapito.domain.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED
+from recapito.domain.delivery.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.delivery.timetable import Timetable, timetable
 from recapito.domain.instant import HOUR, MINUTE, SECOND
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.profile import EndpointKind, load
-from recapito.domain.subscription import RetryPolicy
-from recapito.domain.timetable import Timetable, timetable
+from recapito.domain.profiles.profile import EndpointKind, load
+from recapito.domain.resources.subscription import RetryPolicy
 
 DEFAULT_POLICY = RetryPolicy()
 DEAD = Outcome(Result.SOCKET_ERROR)

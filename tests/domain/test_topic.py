@@ -1,6 +1,6 @@
 """Topics: the ARM id that every event carries, and no key in a log line."""
 
-from recapito.domain.topic import Topic
+from recapito.domain.resources.topic import Topic
 
 TOPIC = Topic(
     id=3,

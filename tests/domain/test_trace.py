@@ -2,8 +2,8 @@
 
 import pytest
 
-from recapito.domain.segment import Publish, Segment, StampedEvent, pack
-from recapito.domain.trace import TraceParent, parse, traceparent_of
+from recapito.domain.events.segment import Publish, Segment, StampedEvent, pack
+from recapito.domain.observability.trace import TraceParent, parse, traceparent_of
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 TEXT = f"00-{TRACE}-{SPAN}-01"

@@ -3,9 +3,9 @@
 import json
 from pathlib import Path
 
-from recapito.diagnostics import DiagnosticLog
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
+from recapito.observability.diagnostics import DiagnosticLog
 
 
 def lines(path: Path) -> list[dict[str, str]]:

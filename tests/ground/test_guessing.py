@@ -8,9 +8,9 @@ import pytest
 
 from recapito.clock import SECOND, ManualClock
 from recapito.domain import limits
-from recapito.domain.guess import Budget
+from recapito.domain.access.guess_budget import Budget
 from recapito.errors import TooManyRequests
-from recapito.guessing import WrongSecrets
+from recapito.identity.wrong_secrets import WrongSecrets
 
 HERE = "192.0.2.1"
 

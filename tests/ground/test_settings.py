@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from recapito import settings
 from recapito.errors import SettingsError
+from recapito.settings import settings
 
 
 def test_defaults_are_safe() -> None:

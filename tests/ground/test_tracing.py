@@ -5,13 +5,13 @@ from itertools import count
 
 from msgspec.structs import replace
 
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import SECOND
-from recapito.domain.schema import InputSchema
-from recapito.domain.segment import StampedEvent
-from recapito.domain.topic import Topic
-from recapito.domain.trace import TraceParent, parse
+from recapito.domain.observability.trace import TraceParent, parse
+from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.tracing import Kind, Sampling, Span, Tracer
+from recapito.observability.tracing import Kind, Sampling, Span, Tracer
 
 GIVEN = TraceParent("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
 HEADER = {b"traceparent": str(GIVEN).encode()}

@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from recapito.cli import app
-from recapito.cli.lazy import LazyCommand
+from recapito.cli.toolkit.lazy import LazyCommand
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.stem: page for page in (ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md")))}

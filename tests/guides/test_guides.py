@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recapito import settings
-from recapito.domain.connection import Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.domain.connections.connection import Service
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.settings import settings
 from tests.azurite.server import Azurite
 from tests.guides.page import NAMES, block, blocks, check_command, commands
 from tests.system.machine import receiver, server, until

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 
-from recapito.domain.segment import Segment, StampedEvent
-from recapito.domain.topic import Topic
-from recapito.store import NewSegment
+from recapito.contracts.store import NewSegment
+from recapito.domain.events.segment import Segment, StampedEvent
+from recapito.domain.resources.topic import Topic
 from recapito.stores.memory import MemoryLog
 
 

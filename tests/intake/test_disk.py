@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from recapito.domain.limits import MB
-from recapito.intake.disk import DiskWatch, Space
+from recapito.intake.publish.disk_watch import DiskWatch, Space
 
 
 class Volume:

@@ -10,14 +10,22 @@ import pytest
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from msgspec.structs import replace
 
-from recapito.azure.broker import Brokers
+from recapito.azure.amqp_clients import Brokers
 from recapito.clock import SystemClock
-from recapito.domain.connection import Connection, Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY, from_connection_string, from_sas_url
-from recapito.domain.connection_host import from_function_host
-from recapito.domain.egress import Egress
-from recapito.domain.resource_id import container_id
-from recapito.domain.subscription import (
+from recapito.composition.outbound import make_probes
+from recapito.connections.encryption import Seal
+from recapito.connections.keyring import Keyring
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.parse_host import from_function_host
+from recapito.domain.connections.parse_storage import (
+    AZURITE_ACCOUNT,
+    AZURITE_KEY,
+    from_connection_string,
+    from_sas_url,
+)
+from recapito.domain.resources.resource_id import container_id
+from recapito.domain.resources.subscription import (
     AzureFunction,
     DeadLetterBlobs,
     EventHub,
@@ -27,12 +35,9 @@ from recapito.domain.subscription import (
     WebHook,
 )
 from recapito.errors import NotFound
-from recapito.intake.examiner import NOTE, OK, WRONG, Examiner, Finding
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
-from recapito.outlet import make_probes
-from recapito.senders.resolver import Resolver
-from recapito.senders.web_caller import WebCaller
+from recapito.intake.resources.connection_check import NOTE, OK, WRONG, Examiner, Finding
+from recapito.senders.http.resolver import Resolver
+from recapito.senders.http.web_caller import WebCaller
 from recapito.stores.memory import MemoryLog
 from tests.amqp.broker import EVENT_HUBS, KEY, SERVICE_BUS, LocalBroker, new
 from tests.azurite.place import ACCOUNT, account, blob_service, known, new_container, new_queue, reaching

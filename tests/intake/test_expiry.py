@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 
 from recapito.clock import ManualClock
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.subscription import WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.intake.expiry import Expiry
-from recapito.intake.provisioner import Provisioner
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.expiry import Expiry
+from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryLog
 
 START = 1_700_000_000 * SECOND

@@ -11,21 +11,21 @@ from msgspec.structs import replace
 
 from recapito.clock import ManualClock, SystemClock
 from recapito.domain import limits
-from recapito.domain.call import Reply, Request, Trouble, Unanswered
-from recapito.domain.consent import provisioning_state
-from recapito.domain.egress import Egress
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
-from recapito.domain.handshake import Place, read_token
+from recapito.domain.access.egress import Egress
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.handshake.consent import provisioning_state
+from recapito.domain.handshake.handshake import Place, read_token
+from recapito.domain.handshake.http_call import Reply, Request, Trouble, Unanswered
 from recapito.domain.instant import HOUR, MINUTE, SECOND
-from recapito.domain.schema import DeliverySchema, InputSchema
-from recapito.domain.subscription import Subscription, WebHook
-from recapito.domain.topic import Domain, Topic, TopicKind
+from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.topic import Domain, Topic, TopicKind
 from recapito.errors import Busy, Conflict, Gone, InvalidInput, NotFound
-from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.intake.handshake import Handshakes
-from recapito.intake.provisioner import Provisioner
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.provisioner import Provisioner
+from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import CallScript, MemoryCaller, ScriptedAnswer
-from recapito.senders.web_caller import WebCaller
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock
 from tests.intake.test_provisioner import tokens

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
+from recapito.contracts.store import Lane, NewSegment, Settlement
 from recapito.domain import limits
-from recapito.domain.cursor import Cursor
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.hold import CLEAR
-from recapito.domain.segment import Publish, pack
-from recapito.domain.subscription import FilterSince, Subscription, WebHook
-from recapito.domain.topic import Topic
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.events.segment import Publish, pack
+from recapito.domain.filters.filter import TAKE_ALL
+from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.topic import Topic
 from recapito.errors import SettingsError, StoreFailed
-from recapito.intake.disk import DiskWatch, Space
-from recapito.intake.janitor import Janitor
-from recapito.store import Lane, NewSegment, Settlement
+from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.publish.disk_watch import DiskWatch, Space
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock, events, topic_named
 from tests.stores.spoil import MemorySpoiler

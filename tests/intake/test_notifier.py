@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.dispatch.deadletter import DeadLetterWriter, Place
-from recapito.dispatch.recorder import Recorder
-from recapito.domain.attempt import Label
+from recapito.contracts.store import EntryKind, Passed
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Place
+from recapito.dispatch.lane.attempt_recorder import Recorder
+from recapito.domain.events.segment import Segment
+from recapito.domain.history.attempt import Label
 from recapito.domain.instant import MINUTE
-from recapito.domain.profile import load
-from recapito.domain.resource_id import container_id
-from recapito.domain.segment import Segment
-from recapito.domain.topic import Source, Topic, TopicKind
+from recapito.domain.profiles.profile import load
+from recapito.domain.resources.resource_id import container_id
+from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.errors import StoreFailed
-from recapito.intake.notifier import Notifier
-from recapito.store import EntryKind, Passed
+from recapito.intake.maintenance.blob_notifier import Notifier
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps

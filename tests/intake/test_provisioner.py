@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
-from recapito.domain import limits, profile
-from recapito.domain.egress import Egress
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
-from recapito.domain.topic import Topic, TopicKind
+from recapito.domain import limits
+from recapito.domain.access.egress import Egress
+from recapito.domain.filters.filter import Filter
+from recapito.domain.profiles import profile
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
+from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError, Conflict, InvalidInput, NotFound, StoreFailed
-from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.intake.provisioner import Provisioner
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock
 

@@ -8,11 +8,11 @@ import pytest
 
 from recapito.clock import ManualClock
 from recapito.domain import limits
+from recapito.domain.events.segment import Segment
 from recapito.domain.instant import SECOND
-from recapito.domain.segment import Segment
-from recapito.domain.topic import Topic
+from recapito.domain.resources.topic import Topic
 from recapito.errors import AppendFailed, Busy, NotFound, RecordDamaged, StoreFailed
-from recapito.intake.publisher import Publisher
+from recapito.intake.publish.publisher import Publisher
 from tests.intake.doubles import ScriptedLog, StillClock, bodies, events, topic_named
 
 

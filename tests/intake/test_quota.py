@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.topic import Domain, Source, TopicKind
+from recapito.domain.resources.topic import Domain, Source, TopicKind
 from recapito.errors import Conflict
-from recapito.intake.quota import Quota
+from recapito.intake.resources.quota import Quota
 from tests.intake.test_provisioner import Bench, draft, refused, run
 
 SOURCE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/account"

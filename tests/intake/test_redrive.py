@@ -11,19 +11,19 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
+from recapito.contracts.store import EntryKind
+from recapito.contracts.vault import VaultUnavailable
 from recapito.domain import limits
-from recapito.domain.deadletter import array, path
-from recapito.domain.filter import TAKE_ALL, TAKE_NONE, Filter
+from recapito.domain.dead_letter.record import array, path
+from recapito.domain.events.segment import Segment
+from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.segment import Segment
-from recapito.domain.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
-from recapito.domain.topic import Topic, TopicKind
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
+from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Busy, NotFound
-from recapito.intake.letters import Letters, Name, Selection, parse_name
-from recapito.intake.redrive import Progress, Redriver
-from recapito.store import EntryKind
+from recapito.intake.dead_letters.redrive import Progress, Redriver
+from recapito.intake.dead_letters.search import Letters, Name, Selection, parse_name
 from recapito.stores.memory import MemoryDisk, MemoryLog
-from recapito.vault import VaultUnavailable
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
 

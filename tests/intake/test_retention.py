@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
+from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY, HOUR
-from recapito.domain.segment import Publish, pack
-from recapito.domain.topic import Topic
-from recapito.intake.disk import DiskWatch, Space
-from recapito.intake.janitor import Janitor
-from recapito.intake.retention import Keeping
+from recapito.domain.resources.topic import Topic
+from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.maintenance.retention import Keeping
+from recapito.intake.publish.disk_watch import DiskWatch, Space
+from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
-from recapito.telemetry import silent
 from tests.intake.doubles import StillClock, events
 from tests.intake.test_janitor import Bench
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recapito.domain.egress import Egress
+from recapito.domain.access.egress import Egress
 from recapito.errors import InvalidInput
-from recapito.intake.rules import check_endpoint
+from recapito.intake.resources.rules import check_endpoint
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """The counts of publishes by topic."""
 
 from recapito.domain import limits
-from recapito.intake.tally import Tallies, TopicTally
+from recapito.intake.publish.counters import Tallies, TopicTally
 
 
 def test_publishes_are_added_up_by_topic() -> None:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from recapito.errors import SettingsError
-from recapito.keys.certificate import Files, load_context, prepare
+from recapito.identity.certificate import Files, load_context, prepare
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NAMES = ("localhost", "*.localhost", "127.0.0.1", "::1", "127.0.0.1", "*.local-1.eventgrid.azure.net", "")

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from recapito import settings
-from recapito.domain.connection import AccountKey, Connection, DefaultCredential, Service
-from recapito.domain.connection_form import azurite
+from recapito.connections.configured import read_given
+from recapito.connections.encryption import Seal
+from recapito.connections.keyring import Keyring
+from recapito.domain.connections.connection import AccountKey, Connection, DefaultCredential, Service
+from recapito.domain.connections.parse_storage import azurite
 from recapito.errors import Conflict, SettingsError
-from recapito.keys.given import read_given
-from recapito.keys.keyring import Keyring
-from recapito.keys.seal import Seal
+from recapito.settings import settings
 from recapito.stores.memory import MemoryLog
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"

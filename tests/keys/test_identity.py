@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from recapito.errors import SettingsError
-from recapito.keys import identity
+from recapito.identity import server_identity
 
 
 def test_made_once_and_kept(tmp_path: Path) -> None:
     """A second start finds the same key, tenant and principal, in files that only their owner reads."""
     directory = tmp_path / "data" / "identity"
-    first, second = (identity.prepare(directory, "", for_development=True) for _ in range(2))
+    first, second = (server_identity.prepare(directory, "", for_development=True) for _ in range(2))
     assert first.key.private_numbers() == second.key.private_numbers()
     assert first.development == second.development is not None
     assert first.development is not None and first.tenant == first.development.tenant
@@ -24,15 +24,15 @@ def test_made_once_and_kept(tmp_path: Path) -> None:
 
 def test_without_a_directory_nothing_is_kept() -> None:
     """In memory each start has an identity of its own."""
-    first, second = (identity.prepare(None, "", for_development=True) for _ in range(2))
+    first, second = (server_identity.prepare(None, "", for_development=True) for _ in range(2))
     assert first.key.private_numbers() != second.key.private_numbers()
     assert first.development != second.development
 
 
 def test_a_tenant_of_ones_own_and_no_development(tmp_path: Path) -> None:
     """The settings may name the tenant; off loopback there is no principal for development."""
-    assert identity.prepare(tmp_path, "mine", for_development=False)[1:] == ("mine", None)
-    development = identity.prepare(tmp_path, "mine", for_development=True).development
+    assert server_identity.prepare(tmp_path, "mine", for_development=False)[1:] == ("mine", None)
+    development = server_identity.prepare(tmp_path, "mine", for_development=True).development
     assert development is not None and development.tenant == "mine"
 
 
@@ -48,7 +48,7 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, said
     """A file that is not what it should be stops the start, with its path and what to do; it is not overwritten."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SettingsError, match=said):
-        identity.prepare(tmp_path, "", for_development=True)
+        server_identity.prepare(tmp_path, "", for_development=True)
     assert (tmp_path / name).read_bytes() == content
 
 
@@ -56,11 +56,11 @@ def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
     """A path that can not be written is named."""
     (tmp_path / "identity").write_text("x")
     with pytest.raises(SettingsError, match=r"identity/development\.json can not be"):
-        identity.prepare(tmp_path / "identity", "", for_development=True)
+        server_identity.prepare(tmp_path / "identity", "", for_development=True)
 
 
 def test_no_secret_is_shown() -> None:
     """The representation of an identity may be logged."""
-    made = identity.prepare(None, "", for_development=True)
+    made = server_identity.prepare(None, "", for_development=True)
     assert made.development is not None
     assert made.development.client_secret not in repr(made)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from recapito.domain.connection import Connection
-from recapito.domain.connection_form import azurite, from_connection_string, from_sas_url
-from recapito.domain.resource_id import container_id, queue_id
+from recapito.connections.encryption import KEY_BYTES, Seal
+from recapito.connections.keyring import KIND, Keyring
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_storage import azurite, from_connection_string, from_sas_url
+from recapito.domain.resources.resource_id import container_id, queue_id
 from recapito.errors import InvalidInput, NotFound, SettingsError
-from recapito.keys.keyring import KIND, Keyring
-from recapito.keys.seal import KEY_BYTES, Seal
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.stores.sqlite import SqliteLog
 

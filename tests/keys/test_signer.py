@@ -6,7 +6,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from recapito.domain.instant import HOUR, SECOND
-from recapito.keys.signer import EVENT_GRID, Signer
+from recapito.identity.signer import EVENT_GRID, Signer
 
 URL = "https://localhost:8585"
 

@@ -12,7 +12,7 @@ from tests.mutants.mutations import Mutation, mutations
 from tests.mutants.reach import Part, Reach, sources
 from tests.mutants.sandbox import ROOT, Sandbox
 
-CURSOR = "src/recapito/domain/cursor.py"
+CURSOR = "src/recapito/domain/delivery/cursor.py"
 
 
 def changes(text: str) -> set[tuple[str, str]]:
@@ -71,7 +71,7 @@ def test_what_is_not_mutated(text: str) -> None:
 
 def test_each_mutation_is_another_module_that_compiles() -> None:
     """Every mutation of real modules changes the text in one place, letters beyond ASCII included."""
-    for path in (CURSOR, "src/recapito/domain/hold.py", "src/recapito/dispatch/retries.py"):
+    for path in (CURSOR, "src/recapito/domain/delivery/hold.py", "src/recapito/dispatch/lane/due_queue.py"):
         text = (ROOT / path).read_text("utf-8")
         found = mutations(text)
         assert len(found) > 10
@@ -118,7 +118,7 @@ def test_a_hunt_tells_killed_from_survived_and_changes_nothing(tmp_path: Path) -
     harmless = Mutation("test", start, start + len("return"), "return", "1 + 1;return", range(1, 2))
     explained = Mutation("test", start, start + len("return"), "return", "2 + 2;return", range(1, 2))
     mutants = [Mutant(CURSOR, mutation) for mutation in (bug, harmless, explained)]
-    mutants.append(Mutant("src/recapito/domain/sas.py", bug))
+    mutants.append(Mutant("src/recapito/domain/access/topic_sas.py", bug))
     tests = ["tests/domain/test_limits.py::" + name for name in _names("tests/domain/test_limits.py")]
     tests += ["tests/domain/test_cursor.py::" + name for name in _names("tests/domain/test_cursor.py")]
     reach = Reach([Part({CURSOR: {"1": hex((1 << len(tests)) - 1)}}, dict.fromkeys(tests, 0.001))])

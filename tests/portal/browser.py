@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
-from recapito import settings as settings_module
+from recapito.settings import settings as settings_module
 from tests.system.machine import GROUP, PATIENCE_S, Server
 
 WITH_PORTAL = {"RECAPITO_PORTAL_ENABLED": "true"}

@@ -9,9 +9,9 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, expect
 
-from recapito import settings
 from recapito.domain import limits
-from recapito.portal.order import needs_login
+from recapito.portal.config import needs_login
+from recapito.settings import settings
 from tests.portal.browser import LonePortal, lone_portal, window
 from tests.portal.conftest import Place
 from tests.system.machine import PATIENCE_S, server

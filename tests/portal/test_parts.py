@@ -3,18 +3,18 @@
 import pytest
 
 from recapito.clock import SECOND
-from recapito.domain.filter import Operator
-from recapito.portal import words
-from recapito.portal.address import explain_path, read_id, resource_path
-from recapito.portal.chart import SAMPLES, SERIES, Sampler
+from recapito.domain.filters.filter import Operator
+from recapito.portal import format
+from recapito.portal.api_types import Explanation, Fate, Hold, Lane
 from recapito.portal.client import Tokens
-from recapito.portal.condition_text import check_values, read_values, show_values
-from recapito.portal.fates import PAGE, choose, tally
-from recapito.portal.form import check_number
-from recapito.portal.picture import sentence, timetable_of
+from recapito.portal.panels.explanation import PAGE, choose, tally
+from recapito.portal.panels.retry_chart import sentence, timetable_of
 from recapito.portal.session import COOKIE, Sessions
-from recapito.portal.shape import Explanation, Fate, Hold, Lane
-from recapito.portal.table import Pager
+from recapito.portal.urls import explain_path, read_id, resource_path
+from recapito.portal.widgets.chart import SAMPLES, SERIES, Sampler
+from recapito.portal.widgets.condition_text import check_values, read_values, show_values
+from recapito.portal.widgets.form import check_number
+from recapito.portal.widgets.table import Pager
 from tests.system.machine import GROUP
 
 
@@ -23,15 +23,15 @@ from tests.system.machine import GROUP
 )
 def test_durations_have_two_units_at_most(seconds: float, said: str) -> None:
     """A duration is told by its two largest units."""
-    assert words.duration(seconds) == said
+    assert format.duration(seconds) == said
 
 
 def test_instants_are_told_from_now() -> None:
     """An instant is so far ahead or behind; what is none is told as nothing."""
     noon = "2026-01-01T12:00:00.0000000Z"
-    assert words.relative("2026-01-01T12:05:00.0000000Z", noon) == "in 5 min"
-    assert words.relative("2026-01-01T11:00:00.0000000Z", noon) == "1 h ago"
-    assert words.relative(None, noon) == "" and words.instant("nonsense") == "–"
+    assert format.relative("2026-01-01T12:05:00.0000000Z", noon) == "in 5 min"
+    assert format.relative("2026-01-01T11:00:00.0000000Z", noon) == "1 h ago"
+    assert format.relative(None, noon) == "" and format.instant("nonsense") == "–"
 
 
 def test_every_operator_is_typed_and_shown_alike() -> None:

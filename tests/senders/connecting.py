@@ -5,11 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from recapito.domain.batch import Batch
-from recapito.domain.connection import Connection
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome
-from recapito.senders.connected import ConnectedSender, Leading
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome
+from recapito.senders.azure_http import ConnectedSender, Leading
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, batch
 

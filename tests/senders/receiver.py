@@ -9,12 +9,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from recapito.domain.batch import Batch
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import WebHook
-from recapito.senders.resolver import Resolver
-from recapito.senders.transfer import Reply, Transfer
+from recapito.domain.access.egress import Egress
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.subscription import WebHook
+from recapito.senders.http.resolver import Resolver
+from recapito.senders.http.transfer import Reply, Transfer
 from recapito.senders.webhook import WebhookExchange, WebhookSender
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"

@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
-from recapito.azure.broker import Brokers
-from recapito.domain.attribute import Header
-from recapito.domain.batch import Batch, Form
-from recapito.domain.connection import Connection, DefaultCredential
-from recapito.domain.connection_form import from_connection_string
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.azure.amqp_clients import Brokers
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection, DefaultCredential
+from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.broker import BrokerSender
 from tests.amqp.broker import KEY, POLICY, SERVICE_BUS, LocalBroker, new, running

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from recapito.domain.egress import Egress, judge
-from recapito.domain.outcome import Outcome, Result
-from recapito.senders.curl import Pump
-from recapito.senders.resolver import Resolved, Resolver
-from recapito.senders.transfer import trust
+from recapito.domain.access.egress import Egress, judge
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.senders.http.curl import Pump
+from recapito.senders.http.resolver import Resolved, Resolver
+from recapito.senders.http.transfer import trust
 from tests.senders.receiver import OK, RawPost, Receiver, answering, names, posting, saying_where
 
 

@@ -7,12 +7,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain.attribute import Header
-from recapito.domain.batch import Batch, Form
-from recapito.domain.connection import Connection as AzureConnection
-from recapito.domain.connection_host import from_function_host
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.subscription import AzureFunction
+from recapito.domain.connections.connection import Connection as AzureConnection
+from recapito.domain.connections.parse_host import from_function_host
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.subscription import AzureFunction
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.function import FunctionLeading
 from tests.senders.connecting import keyring, sending

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from recapito.domain.outcome import Outcome, Result
+from recapito.domain.delivery.outcome import Outcome, Result
 from tests.senders.receiver import OK, Connection, Handler, Receiver, answering, batch, posting, silent, status
 
 HEAD = b"HTTP/1.1 200 OK\r\n"

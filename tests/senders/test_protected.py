@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.subscription import WebHook
+from recapito.domain.access.egress import Egress
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.subscription import WebHook
 from recapito.senders.webhook import TokenSource, WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, status
 

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from recapito.senders.curl import Pump
-from recapito.senders.transfer import trust
+from recapito.senders.http.curl import Pump
+from recapito.senders.http.transfer import trust
 from tests.senders.receiver import RawPost, Receiver, silent
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.domain.attribute import Header
-from recapito.domain.batch import Form
-from recapito.domain.connection import Connection
-from recapito.domain.connection_host import from_relay_string
+from recapito.domain.connections.connection import Connection
+from recapito.domain.connections.parse_host import from_relay_string
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Form
+from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MINUTE, SECOND
-from recapito.domain.outcome import Result
-from recapito.domain.subscription import HybridConnection
+from recapito.domain.resources.subscription import HybridConnection
 from recapito.senders.relay import RelayLeading
 from tests.relay.front import RelayFront, Rule, claims
 from tests.senders.connecting import Sending, keyring, sending

@@ -11,7 +11,7 @@ import pytest
 
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
-from recapito.senders.resolver import Resolved, Resolver, hosts_file, system_lookup
+from recapito.senders.http.resolver import Resolved, Resolver, hosts_file, system_lookup
 
 
 class Names:

@@ -16,14 +16,19 @@ from azure.storage.queue import (
 )
 from msgspec.structs import replace
 
-from recapito.azure.reach import Reach
-from recapito.domain.batch import Batch, Form
-from recapito.domain.connection import Connection, Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY, from_connection_string, from_sas_url
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import StorageQueue, WebHook
+from recapito.azure.storage_clients import Reach
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.parse_storage import (
+    AZURITE_ACCOUNT,
+    AZURITE_KEY,
+    from_connection_string,
+    from_sas_url,
+)
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import StorageQueue, WebHook
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from recapito.domain.call import Answer, Reply, Request, Trouble, Unanswered
-from recapito.domain.egress import Egress
-from recapito.domain.outcome import Outcome, Result
-from recapito.senders.web_caller import WebCaller
+from recapito.domain.access.egress import Egress
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.senders.http.web_caller import WebCaller
 from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the openssl command")

@@ -6,13 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recapito.domain.batch import Batch
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import Destination, WebHook
-from recapito.domain.trace import TraceParent
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.observability.trace import TraceParent
+from recapito.domain.resources.subscription import Destination, WebHook
+from recapito.observability.tracing import Sampling, Span, Tracer
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.tracing import TracingSender
-from recapito.tracing import Sampling, Span, Tracer
 
 HOOK = WebHook(url="https://example.com/hook?code=secret")
 FIRST, SECOND, THIRD = (TraceParent(letter * 32, letter * 16) for letter in "abc")

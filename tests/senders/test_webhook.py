@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from recapito import __version__
-from recapito.domain.attribute import Header
-from recapito.domain.batch import Form
-from recapito.domain.egress import Egress
+from recapito.domain.access.egress import Egress
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Form
+from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Outcome, Result
 from recapito.errors import SettingsError
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, posting, silent, status

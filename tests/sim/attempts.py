@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import astuple
 
 from recapito.domain import limits
-from recapito.domain.attribute import Header
+from recapito.domain.delivery.attributes import Header
 from recapito.domain.instant import SECOND
-from recapito.domain.subscription import DynamicAttribute, StaticAttribute, Subscription
+from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute, Subscription
 from tests.domain.test_filter_reference import find
 from tests.sim import liveness
 from tests.sim.books import Owed, State

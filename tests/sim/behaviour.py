@@ -7,8 +7,8 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Outcome, Result, answered
 
 
 class Reply(NamedTuple):

@@ -11,9 +11,9 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from recapito.domain.cursor import Cursor, Place
-from recapito.domain.delivery import CORRUPT, Identity, Parked
-from recapito.store import Burial, Group, Lane, Settlement
+from recapito.contracts.store import Burial, Group, Lane, Settlement
+from recapito.domain.delivery.cursor import Cursor, Place
+from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
 from tests.sim.endpoints import Arrival
 from tests.sim.publication import Published
 

@@ -7,9 +7,9 @@ I16–I18 of the service.
 from collections import Counter
 from typing import Any
 
-from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
-from recapito.domain.delivery import CORRUPT
+from recapito.domain.delivery.delivery import CORRUPT
 from recapito.domain.instant import HOUR, SECOND
 from tests.sim.books import Owed, State
 from tests.sim.facts import Watched

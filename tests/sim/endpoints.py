@@ -12,10 +12,10 @@ from typing import Literal, Protocol
 import msgspec
 
 from recapito.clock import Clock
-from recapito.domain.batch import Batch, Form
-from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import Destination
-from recapito.sender import Exchange
+from recapito.contracts.sender import Exchange
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.subscription import Destination
 from tests.sim.behaviour import HEALTHY, Behaviour
 
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recapito.domain.delivery import Identity
-from recapito.domain.subscription import Subscription
-from recapito.store import Settlement
+from recapito.contracts.store import Settlement
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
 from tests.sim.held import HoldWatch

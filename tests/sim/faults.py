@@ -11,10 +11,10 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, NoReturn, Protocol
 
+from recapito.contracts.vault import Receipt, Vault, VaultUnavailable
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.errors import StoreFailed
-from recapito.vault import Receipt, Vault, VaultUnavailable
 
 LOG_COMMITS = frozenset(
     {

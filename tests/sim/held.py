@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from recapito.domain import limits
-from recapito.domain.hold import CLEAR, Hold, after_failure, after_success, after_sweep
+from recapito.domain.delivery.hold import CLEAR, Hold, after_failure, after_success, after_sweep
+from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import MILLISECOND, SECOND
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.profile import DelayedDelivery, Profile
+from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from tests.sim.endpoints import Arrival
 
 

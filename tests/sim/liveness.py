@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from recapito.domain import limits
-from recapito.domain.delivery import (
+from recapito.domain.delivery.delivery import (
     ATTEMPTS_EXCEEDED,
     CORRUPT,
     TTL_EXCEEDED,
@@ -22,8 +22,8 @@ from recapito.domain.delivery import (
     skip,
 )
 from recapito.domain.instant import MINUTE, SECOND
-from recapito.domain.profile import Profile
-from recapito.domain.subscription import RetryPolicy
+from recapito.domain.profiles.profile import Profile
+from recapito.domain.resources.subscription import RetryPolicy
 from tests.sim.books import Owed, State, Touched
 
 if TYPE_CHECKING:

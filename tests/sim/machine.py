@@ -12,26 +12,26 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recapito.clock import Clock
-from recapito.dispatch.deadletter import DeadLetterWriter
+from recapito.contracts.history import Keep
+from recapito.contracts.sender import Sender
+from recapito.contracts.vault import Vault
+from recapito.dispatch.capacity import Slots
+from recapito.dispatch.context import Equipment
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.late import LateExchanges
-from recapito.dispatch.segments import Segments
-from recapito.dispatch.window import Slots
+from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.lane.late_answers import LateExchanges
 from recapito.domain import limits
 from recapito.domain.instant import DAY, SECOND
 from recapito.errors import StoreFailed
-from recapito.history import Keep
-from recapito.intake.janitor import Janitor
-from recapito.intake.letters import Letters
-from recapito.intake.notifier import Notifier
-from recapito.intake.provisioner import Provisioner
-from recapito.intake.publisher import Publisher
-from recapito.intake.redrive import Redriver
-from recapito.intake.retention import NOTHING, Keeping
-from recapito.sender import Sender
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.search import Letters
+from recapito.intake.maintenance.blob_notifier import Notifier
+from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.maintenance.retention import NOTHING, Keeping
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryHistory
-from recapito.vault import Vault
 from recapito.vaults.memory import MemoryVault
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Network, SimSender

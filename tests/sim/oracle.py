@@ -9,11 +9,11 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from recapito.domain.delivery import Identity
-from recapito.domain.hold import CLEAR, rules_for
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.hold import CLEAR, rules_for
 from recapito.domain.instant import SECOND
-from recapito.domain.profile import DelayedDelivery, Profile, load
-from recapito.domain.topic import Topic
+from recapito.domain.profiles.profile import DelayedDelivery, Profile, load
+from recapito.domain.resources.topic import Topic
 from tests.sim import attempts
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from recapito.domain.profile import names
+from recapito.domain.profiles.profile import names
 from tests.sim.faults import Trap
 from tests.sim.publication import SUBJECTS
 from tests.sim.tiny import AMPLE, Tiny, draw_tiny

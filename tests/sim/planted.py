@@ -9,30 +9,30 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from recapito import store
 from recapito.clock import Clock
+from recapito.contracts import store
+from recapito.contracts.sender import Exchange, Sender
+from recapito.contracts.store import Document, Entry, EntryKind, NewSegment, Settlement
+from recapito.contracts.vault import Vault
+from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.flight import Flight, Load
-from recapito.dispatch.lane import Lane
-from recapito.dispatch.late import LateExchanges
-from recapito.dispatch.retries import Retries
-from recapito.dispatch.window import Slots
-from recapito.domain.attribute import Header
-from recapito.domain.batch import Batch
-from recapito.domain.delivery import Parked
-from recapito.domain.filter import TAKE_ALL
-from recapito.domain.hold import REFUSED_EVENT, Hold, after_failure
+from recapito.dispatch.lane.due_queue import Retries
+from recapito.dispatch.lane.in_flight import Flight, Load
+from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.delivery import Parked
+from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import MINUTE
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.profile import DelayedDelivery
-from recapito.domain.subscription import Batching, Destination, FilterSince, RetryPolicy, Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.profiles.profile import DelayedDelivery
+from recapito.domain.resources.subscription import Batching, Destination, FilterSince, RetryPolicy, Subscription
+from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, StoreFailed
-from recapito.intake.publisher import Publisher
-from recapito.intake.redrive import Redriver
-from recapito.sender import Exchange, Sender
-from recapito.store import Document, Entry, EntryKind, NewSegment, Settlement
-from recapito.vault import Vault
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.publish.publisher import Publisher
 
 
 class HastyPublisher(Publisher):

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recapito.domain.cursor import Cursor
+from recapito.contracts.store import Damage, Document, Due, Group, Lane, NewSegment, Passed, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.events.segment import Columns
 from recapito.domain.instant import SECOND
-from recapito.domain.segment import Columns
-from recapito.store import Damage, Document, Due, Group, Lane, NewSegment, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.stores.spoil import MemorySpoiler
 

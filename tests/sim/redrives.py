@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recapito.domain.delivery import Identity
+from recapito.domain.delivery.delivery import Identity
 from tests.sim.endpoints import ArrivedEvent
 from tests.sim.settlements import decode_records
 
 if TYPE_CHECKING:
-    from recapito.domain.segment import Segment
+    from recapito.domain.events.segment import Segment
     from tests.sim.oracle import Oracle
 
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.contracts.store import Due
+from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
-from recapito.domain.delivery import CORRUPT, NEVER_RETRIED, Delivery, Parked, delay_ns
+from recapito.domain.delivery.delivery import CORRUPT, NEVER_RETRIED, Delivery, Parked, delay_ns
+from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND, stamp
-from recapito.domain.outcome import Outcome, Result
-from recapito.store import Due
 from tests.sim import liveness
 from tests.sim.books import Owed, State, Touched
 from tests.sim.endpoints import ArrivedCloudEvent, ArrivedEvent

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.intake.retention import Keeping
+from recapito.intake.maintenance.retention import Keeping
 from tests.sim.__main__ import report
 from tests.sim.machine import Parts
 from tests.sim.plan import draw_plan

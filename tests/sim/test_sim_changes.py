@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import RetryPolicy
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering, hanging
 from tests.sim.books import State
 from tests.sim.facts import Watched

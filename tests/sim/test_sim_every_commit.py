@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, after, answering, in_turn
 from tests.sim.faults import Role, Trap
 from tests.sim.scene import Scene, Script, act

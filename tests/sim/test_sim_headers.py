@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.subscription import Batching, DynamicAttribute, RetryPolicy
+from recapito.domain.resources.subscription import Batching, DynamicAttribute, RetryPolicy
 from tests.sim.behaviour import HEALTHY, after, in_turn
 from tests.sim.books import State
 from tests.sim.endpoints import Arrival

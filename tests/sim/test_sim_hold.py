@@ -6,10 +6,10 @@ from itertools import pairwise
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.filter import Filter
-from recapito.domain.hold import CLEAR
+from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import SECOND
-from recapito.domain.subscription import Batching, RetryPolicy
+from recapito.domain.resources.subscription import Batching, RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.endpoints import Arrival

@@ -3,7 +3,7 @@
 import pytest
 
 from recapito.domain.instant import SECOND
-from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, Behaviour, after, hanging, in_turn
 from tests.sim.books import Owed, State
 from tests.sim.facts import Watched

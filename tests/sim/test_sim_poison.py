@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 
-from recapito.domain.subscription import Batching
-from recapito.store import Settlement
+from recapito.contracts.store import Settlement
+from recapito.domain.resources.subscription import Batching
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.facts import Watched

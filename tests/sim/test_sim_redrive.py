@@ -5,8 +5,8 @@ from functools import partial
 
 import pytest
 
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim import planted, planted_stores
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State

@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from recapito.domain.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED
+from recapito.domain.delivery.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.subscription import Batching, DeadLetterDirectory, RetryPolicy
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering, in_turn, refusing
 from tests.sim.books import Owed, State
 from tests.sim.facts import Watched

@@ -1,6 +1,6 @@
 """Directed histories: many subscriptions that wait for events which seldom come."""
 
-from recapito.domain.filter import Condition, Filter, Operator
+from recapito.domain.filters.filter import Condition, Filter, Operator
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
 from tests.sim.facts import Watched

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering, in_turn
 from tests.sim.books import State
 from tests.sim.faults import Role

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from recapito.dispatch.lane import Lane
-from recapito.domain.filter import Filter
+from recapito.dispatch.lane.lane import Lane
+from recapito.domain.delivery.outcome import answered
+from recapito.domain.delivery.timetable import timetable
+from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import answered
-from recapito.domain.profile import EndpointKind, load, names
-from recapito.domain.subscription import Batching, RetryPolicy
-from recapito.domain.timetable import timetable
+from recapito.domain.profiles.profile import EndpointKind, load, names
+from recapito.domain.resources.subscription import Batching, RetryPolicy
 from tests.sim import liveness, planted
 from tests.sim.behaviour import answering
 from tests.sim.books import Owed, State

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from recapito.domain.filter import Filter
-from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from recapito.domain.filters.filter import Filter
+from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPolicy
 from recapito.errors import StoreFailed
 from tests.sim.behaviour import answering
 from tests.sim.books import State

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from recapito.dispatch.deadletter import CONTAINER_MISSING, UNAVAILABLE
+from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
+from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.instant import MINUTE, SECOND
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import DeadLetterDirectory, RetryPolicy
+from recapito.domain.resources.subscription import DeadLetterDirectory, RetryPolicy
 from tests.sim.behaviour import answering, hanging, in_turn
 from tests.sim.books import State
 from tests.sim.facts import Watched

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from recapito.dispatch.window import Gathering, Window
+from recapito.dispatch.capacity import Gathering, Window
 from recapito.domain import limits
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from recapito.domain.delivery import Identity, Parked
-from recapito.domain.match import matches
-from recapito.domain.segment import Segment
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
-from recapito.store import Document, Due, Group, Lane, NewSegment, Settlement
+from recapito.contracts.store import Document, Due, Group, Lane, NewSegment, Settlement
+from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.events.segment import Segment
+from recapito.domain.filters.matcher import matches
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
 from tests.sim import redrives, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent

@@ -6,11 +6,11 @@ from functools import partial
 from itertools import count, cycle
 from typing import Any, TypeVar
 
-from recapito.domain.event import accept
-from recapito.domain.filter import TAKE_ALL, Condition, Filter, Operator
-from recapito.domain.profile import load
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import (
+from recapito.domain.events.event_grid import accept
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
+from recapito.domain.profiles.profile import load
+from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
     DeliveryAttribute,
@@ -19,13 +19,13 @@ from recapito.domain.subscription import (
     StaticAttribute,
     WebHook,
 )
-from recapito.domain.topic import Topic
+from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
-from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.intake.letters import Selection, parse_name
-from recapito.intake.provisioner import Provisioner
-from recapito.intake.publisher import Publisher
-from recapito.intake.redrive import Redriver
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.search import Selection, parse_name
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.provisioner import Provisioner
 from tests.sim.machine import ConnectionLost, Machine
 from tests.sim.oracle import Oracle
 from tests.sim.publication import SUBJECTS, TYPES, body, draw_event

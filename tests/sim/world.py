@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 
-from recapito.dispatch.late import LateExchanges
-from recapito.dispatch.window import Slots
+from recapito.dispatch.capacity import Slots
+from recapito.dispatch.lane.late_answers import LateExchanges
 from recapito.domain.instant import SECOND
-from recapito.domain.profile import load
-from recapito.domain.subscription import Batching, RetryPolicy
+from recapito.domain.profiles.profile import load
+from recapito.domain.resources.subscription import Batching, RetryPolicy
 from tests.sim import checkers, liveness
 from tests.sim.behaviour import HEALTHY, draw_sickness
 from tests.sim.books import State

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from recapito.domain.attempt import Attempt, Fate, Label, Then
-from recapito.domain.delivery import Rule
+from recapito.contracts.history import Keep
+from recapito.domain.delivery.delivery import Rule
+from recapito.domain.history.attempt import Attempt, Fate, Label, Then
 from recapito.domain.instant import HOUR, SECOND
-from recapito.history import Keep
 
 NOON = 1_900_000_000 * SECOND
 KEEP = Keep(24 * HOUR, 1 << 30)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import apsw
 
-from recapito.domain.delivery import Identity
-from recapito.store import Damage, EntryKind
+from recapito.contracts.store import Damage, EntryKind
+from recapito.domain.delivery.delivery import Identity
 from recapito.stores.memory import MemoryDisk
 
 

@@ -10,11 +10,11 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.domain.cursor import Cursor
+from recapito.domain.delivery.cursor import Cursor
 from recapito.errors import SettingsError
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.backup import backup, restore
-from recapito.stores.sqlite.lock import lock_role, trimming_allowed
+from recapito.stores.sqlite.files.backup import backup, restore
+from recapito.stores.sqlite.files.lock import lock_role, trimming_allowed
 from tests.stores.values import new_subscription, new_topic, parked, segment, settlement
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.domain.delivery import CORRUPT, Identity
+from recapito.contracts.store import Counts, Drop, Due, EntryKind, Group, Passed
+from recapito.domain.delivery.delivery import CORRUPT, Identity
 from recapito.errors import RecordDamaged, StoreFailed
-from recapito.store import Counts, Drop, Due, EntryKind, Group, Passed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 

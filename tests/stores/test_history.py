@@ -9,12 +9,12 @@ import apsw
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.domain.attempt import Selection
+from recapito.contracts.history import Keep, Kept
+from recapito.domain.history.attempt import Selection
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import StoreFailed
-from recapito.history import Keep, Kept
 from recapito.stores.sqlite import SqliteHistory, SqliteHistoryReader
-from recapito.stores.sqlite.connection import HISTORY
+from recapito.stores.sqlite.files.connection import HISTORY
 from recapito.stores.sqlite.history import FLUSH_EVERY_NS
 from tests.intake.doubles import StillClock
 from tests.stores.attempts import KEEP, NOON, attempt

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from recapito.errors import SettingsError
-from recapito.stores.sqlite.lock import lock_role, no_trimming, trimming_allowed
+from recapito.stores.sqlite.files.lock import lock_role, no_trimming, trimming_allowed
 
 HOLD = """
 import sys

@@ -8,14 +8,15 @@ from pathlib import Path
 import apsw
 import pytest
 
+from recapito.contracts.store import Counts, Lane
 from recapito.domain import limits
-from recapito.domain.cursor import Cursor
-from recapito.domain.hold import Hold
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.hold import Hold
 from recapito.errors import SettingsError
-from recapito.store import Counts, Lane
-from recapito.stores.sqlite import burial_file, ledger_file, volume
-from recapito.stores.sqlite.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
-from recapito.stores.sqlite.migration import migrate, migrations, version
+from recapito.stores.sqlite.files import volume
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
+from recapito.stores.sqlite.files.migration import migrate, migrations, version
+from recapito.stores.sqlite.sql import dead_letter_sql, ledger_sql
 
 KINDS = pytest.mark.parametrize("kind", [LOG, DISPATCH], ids=lambda kind: kind.name)
 
@@ -207,7 +208,7 @@ def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
         "INSERT INTO dropped VALUES (7, 'Canceled', 2)",
     )
     with closing(open_writer(path, DISPATCH)) as connection:
-        lane = ledger_file.lane(connection, 7)
+        lane = ledger_sql.lane(connection, 7)
     assert lane == Lane(7, 3, "log", 5, Cursor((9, 0)), Hold(3), Counts(matched=2, dropped={"Canceled": 2}))
 
 
@@ -222,9 +223,9 @@ def test_older_dead_letters_have_no_reason(tmp_path: Path) -> None:
         "INSERT INTO burial_group VALUES (7, 'path', 'dead', 10)",
     )
     with closing(open_writer(path, DISPATCH)) as connection:
-        before = ledger_file.lane(connection, 7)
-        burial_file.written(connection, 7, "path", None, 0, {"TimeToLiveExceeded": 1})
-        after = ledger_file.lane(connection, 7)
+        before = ledger_sql.lane(connection, 7)
+        dead_letter_sql.written(connection, 7, "path", None, 0, {"TimeToLiveExceeded": 1})
+        after = ledger_sql.lane(connection, 7)
     assert before is not None and before.counts == Counts(matched=3, dead_lettered=2, buried=1)
     assert after is not None
     assert after.counts == Counts(matched=3, dead_lettered=3, reasons={"TimeToLiveExceeded": 1})

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recapito.stores.sqlite.pump import InlinePump, ThreadPump
+from recapito.stores.sqlite.worker import InlinePump, ThreadPump
 
 
 def test_calls_run_one_after_the_other_in_one_thread(run: Any) -> None:

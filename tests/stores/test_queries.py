@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.stores.sqlite.connection import DISPATCH, HISTORY, LOG, open_writer
-from recapito.stores.sqlite.query import load
+from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG, open_writer
+from recapito.stores.sqlite.sql.query import load
 
 FILES = {"log": LOG, "registry": LOG, "ledger": DISPATCH, "burial": DISPATCH, "damage": DISPATCH, "history": HISTORY}
 STATEMENTS = [(file, name) for file in FILES for name in load(file)]

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Delivery, Identity, Parked
-from recapito.domain.filter import TAKE_ALL, Filter
-from recapito.domain.hold import CLEAR
-from recapito.domain.outcome import Result
-from recapito.domain.subscription import FilterSince, Subscription, WebHook
-from recapito.domain.topic import Topic
-from recapito.store import Burial, Lane, NewSegment, Settlement
+from recapito.contracts.store import Burial, Lane, NewSegment, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.filters.filter import TAKE_ALL, Filter
+from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.topic import Topic
 
 
 def new_topic(name: str = "orders", **fields: Any) -> Topic:

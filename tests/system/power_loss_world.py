@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import apsw
 
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import Identity
+from recapito.contracts.store import Drop, Lane, Passed, Settlement
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Identity
 from recapito.errors import SettingsError
-from recapito.store import Drop, Lane, Passed, Settlement
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.connection import Medium
+from recapito.stores.sqlite.files.connection import Medium
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 

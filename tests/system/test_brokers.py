@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recapito.domain.schema import DeliverySchema
-from recapito.domain.subscription import (
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.resources.subscription import (
     Broker,
     DeadLetterDirectory,
     DynamicAttribute,

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.connection import Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT
+from recapito.domain.connections.connection import Service
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT
 from tests.azurite.place import ACCOUNT, account, new_container
 from tests.azurite.server import Azurite
 from tests.system.machine import GROUP, VERSION, Server, receiver, server, until

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recapito.domain.connection import Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.domain.connections.connection import Service
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT, new_container
 from tests.azurite.server import Azurite
 from tests.system.machine import VERSION, Server, receiver, server, until

@@ -6,9 +6,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.domain.delivery import Identity
+from recapito.contracts.store import Drop, Settlement
+from recapito.domain.delivery.delivery import Identity
 from recapito.errors import SettingsError, StoreFailed
-from recapito.store import Drop, Settlement
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 from tests.system.power_loss_world import EVERYTHING, NOBODY, Lost, Pair, Verb, World, finish

@@ -6,8 +6,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.stores.sqlite.connection import DISPATCH, LOG, FileKind, Medium, open_writer
-from recapito.stores.sqlite.migration import migrate, migrations, version
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, Medium, open_writer
+from recapito.stores.sqlite.files.migration import migrate, migrations, version
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 
 

@@ -10,15 +10,23 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito import app, settings, storage
 from recapito.clock import Origin
-from recapito.dispatch.stepping import ClockMover
-from recapito.domain.connection import AccountKey, Connection
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY
-from recapito.domain.connection_host import from_function_host
-from recapito.domain.subscription import Batching, DeadLetterBlobs, DeadLetterDirectory, RetryPolicy, StorageQueue
-from recapito.intake.draft import SubscriptionDraft, TopicDraft
-from recapito.telemetry import silent
+from recapito.composition import service as app
+from recapito.composition import stores as storage
+from recapito.dispatch.clock_mover import ClockMover
+from recapito.domain.connections.connection import AccountKey, Connection
+from recapito.domain.connections.parse_host import from_function_host
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
+from recapito.domain.resources.subscription import (
+    Batching,
+    DeadLetterBlobs,
+    DeadLetterDirectory,
+    RetryPolicy,
+    StorageQueue,
+)
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.observability.journal import silent
+from recapito.settings import settings
 from tests.azurite.place import ACCOUNT, new_container, new_queue
 from tests.azurite.server import Azurite
 from tests.senders.receiver import Receiver as FunctionReceiver

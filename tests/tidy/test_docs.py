@@ -5,7 +5,7 @@ import tomllib
 from pathlib import Path
 
 from docs import generate
-from recapito.settings import defaults_text
+from recapito.settings.settings import defaults_text
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

@@ -14,13 +14,18 @@ from azure.storage.blob import (
 )
 from azure.storage.blob import Services as SasServices
 
-from recapito.azure.reach import Reach
-from recapito.domain.connection import Connection, Service
-from recapito.domain.connection_form import AZURITE_ACCOUNT, AZURITE_KEY, from_connection_string, from_sas_url
-from recapito.domain.egress import Egress
+from recapito.azure.storage_clients import Reach
+from recapito.contracts.vault import VaultUnavailable
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.parse_storage import (
+    AZURITE_ACCOUNT,
+    AZURITE_KEY,
+    from_connection_string,
+    from_sas_url,
+)
 from recapito.domain.instant import SECOND
-from recapito.domain.resource_id import ResourceId, container_id
-from recapito.vault import VaultUnavailable
+from recapito.domain.resources.resource_id import ResourceId, container_id
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault

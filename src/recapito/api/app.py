@@ -8,24 +8,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recapito.api.arm.catalog import unknown_path
+from recapito.api.arm.management import Management
+from recapito.api.auth.identity_provider import IdentityProvider
+from recapito.api.auth.management import Admission
 from recapito.api.body import BodyReader, ClientGone
-from recapito.api.catalog import unknown_path
-from recapito.api.connections import ConnectionManagement
-from recapito.api.counts import Counts
-from recapito.api.damaged import DamagedRecords
-from recapito.api.deadletter import DeadLetters
-from recapito.api.delivery import Deliveries
+from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
-from recapito.api.identity import IdentityProvider
-from recapito.api.lanes import Lanes
-from recapito.api.local import Admission
-from recapito.api.manage import Management
-from recapito.api.openapi import Description
-from recapito.api.operate import Operation
-from recapito.api.publish import PublishRoute, target_of
+from recapito.api.operate.connections import ConnectionManagement
+from recapito.api.operate.damaged import DamagedRecords
+from recapito.api.operate.dead_letters import DeadLetters
+from recapito.api.operate.deliveries import Deliveries
+from recapito.api.operate.handshake_callback import Validation
+from recapito.api.operate.health import Operation
+from recapito.api.operate.lanes import Lanes
+from recapito.api.operate.topic_counts import Counts
+from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
-from recapito.api.validate import Validation
-from recapito.api.wire import full_target, is_flat
+from recapito.api.wire.decode import full_target, is_flat
 from recapito.errors import Busy, CallerError, StoreFailed
 
 

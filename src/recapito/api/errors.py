@@ -27,7 +27,7 @@ from recapito.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from recapito.telemetry import Journal
+from recapito.observability.journal import Journal
 
 
 class Forbidden(CallerError):

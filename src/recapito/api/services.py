@@ -4,24 +4,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from recapito.api.issuer import TokenIssuer
-from recapito.api.token import NO_TOKENS, TokenVerifier
+from recapito.api.auth.issuer import TokenIssuer
+from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock, SystemClock
-from recapito.diagnostics import DiagnosticLog
-from recapito.guessing import WrongSecrets
-from recapito.history import HistoryReader
-from recapito.intake.damages import Damages
-from recapito.intake.examiner import Examiner
-from recapito.intake.explainer import Explainer
-from recapito.intake.provisioner import Provisioner
-from recapito.intake.publisher import Publisher
-from recapito.intake.redrive import Redriver
-from recapito.intake.throttle import Throttle
-from recapito.keys.keyring import Keyring
-from recapito.status import Heard
-from recapito.store import Ledger, Log, Registry
-from recapito.telemetry import Journal, silent
-from recapito.tracing import Tracer
+from recapito.connections.keyring import Keyring
+from recapito.contracts.history import HistoryReader
+from recapito.contracts.store import Ledger, Log, Registry
+from recapito.identity.wrong_secrets import WrongSecrets
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.explain.explainer import Explainer
+from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.throttle import Throttle
+from recapito.intake.resources.connection_check import Examiner
+from recapito.intake.resources.provisioner import Provisioner
+from recapito.observability.diagnostics import DiagnosticLog
+from recapito.observability.journal import Journal, silent
+from recapito.observability.status import Heard
+from recapito.observability.tracing import Tracer
 
 
 class ClockControl(Protocol):

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from recapito.domain import limits
+from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Outcome, Result
 
 if TYPE_CHECKING:
     from azure.core.credentials_async import AsyncTokenCredential

@@ -6,12 +6,12 @@ from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import EventData, TransportType
 from azure.eventhub.aio import EventHubProducerClient
 
-from recapito.azure.broker import Way
-from recapito.azure.signing import sign_in
-from recapito.azure.sockets import Sockets
-from recapito.domain.connection import Connection
-from recapito.domain.message import PARTITION_KEY, Message
-from recapito.domain.resource_id import ResourceId
+from recapito.azure.amqp_clients import Way
+from recapito.azure.amqp_sockets import Sockets
+from recapito.azure.sas_credential import sign_in
+from recapito.domain.connections.connection import Connection
+from recapito.domain.delivery.broker_message import PARTITION_KEY, Message
+from recapito.domain.resources.resource_id import ResourceId
 
 
 class EventHubCourier:

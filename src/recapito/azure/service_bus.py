@@ -8,12 +8,12 @@ from azure.servicebus import ServiceBusMessage, TransportType
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import MessageSizeExceededError
 
-from recapito.azure.broker import Way
-from recapito.azure.signing import sign_in
-from recapito.azure.sockets import Sockets
-from recapito.domain.connection import Connection
-from recapito.domain.message import Message
-from recapito.domain.resource_id import SERVICE_BUS_TOPIC, ResourceId
+from recapito.azure.amqp_clients import Way
+from recapito.azure.amqp_sockets import Sockets
+from recapito.azure.sas_credential import sign_in
+from recapito.domain.connections.connection import Connection
+from recapito.domain.delivery.broker_message import Message
+from recapito.domain.resources.resource_id import SERVICE_BUS_TOPIC, ResourceId
 
 _ARGUMENTS = {
     "MessageId": "message_id",

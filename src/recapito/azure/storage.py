@@ -13,12 +13,13 @@ from azure.core.pipeline.transport import AioHttpTransport
 from azure.storage.blob.aio import ContainerClient
 from azure.storage.queue.aio import QueueClient
 
-from recapito.azure import fault
+from recapito.azure import storage_faults
 from recapito.azure.credential import default_credential
-from recapito.azure.dialling import open_session
-from recapito.azure.names import Names
+from recapito.azure.guarded_connector import open_session
+from recapito.azure.name_service import Names
 from recapito.domain import limits
-from recapito.domain.connection import (
+from recapito.domain.access.egress import Egress
+from recapito.domain.connections.connection import (
     AccountKey,
     Connection,
     Credential,
@@ -28,10 +29,9 @@ from recapito.domain.connection import (
     Service,
     SharedAccess,
 )
-from recapito.domain.egress import Egress
+from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Outcome
-from recapito.domain.resource_id import ResourceId
+from recapito.domain.resources.resource_id import ResourceId
 
 
 class Storage:
@@ -58,7 +58,7 @@ class Storage:
 
     def outcome_of(self, error: Exception, resource: ResourceId, now: int) -> Outcome:
         """What an error that a client raised means."""
-        return fault.outcome_of(error, resource, now)
+        return storage_faults.outcome_of(error, resource, now)
 
     async def close(self) -> None:
         """Close every connection."""

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from recapito.cli.ending import describe_defect, describe_os_error, give_up_output
-from recapito.cli.exit import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
-from recapito.cli.lazy import LazyGroup, Target
+from recapito.cli.toolkit.exit_codes import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
+from recapito.cli.toolkit.fatal import describe_defect, describe_os_error, give_up_output
+from recapito.cli.toolkit.lazy import LazyGroup, Target
 from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
 
 
@@ -58,7 +58,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from recapito.cli.version import version
+        from recapito.cli.commands.version import version
 
         version()
         raise typer.Exit

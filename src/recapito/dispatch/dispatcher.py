@@ -9,20 +9,20 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from recapito import store
 from recapito.clock import SECOND, Clock
-from recapito.dispatch.account import LAZY_SAVE_NS
-from recapito.dispatch.alarms import Alarms, Bell
-from recapito.dispatch.deadletter import DeadLetterWriter, Place, ownerless
-from recapito.dispatch.equipment import Equipment
-from recapito.dispatch.fetches import Fetches
-from recapito.dispatch.lane import Lane
-from recapito.dispatch.roster import Roster
-from recapito.dispatch.window import fitting
-from recapito.domain.profile import Profile, load
-from recapito.domain.schema import InputSchema
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
+from recapito.contracts import store
+from recapito.dispatch.capacity import fitting
+from recapito.dispatch.context import Equipment
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Place, ownerless
+from recapito.dispatch.feed.topic_lanes import Roster
+from recapito.dispatch.lane.books import LAZY_SAVE_NS
+from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.ledger_reads import Fetches
+from recapito.dispatch.signals import Alarms, Bell
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.profiles.profile import Profile, load
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
 from recapito.errors import RecordDamaged, StoreFailed, StoreStale
 
 REOPEN_PAUSE_NS = SECOND // 5

@@ -10,7 +10,7 @@ import msgspec
 from yarl import URL
 
 from recapito.errors import CallerError
-from recapito.portal import shape
+from recapito.portal import api_types
 
 API_VERSION = "2022-06-15"
 MANAGEMENT = "https://management.azure.com"
@@ -150,56 +150,56 @@ class Server:
         """The ids of the Azure subscriptions that are known here."""
         return [one["subscriptionId"] for one in (await self.arm("GET", "/subscriptions"))["value"]]
 
-    async def lanes(self, **query: str | None) -> shape.Lanes:
+    async def lanes(self, **query: str | None) -> api_types.Lanes:
         """The state of subscriptions now."""
-        return await self._get("/lanes", shape.Lanes, query)
+        return await self._get("/lanes", api_types.Lanes, query)
 
-    async def count(self, topic: str, kind: str) -> shape.Count:
+    async def count(self, topic: str, kind: str) -> api_types.Count:
         """What a topic has counted; `kind` is ARM's word for its kind."""
-        found = await self._get("/counts", shape.Counts, {"topic": topic})
-        return next((one for one in found.value if one.topic_kind == KINDS[kind]), shape.Count(topic=topic))
+        found = await self._get("/counts", api_types.Counts, {"topic": topic})
+        return next((one for one in found.value if one.topic_kind == KINDS[kind]), api_types.Count(topic=topic))
 
-    async def deliveries(self, **query: str | None) -> shape.Attempts:
+    async def deliveries(self, **query: str | None) -> api_types.Attempts:
         """Attempts that are kept, newest first."""
-        return await self._get("/deliveries", shape.Attempts, query)
+        return await self._get("/deliveries", api_types.Attempts, query)
 
-    async def explain(self, event: str, topic: str | None = None) -> shape.Explanation:
+    async def explain(self, event: str, topic: str | None = None) -> api_types.Explanation:
         """What became of an event."""
-        return await self._get("/deliveries/explain", shape.Explanation, {"event": event, "topic": topic})
+        return await self._get("/deliveries/explain", api_types.Explanation, {"event": event, "topic": topic})
 
-    async def dry_run(self, topic: str, event: object) -> shape.Explanation:
+    async def dry_run(self, topic: str, event: object) -> api_types.Explanation:
         """What would become of an event."""
         body = {"topic": topic, "event": event}
-        return _decode(await self._ask("POST", "/deliveries/explain", body), shape.Explanation)
+        return _decode(await self._ask("POST", "/deliveries/explain", body), api_types.Explanation)
 
-    async def letters(self, **query: str | None) -> shape.Letters:
+    async def letters(self, **query: str | None) -> api_types.Letters:
         """Dead letters."""
-        return await self._get("/deadletters", shape.Letters, query)
+        return await self._get("/deadletters", api_types.Letters, query)
 
     async def letter(self, name: str) -> dict[str, Any]:
         """One dead letter with its event."""
         found: dict[str, Any] = await self.call("GET", f"/deadletters/{quote(name)}")
         return found
 
-    async def turn(self, verb: str, body: Mapping[str, object]) -> shape.Progress:
+    async def turn(self, verb: str, body: Mapping[str, object]) -> api_types.Progress:
         """One turn of redrive or purge."""
-        return _decode(await self._ask("POST", f"/deadletters/{verb}", body, _LONG_S), shape.Progress)
+        return _decode(await self._ask("POST", f"/deadletters/{verb}", body, _LONG_S), api_types.Progress)
 
-    async def clock(self) -> shape.ClockNow:
+    async def clock(self) -> api_types.ClockNow:
         """The server's clock."""
-        return await self._get("/clock", shape.ClockNow, {})
+        return await self._get("/clock", api_types.ClockNow, {})
 
-    async def advance(self, body: Mapping[str, object]) -> shape.Moved:
+    async def advance(self, body: Mapping[str, object]) -> api_types.Moved:
         """Move the clock, however long that takes."""
-        return _decode(await self._ask("POST", "/clock/advance", body, _LONG_S), shape.Moved)
+        return _decode(await self._ask("POST", "/clock/advance", body, _LONG_S), api_types.Moved)
 
-    async def readiness(self) -> shape.Readiness:
+    async def readiness(self) -> api_types.Readiness:
         """Whether the server does its work."""
         headers = {} if self._tokens is None else {"Authorization": f"Bearer {self._tokens.management}"}
         status, body = await self._wire.request("GET", "/readyz", None, headers)
         if status not in (200, 503):
             raise _refusal(status, body)
-        return _decode(body, shape.Readiness)
+        return _decode(body, api_types.Readiness)
 
     async def publish(self, topic: Mapping[str, Any], body: bytes, content_type: str) -> None:
         """Publish as the topic lets in: with a key of it, or with the token of whoever asks."""

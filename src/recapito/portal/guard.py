@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recapito.domain.access import is_loopback
+from recapito.domain.access.roles import is_loopback
 from recapito.portal.session import Sessions
 
 SESSION = "recapito.session"

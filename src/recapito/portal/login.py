@@ -14,7 +14,7 @@ from starlette.routing import Route
 
 from recapito.domain import limits
 from recapito.errors import TooManyRequests
-from recapito.guessing import WrongSecrets
+from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.portal.client import Refused, Server, Tokens, Unreachable, Wire
 from recapito.portal.guard import LOGIN
 from recapito.portal.session import Sessions

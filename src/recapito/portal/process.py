@@ -13,18 +13,18 @@ import uvloop
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
-from recapito import settings as settings_module
 from recapito.clock import SystemClock
 from recapito.errors import SettingsError
-from recapito.keys import certificate
+from recapito.identity import certificate
+from recapito.portal.app import make_app
 from recapito.portal.client import Wire
+from recapito.portal.config import PortalOrder, needs_login, server_url
+from recapito.portal.dependencies import Parts
 from recapito.portal.guard import Guard
-from recapito.portal.order import PortalOrder, needs_login, server_url
-from recapito.portal.parts import Parts
+from recapito.portal.server_trust import trust_server
 from recapito.portal.session import Sessions
-from recapito.portal.site import make_app
-from recapito.portal.trust import trust_server
-from recapito.settings import Settings
+from recapito.settings import settings as settings_module
+from recapito.settings.settings import Settings
 
 _GZIP_BYTES = 1024
 

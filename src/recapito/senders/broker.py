@@ -6,14 +6,14 @@ A broker that does not answer holds up its own line and no other.
 import asyncio
 from collections.abc import Callable
 
-from recapito.azure.broker import Brokers
-from recapito.domain.batch import Batch
-from recapito.domain.message import event_hub_message, service_bus_message
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import Broker, EventHub
+from recapito.azure.amqp_clients import Brokers
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.broker_message import event_hub_message, service_bus_message
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import Broker, EventHub
 from recapito.errors import InvalidInput
-from recapito.senders.broker_line import BrokerExchange, Line
+from recapito.senders.broker_channel import BrokerExchange, Line
 
 
 class BrokerSender:

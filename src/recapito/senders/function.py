@@ -4,12 +4,12 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from recapito.domain.connection import Connection, FunctionKey, Service
-from recapito.domain.connection_host import WEBHOOK_PATH
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import AzureFunction
-from recapito.senders.connected import Way
+from recapito.domain.connections.connection import Connection, FunctionKey, Service
+from recapito.domain.connections.parse_host import WEBHOOK_PATH
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import AzureFunction
+from recapito.senders.azure_http import Way
 
 _NO_TRIGGER = "cannot find function"
 """How the extension of a Functions host begins its 404 for a function without an Event Grid trigger."""

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from recapito.domain.batch import Batch
-from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import Destination
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.subscription import Destination
 
 
 class Scripted(NamedTuple):

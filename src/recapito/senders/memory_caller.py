@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from recapito.domain.call import Answer, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import Answer, Request, Trouble, Unanswered
 
 
 class ScriptedAnswer(NamedTuple):

@@ -3,14 +3,14 @@
 from msgspec.structs import replace
 
 from recapito.domain import limits
-from recapito.domain.attribute import Header
-from recapito.domain.connection import Connection, PolicyKey, Service
-from recapito.domain.egress import parse_endpoint
-from recapito.domain.outcome import Outcome
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.shared_access import sign_access
-from recapito.domain.subscription import HybridConnection
-from recapito.senders.connected import Way
+from recapito.domain.access.egress import parse_endpoint
+from recapito.domain.access.namespace_sas import sign_access
+from recapito.domain.connections.connection import Connection, PolicyKey, Service
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import HybridConnection
+from recapito.senders.azure_http import Way
 
 AUTHORIZATION = "ServiceBusAuthorization"
 

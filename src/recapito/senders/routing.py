@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from recapito.domain.batch import Batch
-from recapito.domain.outcome import Outcome
-from recapito.domain.subscription import AzureResource, Destination, WebHook
-from recapito.sender import Exchange, Sender
+from recapito.contracts.sender import Exchange, Sender
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.subscription import AzureResource, Destination, WebHook
 
 
 class RoutingSender:

@@ -8,12 +8,12 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from recapito.azure.reach import Reach
+from recapito.azure.storage_clients import Reach
 from recapito.domain import limits
-from recapito.domain.batch import Batch, Form
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.resource_id import parse_resource_id
-from recapito.domain.subscription import StorageQueue
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import StorageQueue
 from recapito.errors import InvalidInput
 
 if TYPE_CHECKING:

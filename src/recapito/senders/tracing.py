@@ -8,13 +8,13 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from recapito.contracts.sender import Exchange, Sender
 from recapito.domain import limits
-from recapito.domain.batch import Batch
-from recapito.domain.outcome import Outcome, Result
-from recapito.domain.subscription import Destination, WebHook
-from recapito.domain.trace import TraceParent, parse
-from recapito.sender import Exchange, Sender
-from recapito.tracing import Kind, Span, Tracer
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.observability.trace import TraceParent, parse
+from recapito.domain.resources.subscription import Destination, WebHook
+from recapito.observability.tracing import Kind, Span, Tracer
 
 _NO_ANSWER = Outcome(Result.ABORTED)
 

@@ -10,18 +10,18 @@ from functools import lru_cache, partial
 import pycurl
 
 from recapito.domain import limits
-from recapito.domain.attribute import Header, is_sendable
-from recapito.domain.batch import Batch, Form
-from recapito.domain.egress import Egress, judge
+from recapito.domain.access.egress import Egress, judge
+from recapito.domain.delivery.attributes import Header, is_sendable
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt
-from recapito.domain.handshake import ORIGIN
-from recapito.domain.outcome import Outcome, Result, answered
-from recapito.domain.subscription import WebHook
-from recapito.senders.answer import retry_after_ns
-from recapito.senders.curl import Pump
-from recapito.senders.resolver import Resolved, Resolver
-from recapito.senders.route import Route, header
-from recapito.senders.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
+from recapito.domain.handshake.handshake import ORIGIN
+from recapito.domain.resources.subscription import WebHook
+from recapito.senders.endpoint import Route, header
+from recapito.senders.http.curl import Pump
+from recapito.senders.http.resolver import Resolved, Resolver
+from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
+from recapito.senders.retry_after import retry_after_ns
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]

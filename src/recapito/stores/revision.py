@@ -5,8 +5,8 @@ A `version` counts the puts of one resource. Whoever replaces one must name the 
 
 from msgspec.structs import replace
 
-from recapito.domain.subscription import FilterSince, Subscription
-from recapito.domain.topic import Topic
+from recapito.domain.resources.subscription import FilterSince, Subscription
+from recapito.domain.resources.topic import Topic
 from recapito.errors import Conflict
 
 

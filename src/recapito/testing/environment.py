@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recapito.domain import profile as profiles
+from recapito.domain.profiles import profile as profiles
 from recapito.testing.answer import Script, Step
 from recapito.testing.clock import Clock
 from recapito.testing.receiver import Receiver

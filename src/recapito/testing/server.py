@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from recapito import settings
 from recapito.clock import origin_now
+from recapito.settings import settings
 from recapito.testing.client import Client
 
 SETTINGS = {"server.store": "memory", "clock.mode": "manual", "clock.patience_s": 10.0, "delivery.jitter": False}

@@ -10,13 +10,13 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.reach import Reach
+from recapito.azure.storage_clients import Reach
+from recapito.contracts.vault import Receipt, VaultUnavailable
 from recapito.domain import limits
+from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import SECOND
-from recapito.domain.outcome import Result
-from recapito.domain.resource_id import ResourceId, parse_resource_id
+from recapito.domain.resources.resource_id import ResourceId, parse_resource_id
 from recapito.errors import InvalidInput
-from recapito.vault import Receipt, VaultUnavailable
 
 if TYPE_CHECKING:
     from azure.core.pipeline import PipelineRequest

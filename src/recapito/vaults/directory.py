@@ -11,8 +11,8 @@ import os
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from recapito.contracts.vault import VaultUnavailable
 from recapito.domain import limits
-from recapito.vault import VaultUnavailable
 
 _OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,6 +1,6 @@
 """A vault in memory: the reference model. It can be told to be down, or to lack a container."""
 
-from recapito.vault import Receipt, VaultUnavailable
+from recapito.contracts.vault import Receipt, VaultUnavailable
 
 
 class MemoryVault:

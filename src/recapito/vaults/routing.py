@@ -6,8 +6,8 @@ letters are kept in the directory `<account>/<container>`: none is lost.
 
 from collections.abc import Awaitable, Callable
 
-from recapito.domain.resource_id import ResourceId, parse_resource_id
-from recapito.vault import Receipt, Vault
+from recapito.contracts.vault import Receipt, Vault
+from recapito.domain.resources.resource_id import ResourceId, parse_resource_id
 
 
 class RoutingVault:

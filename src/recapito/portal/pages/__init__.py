@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recapito.portal import clock_panel
+from recapito.portal.page import Visit
 from recapito.portal.pages import (
     dead_letter,
     delivery,
@@ -13,7 +13,7 @@ from recapito.portal.pages import (
     topic_form,
     topics,
 )
-from recapito.portal.visit import Visit
+from recapito.portal.panels import clock
 
 PAGES: dict[str, Callable[[Visit], Awaitable[None]]] = {
     "/": overview.build,
@@ -28,5 +28,5 @@ PAGES: dict[str, Callable[[Visit], Awaitable[None]]] = {
     "/explain": explain.build,
     "/dead-letters": dead_letter.build_list,
     "/dead-letter/{name:path}": dead_letter.build_one,
-    "/clock": clock_panel.build,
+    "/clock": clock.build,
 }

@@ -2,12 +2,12 @@
 
 import json
 
-from recapito.portal import words
-from recapito.portal.address import explain_path
-from recapito.portal.frame import Crumb
-from recapito.portal.letters import LetterList
-from recapito.portal.piece import Fact, code, facts, panel
-from recapito.portal.visit import Visit
+from recapito.portal import format
+from recapito.portal.layout import Crumb
+from recapito.portal.page import Visit
+from recapito.portal.panels.dead_letters import LetterList
+from recapito.portal.urls import explain_path
+from recapito.portal.widgets.pieces import Fact, code, facts, panel
 
 
 async def build_list(visit: Visit) -> None:
@@ -31,9 +31,9 @@ async def build_one(visit: Visit) -> None:
                 Fact("Reason", letter["reason"] or ""),
                 Fact("Attempts", str(letter["deliveryAttempts"])),
                 Fact("Last outcome", letter["lastDeliveryOutcome"] or ""),
-                Fact("Published", words.instant(letter["publishTime"])),
+                Fact("Published", format.instant(letter["publishTime"])),
                 Fact("Kept in", f"{letter['container']} / {letter['path']}"),
-                Fact("Redriven", words.instant(letter["redriven"]["at"]) if letter["redriven"] else "no"),
+                Fact("Redriven", format.instant(letter["redriven"]["at"]) if letter["redriven"] else "no"),
             ]
         )
     with panel("As it was buried"):

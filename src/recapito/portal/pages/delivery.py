@@ -1,8 +1,8 @@
 """Recent deliveries of all subscriptions."""
 
-from recapito.portal.attempts import recent_deliveries
-from recapito.portal.piece import bar, link_button, panel, text
-from recapito.portal.visit import Visit
+from recapito.portal.page import Visit
+from recapito.portal.panels.attempts import recent_deliveries
+from recapito.portal.widgets.pieces import bar, link_button, panel, text
 
 
 async def build(visit: Visit) -> None:

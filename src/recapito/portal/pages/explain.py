@@ -5,12 +5,12 @@ from functools import partial
 
 from nicegui import ui
 
-from recapito.portal.address import explain_path
 from recapito.portal.client import Refused
-from recapito.portal.fates import Fates
-from recapito.portal.form import Form, check_required
-from recapito.portal.piece import bar, button, panel, text
-from recapito.portal.visit import Visit
+from recapito.portal.page import Visit
+from recapito.portal.panels.explanation import Fates
+from recapito.portal.urls import explain_path
+from recapito.portal.widgets.form import Form, check_required
+from recapito.portal.widgets.pieces import bar, button, panel, text
 
 _EVENT = {
     "id": "1",

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from recapito.portal import words
-from recapito.portal.address import resource_path
-from recapito.portal.piece import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
-from recapito.portal.shape import Count, Lane, Readiness
-from recapito.portal.table import Cell, Row, Table
-from recapito.portal.visit import Visit
+from recapito.portal import format
+from recapito.portal.api_types import Count, Lane, Readiness
+from recapito.portal.page import Visit
+from recapito.portal.urls import resource_path
+from recapito.portal.widgets.pieces import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
+from recapito.portal.widgets.table import Cell, Row, Table
 
 _FAILING = 10
 _TOPICS = 10
@@ -67,7 +67,7 @@ async def build(visit: Visit) -> None:
 
 def _failing_row(lane: Lane) -> Row:
     state, tone = lane.state
-    why = lane.hold.reason if lane.hold and lane.hold.on else words.tally(lane.failed_attempts)
+    why = lane.hold.reason if lane.hold and lane.hold.on else format.tally(lane.failed_attempts)
     return Row(
         lane.resource_id,
         (
@@ -75,7 +75,7 @@ def _failing_row(lane: Lane) -> Row:
             Cell(lane.topic),
             Cell(state, tone=tone),
             Cell(lane.stopped or why),
-            Cell(words.number(lane.pending)),
+            Cell(format.number(lane.pending)),
         ),
     )
 
@@ -84,10 +84,10 @@ def _topic_row(id: str, count: Count) -> Row:
     return Row(
         id,
         (
-            Cell(words.name_of(id), resource_path(id)),
-            Cell(words.number(count.published)),
-            Cell(words.number(count.failures)),
-            Cell(words.number(count.unmatched)),
-            Cell(words.number(count.subscriptions)),
+            Cell(format.name_of(id), resource_path(id)),
+            Cell(format.number(count.published)),
+            Cell(format.number(count.failures)),
+            Cell(format.number(count.unmatched)),
+            Cell(format.number(count.subscriptions)),
         ),
     )

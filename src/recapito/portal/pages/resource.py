@@ -1,9 +1,9 @@
 """The page of a resource, whichever it is: the id says."""
 
-from recapito.portal.address import read_id
 from recapito.portal.client import Refused
+from recapito.portal.page import Visit
 from recapito.portal.pages import subscription, subscription_form, topic, topic_form
-from recapito.portal.visit import Visit
+from recapito.portal.urls import read_id
 
 
 async def build(visit: Visit) -> None:

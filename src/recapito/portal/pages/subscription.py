@@ -5,21 +5,21 @@ from typing import Any
 
 from nicegui import ui
 
-from recapito.portal import words
-from recapito.portal.address import Address, resource_path
-from recapito.portal.attempts import recent_deliveries
-from recapito.portal.chart import SERIES, LaneChart, totals
+from recapito.portal import format
+from recapito.portal.api_types import Lane
 from recapito.portal.client import KINDS, Refused
-from recapito.portal.clock_panel import clock_panel
-from recapito.portal.confirm import confirm
-from recapito.portal.frame import Crumb
-from recapito.portal.letters import LetterList
+from recapito.portal.layout import Crumb
+from recapito.portal.page import POLL_S, Visit
 from recapito.portal.pages.subscription_facts import settings_facts
 from recapito.portal.pages.topic import LISTS
-from recapito.portal.piece import Tiles, bar, button, chip, facts, link_button, panel, set_tone, text
-from recapito.portal.retry_panel import retry_panel
-from recapito.portal.shape import Lane
-from recapito.portal.visit import POLL_S, Visit
+from recapito.portal.panels.attempts import recent_deliveries
+from recapito.portal.panels.clock import clock_panel
+from recapito.portal.panels.dead_letters import LetterList
+from recapito.portal.panels.retry import retry_panel
+from recapito.portal.urls import Address, resource_path
+from recapito.portal.widgets.chart import SERIES, LaneChart, totals
+from recapito.portal.widgets.confirm import confirm
+from recapito.portal.widgets.pieces import Tiles, bar, button, chip, facts, link_button, panel, set_tone, text
 
 _NOW = {"pending": "Pending", "parked": "Wait for a retry", "unread": "Unread, at most", "latency": "Mean latency"}
 
@@ -58,7 +58,7 @@ async def build(visit: Visit, address: Address) -> None:
         why.text = said
         why.set_visibility(bool(said))
         chart.show(lane)
-        series.show({name: words.number(total) for name, total in zip(SERIES, totals(lane), strict=True)})
+        series.show({name: format.number(total) for name, total in zip(SERIES, totals(lane), strict=True)})
         tiles.show(_now(lane))
         reasons.text = _reasons(lane)
         await deliveries.refresh()
@@ -128,19 +128,19 @@ def _why(lane: Lane) -> str:
 def _now(lane: Lane) -> dict[str, str]:
     mean = lane.took_ms / lane.answers if lane.answers else None
     return {
-        "pending": words.number(lane.pending),
-        "parked": words.number(lane.parked),
-        "unread": words.number(lane.unread),
-        "latency": words.milliseconds(mean),
+        "pending": format.number(lane.pending),
+        "parked": format.number(lane.parked),
+        "unread": format.number(lane.unread),
+        "latency": format.milliseconds(mean),
     }
 
 
 def _reasons(lane: Lane) -> str:
     parts = []
     if lane.next_due_at is not None:
-        parts.append(f"Next retry due {words.instant(lane.next_due_at)} UTC.")
+        parts.append(f"Next retry due {format.instant(lane.next_due_at)} UTC.")
     if lane.failed_attempts:
-        parts.append(f"Failed attempts: {words.tally(lane.failed_attempts)}.")
+        parts.append(f"Failed attempts: {format.tally(lane.failed_attempts)}.")
     if lane.dropped:
-        parts.append(f"Dropped: {words.tally(lane.dropped)}.")
+        parts.append(f"Dropped: {format.tally(lane.dropped)}.")
     return " ".join(parts)

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from recapito.portal import words
-from recapito.portal.condition_text import show_values
-from recapito.portal.piece import Fact
+from recapito.portal import format
+from recapito.portal.widgets.condition_text import show_values
+from recapito.portal.widgets.pieces import Fact
 
 
 def settings_facts(shown: dict[str, Any]) -> list[Fact]:
@@ -22,11 +22,12 @@ def settings_facts(shown: dict[str, Any]) -> list[Fact]:
         Fact("Dead letters", _dead_letters(properties)),
         *_filter(properties.get("filter") or {}),
         Fact(
-            "Expires", words.instant(properties.get("expirationTimeUtc")) if properties.get("expirationTimeUtc") else ""
+            "Expires",
+            format.instant(properties.get("expirationTimeUtc")) if properties.get("expirationTimeUtc") else "",
         ),
         Fact("Labels", ", ".join(properties.get("labels") or [])),
         Fact("Provisioning state", properties["provisioningState"]),
-        Fact("Created", words.instant(shown["systemData"]["createdAt"])),
+        Fact("Created", format.instant(shown["systemData"]["createdAt"])),
         Fact("Resource id", shown["id"]),
     ]
     return [fact for fact in found if fact.value]
@@ -63,7 +64,7 @@ def _dead_letters(properties: dict[str, Any]) -> str:
     inner = place["properties"]
     if place["endpointType"] == "Directory":
         return f"directory {inner['name']}"
-    return f"container {inner['blobContainerName']} of {words.name_of(inner['resourceId'])}"
+    return f"container {inner['blobContainerName']} of {format.name_of(inner['resourceId'])}"
 
 
 def _filter(filter: dict[str, Any]) -> list[Fact]:

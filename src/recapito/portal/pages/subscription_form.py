@@ -10,18 +10,18 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.schema import DELIVERABLE, DeliverySchema, InputSchema
-from recapito.portal.address import Address, read_id, resource_path
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
 from recapito.portal.client import Refused
-from recapito.portal.form import Form
-from recapito.portal.frame import Crumb
+from recapito.portal.layout import Crumb
+from recapito.portal.page import Visit
 from recapito.portal.pages.topic import LISTS
-from recapito.portal.piece import bar, button, link_button, note, panel, text
 from recapito.portal.sections.destination import DestinationSection
 from recapito.portal.sections.filter import FilterSection
 from recapito.portal.sections.header import HeaderSection
 from recapito.portal.sections.policy import DeadLetterSection, EndSection, RetrySection
-from recapito.portal.visit import Visit
+from recapito.portal.urls import Address, read_id, resource_path
+from recapito.portal.widgets.form import Form
+from recapito.portal.widgets.pieces import bar, button, link_button, note, panel, text
 
 _SCHEMAS = {
     DeliverySchema.EVENT_GRID: "Event Grid schema",

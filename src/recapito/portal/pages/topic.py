@@ -5,17 +5,29 @@ from typing import Any
 from nicegui import ui
 from nicegui.element import Element
 
-from recapito.portal import words
-from recapito.portal.address import Address, resource_path
+from recapito.portal import format
+from recapito.portal.api_types import Lane, Lanes
 from recapito.portal.client import KINDS, PAGE
-from recapito.portal.confirm import confirm
-from recapito.portal.frame import Crumb
-from recapito.portal.listing import Listing
-from recapito.portal.pages.sample_event import sample_event
-from recapito.portal.piece import Fact, Tiles, bar, button, code, empty, facts, link_button, note, panel, text
-from recapito.portal.shape import Lane, Lanes
-from recapito.portal.table import Cell, Row, Table
-from recapito.portal.visit import Visit
+from recapito.portal.layout import Crumb
+from recapito.portal.page import Visit
+from recapito.portal.panels.sample_event import sample_event
+from recapito.portal.urls import Address, resource_path
+from recapito.portal.widgets.confirm import confirm
+from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.pieces import (
+    Fact,
+    Tiles,
+    bar,
+    button,
+    code,
+    empty,
+    facts,
+    link_button,
+    note,
+    panel,
+    text,
+)
+from recapito.portal.widgets.table import Cell, Row, Table
 
 LISTS = {
     "topics": Crumb("Topics", "/topics"),
@@ -63,13 +75,13 @@ async def build(visit: Visit, address: Address) -> None:
             count = await visit.server.count(topic["name"], address.kind)
             tiles.show(
                 {
-                    "published": words.number(count.published),
-                    "failed": words.number(count.failures),
-                    "unmatched": words.number(count.unmatched),
-                    "subscriptions": words.number(count.subscriptions),
+                    "published": format.number(count.published),
+                    "failed": format.number(count.failures),
+                    "unmatched": format.number(count.unmatched),
+                    "subscriptions": format.number(count.subscriptions),
                 }
             )
-            why.text = f"Publish failures by reason: {words.tally(count.publish_failed)}." if count.failures else ""
+            why.text = f"Publish failures by reason: {format.tally(count.publish_failed)}." if count.failures else ""
 
     await refresh()
     visit.poll(refresh)
@@ -132,13 +144,13 @@ def lane_row(lane: Lane) -> Row:
             Cell(
                 lane.endpoint
                 if lane.endpoint_type == "WebHook"
-                else f"{lane.endpoint_type} {words.name_of(lane.endpoint)}"
+                else f"{lane.endpoint_type} {format.name_of(lane.endpoint)}"
             ),
-            Cell(words.number(lane.matched)),
-            Cell(words.number(lane.delivered)),
-            Cell(words.number(lane.pending)),
-            Cell(words.number(lane.dead_lettered)),
-            Cell(words.number(lane.lost)),
+            Cell(format.number(lane.matched)),
+            Cell(format.number(lane.delivered)),
+            Cell(format.number(lane.pending)),
+            Cell(format.number(lane.dead_lettered)),
+            Cell(format.number(lane.lost)),
         ),
     )
 
@@ -178,11 +190,11 @@ def _facts(topic: dict[str, Any]) -> list[Fact]:
         Fact("Input schema", properties.get("inputSchema", "")),
         Fact("Source", properties.get("source", "")),
         Fact("Topic type", properties.get("topicType", "")),
-        Fact("Resource group", words.group_of(topic)),
+        Fact("Resource group", format.group_of(topic)),
         Fact("Location", topic.get("location", "")),
         Fact("Tags", ", ".join(f"{name}={value}" for name, value in tags.items()) or "none"),
         Fact("Local authentication", "off" if properties.get("disableLocalAuth") else "on"),
-        Fact("Created", words.instant(topic["systemData"]["createdAt"])),
+        Fact("Created", format.instant(topic["systemData"]["createdAt"])),
         Fact("Resource id", topic["id"]),
     ]
     if "source" in properties:

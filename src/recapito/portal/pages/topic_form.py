@@ -6,14 +6,15 @@ from urllib.parse import quote
 
 from nicegui import ui
 
-from recapito.domain import limits, profile
-from recapito.domain.schema import InputSchema
-from recapito.portal.address import Address, resource_path
+from recapito.domain import limits
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.profiles import profile
 from recapito.portal.client import PROVIDER, Refused
-from recapito.portal.form import Form, check_required
-from recapito.portal.frame import Crumb
-from recapito.portal.piece import bar, button, link_button, panel, text
-from recapito.portal.visit import Visit
+from recapito.portal.layout import Crumb
+from recapito.portal.page import Visit
+from recapito.portal.urls import Address, resource_path
+from recapito.portal.widgets.form import Form, check_required
+from recapito.portal.widgets.pieces import bar, button, link_button, panel, text
 
 PROFILE_TAG = "recapito-profile"
 _SCHEMAS = {

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from recapito.portal import words
-from recapito.portal.address import resource_path
+from recapito.portal import format
+from recapito.portal.api_types import Count
 from recapito.portal.client import PROVIDER, Page
-from recapito.portal.listing import Listing
-from recapito.portal.piece import bar, empty, link_button, panel, text
-from recapito.portal.shape import Count
-from recapito.portal.table import Cell, Row, Table
-from recapito.portal.visit import Visit
+from recapito.portal.page import Visit
+from recapito.portal.urls import resource_path
+from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.pieces import bar, empty, link_button, panel, text
+from recapito.portal.widgets.table import Cell, Row, Table
 
 _COLUMNS = ("Name", "Published#", "Publish failed#", "Unmatched#", "Subscriptions#", "Resource group")
 
@@ -86,11 +86,11 @@ def _row(topic: dict[str, Any], count: Count) -> Row:
         topic["id"],
         (
             Cell(topic["name"], resource_path(topic["id"])),
-            Cell(words.number(count.published)),
-            Cell(words.number(count.failures)),
-            Cell(words.number(count.unmatched)),
-            Cell(words.number(count.subscriptions)),
-            Cell(words.group_of(topic)),
+            Cell(format.number(count.published)),
+            Cell(format.number(count.failures)),
+            Cell(format.number(count.unmatched)),
+            Cell(format.number(count.subscriptions)),
+            Cell(format.group_of(topic)),
         ),
     )
 

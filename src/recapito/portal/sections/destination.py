@@ -8,7 +8,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from recapito.domain import limits
-from recapito.domain.resource_id import (
+from recapito.domain.resources.resource_id import (
     EVENT_HUB,
     FUNCTION,
     HYBRID_CONNECTION,
@@ -18,8 +18,8 @@ from recapito.domain.resource_id import (
     parse_resource_id,
 )
 from recapito.errors import CallerError
-from recapito.portal.form import Form
-from recapito.portal.piece import text
+from recapito.portal.widgets.form import Form
+from recapito.portal.widgets.pieces import text
 
 AT = "properties.destination"
 _KINDS = {

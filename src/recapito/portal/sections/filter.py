@@ -5,11 +5,11 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.filter import Operator
-from recapito.portal.condition_text import BARE, check_values, hint, read_values, show_values
-from recapito.portal.form import Form, check_required
-from recapito.portal.piece import text
-from recapito.portal.sections.rows import Rows
+from recapito.domain.filters.filter import Operator
+from recapito.portal.widgets.condition_text import BARE, check_values, hint, read_values, show_values
+from recapito.portal.widgets.form import Form, check_required
+from recapito.portal.widgets.pieces import text
+from recapito.portal.widgets.rows import Rows
 
 AT = "properties.filter"
 _OPERATORS = {operator.value: operator.value for operator in Operator}

@@ -3,10 +3,10 @@
 from typing import Any
 
 from recapito.domain import limits
-from recapito.domain.attribute import RESERVED, RESERVED_PREFIX, is_header_name
-from recapito.portal.form import Form
+from recapito.domain.delivery.attributes import RESERVED, RESERVED_PREFIX, is_header_name
 from recapito.portal.sections.destination import AT as DESTINATION
-from recapito.portal.sections.rows import Rows
+from recapito.portal.widgets.form import Form
+from recapito.portal.widgets.rows import Rows
 
 AT = f"{DESTINATION}.properties.deliveryAttributeMappings"
 _KINDS = {"Static": "Static", "Secret": "Static, secret", "Dynamic": "From the event"}

@@ -7,8 +7,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.portal.form import Form
-from recapito.portal.piece import text
+from recapito.portal.widgets.form import Form
+from recapito.portal.widgets.pieces import text
 
 DEAD = "properties.deadLetterDestination"
 _PLACES = {"": "None", "Directory": "A directory of the server", "StorageBlob": "A blob container"}

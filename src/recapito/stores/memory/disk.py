@@ -6,10 +6,10 @@ Each verb changes it in one go, without an await, so whoever opens it next finds
 import secrets
 from dataclasses import dataclass, field
 
-from recapito.domain.delivery import Identity, Parked
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic
-from recapito.store import Burial, Damage, Entry, Lane
+from recapito.contracts.store import Burial, Damage, Entry, Lane
+from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
 
 Place = tuple[int, Identity]  # an instant and a delivery: the order in which things come due
 TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic

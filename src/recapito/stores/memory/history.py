@@ -3,9 +3,9 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 
+from recapito.contracts.history import Extent, Keep, Kept, Page
 from recapito.domain import limits
-from recapito.domain.attempt import Attempt, Selection
-from recapito.history import Extent, Keep, Kept, Page
+from recapito.domain.history.attempt import Attempt, Selection
 
 
 class MemoryHistory:

@@ -7,12 +7,12 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
+from recapito.contracts.store import Burial, Buried, Counts, Damage, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.domain import limits
-from recapito.domain.cursor import Cursor
-from recapito.domain.delivery import CORRUPT, Identity, Parked
-from recapito.domain.hold import CLEAR
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
+from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import StoreStale
-from recapito.store import Burial, Buried, Counts, Damage, Due, Group, Lane, Notice, Passed, Settlement
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 

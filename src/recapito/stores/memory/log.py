@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from recapito.contracts.store import Document, Entry, EntryKind, News, NewSegment, Sought
 from recapito.domain import limits
-from recapito.store import Document, Entry, EntryKind, News, NewSegment, Sought
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 from recapito.stores.memory.registry import MemoryRegistry
 

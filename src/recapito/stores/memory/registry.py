@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from recapito.domain.subscription import Subscription, subscription_key
-from recapito.domain.topic import Topic, TopicKind, topic_key
+from recapito.contracts.store import Damage, Document, Entry, EntryKind
+from recapito.domain.resources.subscription import Subscription, subscription_key
+from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.errors import RecordDamaged
-from recapito.store import Damage, Document, Entry, EntryKind
 from recapito.stores import revision
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 

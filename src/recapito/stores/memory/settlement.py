@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recapito.domain.delivery import Identity, Parked
+from recapito.contracts.store import Attempts, Burial, Counts, Lane, Settlement
+from recapito.domain.delivery.delivery import Identity, Parked
 from recapito.errors import StoreStale
-from recapito.store import Attempts, Burial, Counts, Lane, Settlement
 from recapito.stores.memory.disk import StoredLane
 
 

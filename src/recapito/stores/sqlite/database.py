@@ -14,13 +14,13 @@ import apsw
 
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, VolumeFull
-from recapito.stores.sqlite import marker
-from recapito.stores.sqlite.ballast import Ballast
-from recapito.stores.sqlite.connection import DISK, FileKind, Medium, open_reader, open_writer
-from recapito.stores.sqlite.footing import Footing, Lost
-from recapito.stores.sqlite.transaction import transact
-from recapito.stores.sqlite.volume import free_bytes
-from recapito.telemetry import Journal, silent
+from recapito.observability.journal import Journal, silent
+from recapito.stores.sqlite.files import damage_marker
+from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium, open_reader, open_writer
+from recapito.stores.sqlite.files.file_watch import Footing, Lost
+from recapito.stores.sqlite.files.transaction import transact
+from recapito.stores.sqlite.files.volume import free_bytes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,7 +81,7 @@ class Database:
             self._signs.add(why)
             self._journal("store.suspect", file=self.path.name, why=why)
             if self._watched:
-                marker.leave(self.path.parent, self.path.name, why)
+                damage_marker.leave(self.path.parent, self.path.name, why)
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that reads: it sees one state of the file. Signs of damage are noted; what can be read is."""

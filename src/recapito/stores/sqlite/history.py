@@ -12,16 +12,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from recapito.clock import SECOND, Clock
+from recapito.contracts.history import Extent, Keep, Page
 from recapito.domain import limits
-from recapito.domain.attempt import Attempt, Selection
+from recapito.domain.history.attempt import Attempt, Selection
 from recapito.errors import SettingsError, StoreFailed
-from recapito.history import Extent, Keep, Page
-from recapito.stores.sqlite import history_file
-from recapito.stores.sqlite.connection import HISTORY, Medium
+from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.history_file import Bounds
-from recapito.stores.sqlite.pump import InlinePump, Pump, ThreadPump
-from recapito.telemetry import Journal, silent
+from recapito.stores.sqlite.files.connection import HISTORY, Medium
+from recapito.stores.sqlite.sql import history_sql
+from recapito.stores.sqlite.sql.history_sql import Bounds
+from recapito.stores.sqlite.worker import InlinePump, Pump, ThreadPump
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -46,13 +46,13 @@ class SqliteHistoryReader:
         return f"<{type(self).__name__} on {self._path}>"
 
     async def newest_first(self, selection: Selection, before: int | None, limit: int) -> Page:
-        return await self._read(history_file.newest_first, selection, before, limit)
+        return await self._read(history_sql.newest_first, selection, before, limit)
 
     async def oldest_first(self, selection: Selection, after: int, limit: int) -> Page:
-        return await self._read(history_file.oldest_first, selection, after, limit)
+        return await self._read(history_sql.oldest_first, selection, after, limit)
 
     async def extent(self) -> Extent:
-        return await self._read(history_file.extent)
+        return await self._read(history_sql.extent)
 
     async def close(self) -> None:
         try:
@@ -158,7 +158,7 @@ class SqliteHistory(SqliteHistoryReader):
         except SettingsError as error:
             raise StoreFailed(str(error)) from error
         try:
-            found = database.read(history_file.bounds)
+            found = database.read(history_sql.bounds)
         except BaseException:
             database.close()
             raise
@@ -175,7 +175,7 @@ class SqliteHistory(SqliteHistoryReader):
             return len(attempts) + omitted
         try:
             database = self._opened()
-            self._bounds = database.write(history_file.write, attempts, omitted, self._bounds, self._keep, self._now())
+            self._bounds = database.write(history_sql.write, attempts, omitted, self._bounds, self._keep, self._now())
         except StoreFailed as error:
             self._journal("history.failed", why=str(error), attempts=len(attempts))
             if _is_damage(error):

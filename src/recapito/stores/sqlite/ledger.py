@@ -7,15 +7,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.domain.delivery import Identity, Parked
+from recapito.contracts.store import Buried, Damage, Due, Group, Lane, Notice, Passed, Settlement
+from recapito.domain.delivery.delivery import Identity, Parked
 from recapito.errors import StoreFailed
-from recapito.store import Buried, Damage, Due, Group, Lane, Notice, Passed, Settlement
-from recapito.stores.sqlite import burial_file, damage, ledger_file
-from recapito.stores.sqlite.connection import DISPATCH
-from recapito.stores.sqlite.damage import Damaged, Misnamed, keep_entry, set_aside
+from recapito.observability.journal import Journal, silent
+from recapito.stores.sqlite.async_store import Face
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.face import Face
-from recapito.telemetry import Journal, silent
+from recapito.stores.sqlite.files.connection import DISPATCH
+from recapito.stores.sqlite.sql import damage_sql as damage
+from recapito.stores.sqlite.sql import dead_letter_sql, ledger_sql
+from recapito.stores.sqlite.sql.damage_sql import Damaged, Misnamed, keep_entry, set_aside
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -33,55 +34,55 @@ class SqliteLedger(Face):
         super().__init__(database, threaded, journal)
 
     async def lanes(self) -> list[Lane]:
-        return await self._read(ledger_file.lanes)
+        return await self._read(ledger_sql.lanes)
 
     async def lane(self, id: int) -> Lane | None:
-        return await self._read(ledger_file.lane, id)
+        return await self._read(ledger_sql.lane, id)
 
     async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
-        return await self._read(ledger_file.some_lanes, ids)
+        return await self._read(ledger_sql.some_lanes, ids)
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
-        return await self._write(ledger_file.open_lane, id, topic, log_id, position)
+        return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
 
     async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
-        return await self._drain(ledger_file.renew_lane, id, topic, log_id, position)
+        return await self._drain(ledger_sql.renew_lane, id, topic, log_id, position)
 
     async def close_lane(self, id: int) -> None:
-        await self._drain(ledger_file.close_lane, id)
+        await self._drain(ledger_sql.close_lane, id)
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         await self._pump(partial(self._settle, settlements))
 
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
-        return await self._read_around(ledger_file.due, lane, now, limit, at_least)
+        return await self._read_around(ledger_sql.due, lane, now, limit, at_least)
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
-        return await self._read_around(ledger_file.parked, lane, limit)
+        return await self._read_around(ledger_sql.parked, lane, limit)
 
     async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
-        parked = await self._read_around(ledger_file.find, lane, identity)
-        return parked or await self._read_around(burial_file.find, lane, identity)
+        parked = await self._read_around(ledger_sql.find, lane, identity)
+        return parked or await self._read_around(dead_letter_sql.find, lane, identity)
 
     async def next_burial_at(self) -> int | None:
-        return await self._read(burial_file.next_burial_at)
+        return await self._read(dead_letter_sql.next_burial_at)
 
     async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
-        return await self._read_around(burial_file.burials_due, now, limit, limit_bytes, passed)
+        return await self._read_around(dead_letter_sql.burials_due, now, limit, limit_bytes, passed)
 
     async def name_group(self, group: Group, path: str, tried_at: int) -> None:
-        await self._drain(burial_file.name_group, group, path, tried_at)
+        await self._drain(dead_letter_sql.name_group, group, path, tried_at)
 
     async def written(
         self, lane: int, path: str, notice: bytes | None = None, taken: int = 0, reasons: Mapping[str, int] = {}
     ) -> None:
-        await self._drain(burial_file.written, lane, path, notice, taken, reasons)
+        await self._drain(dead_letter_sql.written, lane, path, notice, taken, reasons)
 
     async def notices(self, after: int, limit: int) -> list[Notice]:
-        return await self._read(burial_file.notices, after, limit)
+        return await self._read(dead_letter_sql.notices, after, limit)
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
-        await self._drain(burial_file.abandon, lane, path, reason)
+        await self._drain(dead_letter_sql.abandon, lane, path, reason)
 
     async def set_aside(self, damage: Damage) -> bool:
         return await self._drain(keep_entry, damage)
@@ -95,7 +96,7 @@ class SqliteLedger(Face):
     def _settle(self, settlements: Sequence[Settlement]) -> None:
         if self._set_aside:
             settlements = [s.without(self._set_aside.get(s.lane, ())) for s in settlements]
-        self.database.drain(ledger_file.settle, settlements)
+        self.database.drain(ledger_sql.settle, settlements)
 
     def _clean_up(self) -> None:
         """Also count free pages now and then; who reads this file, intake, does so seldom."""
@@ -120,7 +121,7 @@ class SqliteLedger(Face):
                     raise StoreFailed(f"{self.database.path.name}: {found}") from found
                 self._journal("store.damaged", file=self.database.path.name, why=found)
                 if isinstance(found, Misnamed):
-                    self.database.drain(burial_file.mend_names)
+                    self.database.drain(dead_letter_sql.mend_names)
                     continue
                 self.database.drain(set_aside, found)
                 self._set_aside.setdefault(found.lane, set()).update((*found.parked, *found.burials))

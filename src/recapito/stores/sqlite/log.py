@@ -7,16 +7,16 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.domain.subscription import Subscription
-from recapito.domain.topic import Topic, TopicKind
+from recapito.contracts.store import Damage, Document, Entry, News, NewSegment, Sought
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreDamaged, StoreFailed
-from recapito.store import Damage, Document, Entry, News, NewSegment, Sought
-from recapito.stores.sqlite import log_file, registry_file
-from recapito.stores.sqlite.connection import LOG
+from recapito.observability.journal import Journal, silent
+from recapito.stores.sqlite.async_store import Face
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.face import Face
-from recapito.stores.sqlite.record import DamagedRecord, Listed
-from recapito.telemetry import Journal, silent
+from recapito.stores.sqlite.files.connection import LOG
+from recapito.stores.sqlite.sql import log_sql, registry_sql
+from recapito.stores.sqlite.sql.registry_rows import DamagedRecord, Listed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -39,88 +39,88 @@ class SqliteLog(Face):
 
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
         self._free_pages -= min(self._free_pages, sum(len(one.body) for one in segments))
-        return await self._append(log_file.append, segments)
+        return await self._append(log_sql.append, segments)
 
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
         for mark in marks:
             self._damaged.pop(("document", 0, 0, f"{kind} {mark.key}".encode()), None)
-        return await self._append(registry_file.append_marked, segments, kind, marks)
+        return await self._append(registry_sql.append_marked, segments, kind, marks)
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         return await self._pump(partial(self._read_entries, topic, position, limit_bytes))
 
     async def news(self, mark: int) -> News:
-        return await self._read(log_file.news, mark)
+        return await self._read(log_sql.news, mark)
 
     async def end(self, topic: int) -> int:
-        return await self._read(log_file.end, topic)
+        return await self._read(log_sql.end, topic)
 
     async def first(self, topic: int) -> int:
-        return await self._read(log_file.first, topic)
+        return await self._read(log_sql.first, topic)
 
     async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
-        return await self._read(log_file.search, topic, text, below, count)
+        return await self._read(log_sql.search, topic, text, below, count)
 
     async def size(self, topic: int, first: int, below: int) -> int:
-        return await self._read(log_file.size, topic, first, below)
+        return await self._read(log_sql.size, topic, first, below)
 
     async def trim(self, topic: int, below: int) -> int:
-        return await self._pump(partial(self._leaving_room, self.database.drain, log_file.trim, topic, below))
+        return await self._pump(partial(self._leaving_room, self.database.drain, log_sql.trim, topic, below))
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
-        return await self._record(registry_file.topic, name, kind)
+        return await self._record(registry_sql.topic, name, kind)
 
     async def topic_by_id(self, id: int) -> Topic | None:
-        return await self._record(registry_file.topic_by_id, id)
+        return await self._record(registry_sql.topic_by_id, id)
 
     async def topics(self, after: str, limit: int) -> list[Topic]:
-        return await self._records(registry_file.topics, after, limit)
+        return await self._records(registry_sql.topics, after, limit)
 
     async def put_topic(self, topic: Topic) -> Topic:
-        return await self._write(registry_file.put_topic, topic)
+        return await self._write(registry_sql.put_topic, topic)
 
     async def delete_topic(self, id: int) -> None:
-        await self._pump(partial(self._leaving_room, self.database.write, registry_file.delete_topic, id))
+        await self._pump(partial(self._leaving_room, self.database.write, registry_sql.delete_topic, id))
 
     async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
-        return await self._record(registry_file.subscription, topic, name, domain_topic)
+        return await self._record(registry_sql.subscription, topic, name, domain_topic)
 
     async def subscription_by_id(self, id: int) -> Subscription | None:
-        return await self._record(registry_file.subscription_by_id, id)
+        return await self._record(registry_sql.subscription_by_id, id)
 
     async def subscriptions(self, topic: int | None, after: int, limit: int) -> list[Subscription]:
-        return await self._records(registry_file.subscriptions, topic, after, limit)
+        return await self._records(registry_sql.subscriptions, topic, after, limit)
 
     async def subscription_counts(self, topics: Sequence[int]) -> dict[int, int]:
-        return await self._read(registry_file.subscription_counts, topics)
+        return await self._read(registry_sql.subscription_counts, topics)
 
     async def domain_topic_subscriptions(
         self, topic: int, domain_topic: str, after: str, limit: int
     ) -> list[Subscription]:
-        return await self._records(registry_file.domain_topic_subscriptions, topic, domain_topic, after, limit)
+        return await self._records(registry_sql.domain_topic_subscriptions, topic, domain_topic, after, limit)
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:
-        return await self._write(registry_file.put_subscription, subscription)
+        return await self._write(registry_sql.put_subscription, subscription)
 
     async def delete_subscription(self, id: int) -> None:
-        await self._write(registry_file.delete_subscription, id)
+        await self._write(registry_sql.delete_subscription, id)
 
     async def forget(self, id: int) -> None:
-        await self._pump(partial(self._leaving_room, self.database.drain, registry_file.forget, id))
+        await self._pump(partial(self._leaving_room, self.database.drain, registry_sql.forget, id))
 
     async def document(self, kind: str, key: str) -> bytes | None:
-        return await self._record(registry_file.document, kind, key)
+        return await self._record(registry_sql.document, kind, key)
 
     async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
-        return await self._records(registry_file.documents, kind, after, limit)
+        return await self._records(registry_sql.documents, kind, after, limit)
 
     async def put_document(self, kind: str, key: str, content: bytes) -> None:
-        await self._write(registry_file.put_document, kind, key, content)
+        await self._write(registry_sql.put_document, kind, key, content)
         self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
 
     async def delete_document(self, kind: str, key: str) -> bool:
         self._damaged.pop(("document", 0, 0, f"{kind} {key}".encode()), None)
-        return await self._write(registry_file.delete_document, kind, key)
+        return await self._write(registry_sql.delete_document, kind, key)
 
     async def damaged_records(self) -> list[Damage]:
         return list(self._damaged.values())
@@ -160,9 +160,9 @@ class SqliteLog(Face):
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         """Read entries; around a damaged page, one by one, so that those that can be read are."""
         try:
-            return self.database.read(log_file.read, topic, position, limit_bytes)
+            return self.database.read(log_sql.read, topic, position, limit_bytes)
         except (StoreDamaged, UnicodeDecodeError):
-            return self.database.read(log_file.read_apart, topic, position)
+            return self.database.read(log_sql.read_apart, topic, position)
 
     def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._untidy = True
@@ -173,7 +173,7 @@ class SqliteLog(Face):
         super()._clean_up()
         if self._untidy and not self.database.read_only:
             with contextlib.suppress(StoreFailed):
-                self._untidy = self.database.drain(log_file.sweep)
+                self._untidy = self.database.drain(log_sql.sweep)
                 self._count_free_pages()
 
 
@@ -182,8 +182,8 @@ def _id_of(database: Database) -> str:
     try:
         if not database.read_only:
             with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # what can be read is served all the same
-                database.write(registry_file.sum_up)
-        return database.read(log_file.id)
+                database.write(registry_sql.sum_up)
+        return database.read(log_sql.id)
     except BaseException:
         database.close()
         raise

@@ -1,0 +1,104 @@
+"""Where event subscriptions hang: on a topic, a domain, a domain topic, a system topic or its source.
+
+One object has two names: nested under its topic, or an extension of a scope (spec §8).
+"""
+
+import re
+from enum import Enum
+from typing import NamedTuple
+
+from recapito.api.wire.decode import Shown
+from recapito.api.wire.subscription import show_subscription
+from recapito.domain.handshake.consent import provisioning_state
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic, TopicKind
+
+_SCOPE = re.compile(
+    r"/?subscriptions/(?P<subscription>[^/]+)"
+    r"(?:/resourceGroups/(?P<group>[^/]+)"
+    r"(?:/providers/(?P<type>[^/]+/[^/]+)/(?P<name>[^/]+)(?:/(?P<child_type>[^/]+)/(?P<child>[^/]+))?)?)?",
+    re.IGNORECASE,
+)
+
+
+class Scope(NamedTuple):
+    """A resource by its parts: an Azure subscription, a group of it, a resource in that, a resource in this.
+
+    The types are in lower case.
+    """
+
+    subscription: str
+    group: str | None
+    type: str
+    name: str
+    child_type: str
+    child: str
+
+
+def parse_scope(path: str) -> Scope | None:
+    """The parts of a resource id, None if it is not one."""
+    parts = _SCOPE.fullmatch(path)
+    if parts is None:
+        return None
+    return Scope(
+        parts["subscription"],
+        parts["group"],
+        (parts["type"] or "").lower(),
+        parts["name"] or "",
+        (parts["child_type"] or "").lower(),
+        parts["child"] or "",
+    )
+
+
+class Form(Enum):
+    """Under which of its two names a subscription is asked for."""
+
+    NESTED = "/eventSubscriptions/"
+    SCOPE = "/providers/Microsoft.EventGrid/eventSubscriptions/"
+
+
+class Place(NamedTuple):
+    """A topic, and in a domain perhaps one topic of it, by the name under which it was asked for."""
+
+    topic: Topic
+    domain_topic: str | None
+    form: Form
+
+    @property
+    def id(self) -> str:
+        """The resource id of what the subscriptions hang on."""
+        if self.form is Form.SCOPE and self.topic.source is not None:
+            return self.topic.source.resource_id
+        return self.topic.resource_id if self.domain_topic is None else domain_topic_id(self.topic, self.domain_topic)
+
+    @property
+    def type(self) -> str:
+        """The type of the subscriptions."""
+        if self.form is Form.SCOPE:
+            return "Microsoft.EventGrid/eventSubscriptions"
+        inner = "" if self.domain_topic is None else "/topics"
+        return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
+
+    def show(self, subscription: Subscription, now: int, state: str | None = None) -> Shown:
+        """A subscription of this place as ARM shows it, in the state that it is in now unless told another.
+
+        A domain topic is spelled as it was first, whoever asks.
+        """
+        place = self._replace(domain_topic=subscription.domain_topic)
+        name = f"{place.id}{self.form.value}{subscription.name}"
+        state = state or provisioning_state(subscription, now)
+        return show_subscription(subscription, name, place.type, place.id, state)
+
+
+def domain_topic_id(domain: Topic, name: str) -> str:
+    """The resource id of a domain topic."""
+    return f"{domain.resource_id}/topics/{name}"
+
+
+def place_of(topic: Topic, subscription: Subscription) -> Place:
+    """Where a subscription hangs, as an extension of a scope."""
+    return Place(topic, subscription.domain_topic, Form.SCOPE)
+
+
+# The types of resources that are topics themselves.
+TOPIC_KINDS = {f"microsoft.eventgrid/{kind}".lower(): kind for kind in TopicKind}

@@ -1,0 +1,227 @@
+"""Event subscriptions under ARM's paths: nested under every kind of topic, and as extensions of a scope."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm.paging import page_start, page_start_id, show_page
+from recapito.api.arm.routing import PROVIDER, ArmRoute, Handler, accepted, answer, demand_of, gone, in_group
+from recapito.api.arm.scope import TOPIC_KINDS, Form, Place, parse_scope
+from recapito.api.body import BodyReader
+from recapito.api.services import Services
+from recapito.api.wire.decode import invalid, shorten
+from recapito.api.wire.destination import show_attributes
+from recapito.api.wire.subscription import (
+    SubscriptionBody,
+    SubscriptionProperties,
+    read_subscription,
+    read_subscription_change,
+)
+from recapito.domain import limits
+from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.topic import TopicKind
+from recapito.domain.resources.topic_type import STORAGE
+from recapito.errors import CallerError, InvalidInput, NotFound
+from recapito.intake.resources.not_found import parent_missing, subscription_missing
+from recapito.intake.resources.storage_accounts import Account, account_of
+
+_NESTED = {
+    TopicKind.CUSTOM: ("/topics/{topic}",),
+    TopicKind.DOMAIN: ("/domains/{topic}", "/domains/{topic}/topics/{domain_topic}"),
+    TopicKind.SYSTEM: ("/systemTopics/{topic}",),
+}
+_EXTENSION = "/{scope:path}" + PROVIDER
+_WAITING_RETRY_S = "2"
+
+PlaceFinder = Callable[[Request], Awaitable[Place]]
+
+
+class SubscriptionManagement:
+    """The handlers of event subscriptions, and their routes."""
+
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._provisioner = services.provisioner
+        self._bodies = bodies
+        self._clock = services.clock
+
+    def routes(self) -> list[ArmRoute]:
+        """Every path, with its methods."""
+        nested = [
+            route
+            for kind, paths in _NESTED.items()
+            for path in paths
+            for route in self._routes(f"{in_group(PROVIDER)}{path}/eventSubscriptions", partial(self._nested, kind))
+        ]
+        return nested + self._routes(_EXTENSION + "/eventSubscriptions", self._scope)
+
+    def _routes(self, path: str, place: PlaceFinder) -> list[ArmRoute]:
+        one: dict[str, Handler] = {
+            "GET": partial(self._get, place),
+            "PUT": partial(self._put, place),
+            "PATCH": partial(self._patch, place),
+            "DELETE": partial(self._delete, place),
+        }
+        return [
+            ArmRoute(path, {"GET": partial(self._list, place)}),
+            ArmRoute(path + "/{name}", one, {"PUT": SubscriptionBody, "PATCH": SubscriptionProperties}),
+            ArmRoute(path + "/{name}/getFullUrl", {"POST": partial(self._full_url, place)}),
+            ArmRoute(path + "/{name}/getDeliveryAttributes", {"POST": partial(self._attributes, place)}),
+        ]
+
+    async def _body(self, request: Request) -> bytes:
+        return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+
+    async def _nested(self, kind: TopicKind, request: Request) -> Place:
+        path = request.path_params
+        return await self._topic_place(
+            kind, path["subscription"], path["group"], path["topic"], path.get("domain_topic"), Form.NESTED
+        )
+
+    async def _scope(self, request: Request) -> Place:
+        path = request.path_params["scope"]
+        scope = parse_scope(path)
+        if scope is None:
+            raise invalid("The scope in front of '/providers/Microsoft.EventGrid' is not a resource id.", "scope")
+        if not scope.type or scope.group is None:
+            raise _silent(request, "an Azure subscription" if scope.group is None else "a resource group")
+        kind = TOPIC_KINDS.get(scope.type)
+        if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
+            return await self._topic_place(
+                kind, scope.subscription, scope.group, scope.name, scope.child or None, Form.SCOPE
+            )
+        if scope.type == STORAGE.resource_type.lower() and not scope.child:
+            return await self._account_place(scope.subscription, scope.group, scope.name, request.method == "PUT")
+        raise _silent(request, f"'{shorten(scope.type)}'")
+
+    async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> Place:
+        """A storage account with a system topic is known by that; any other must have been registered."""
+        id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
+        topic = await self._provisioner.system_topic_of(id)
+        if topic is None:
+            try:
+                account = await self._provisioner.accounts.get(subscription, group, name)
+            except NotFound as error:
+                raise _unregistered(error, account_of(id)) from None
+            topic = await self._provisioner.system_topic_for(account, making)
+        if topic is None:
+            raise parent_missing("Microsoft.EventGrid/eventSubscriptions", id)
+        return Place(topic, None, Form.SCOPE)
+
+    async def _topic_place(
+        self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: Form
+    ) -> Place:
+        try:
+            topic = await self._provisioner.topic(subscription, group, name, kind)
+        except NotFound as error:
+            if error.code != "ResourceNotFound":
+                raise
+            parent = f"/subscriptions/{subscription}/resourceGroups/{group}{PROVIDER}/{kind}/{name}"
+            raise parent_missing("Microsoft.EventGrid/eventSubscriptions", parent) from None
+        return Place(topic, domain_topic, form)
+
+    async def _find(self, find: PlaceFinder, request: Request) -> tuple[Place, Subscription]:
+        place = await find(request)
+        name = request.path_params["name"]
+        return place, await self._provisioner.subscription(place.topic, name, place.domain_topic)
+
+    async def _list(self, find: PlaceFinder, request: Request) -> Response:
+        try:
+            place = await find(request)
+        except NotFound as error:
+            if error.code != "ParentResourceNotFound" or not _is_account(request.path_params.get("scope", "")):
+                raise
+            return answer({"value": []})  # an account to which nobody subscribes has no system topic
+        show = partial(place.show, now=self._clock.now())
+        if place.domain_topic is not None:
+            walk = self._provisioner.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
+            return await show_page(request, walk, _name, _name, show)
+
+        async def of_the_topic_itself() -> AsyncIterator[Subscription]:
+            async for subscription in self._provisioner.walk_subscriptions(place.topic, page_start_id(request)):
+                if subscription.domain_topic is None:
+                    yield subscription
+
+        return await show_page(request, of_the_topic_itself(), _name, _id, show)
+
+    async def _get(self, find: PlaceFinder, request: Request) -> Response:
+        place, found = await self._find(find, request)
+        response = answer(place.show(found, self._clock.now()), etag=found.version)
+        if found.handshake is not None:
+            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the end asks again soon
+        return response
+
+    async def _put(self, find: PlaceFinder, request: Request) -> Response:
+        body = await self._body(request)
+        draft = read_subscription(body, request.path_params["name"])
+        place = await find(request)
+        draft = replace(draft, domain_topic=place.domain_topic)
+        try:
+            stored = await self._provisioner.put_subscription(place.topic, draft, demand_of(request))
+        except CallerError:
+            await self._provisioner.tidy_system_topic(place.topic)
+            raise
+        return self._accepted(place, stored)
+
+    async def _patch(self, find: PlaceFinder, request: Request) -> Response:
+        change = read_subscription_change(await self._body(request))
+        place, found = await self._find(find, request)
+        stored = await self._provisioner.change_subscription(
+            place.topic, found.name, place.domain_topic, change, demand_of(request)
+        )
+        return self._accepted(place, stored)
+
+    def _accepted(self, place: Place, stored: Subscription) -> Response:
+        state = "Creating" if stored.version == 1 else "Updating"
+        return accepted(place.show(stored, self._clock.now(), state), stored.version)
+
+    async def _delete(self, find: PlaceFinder, request: Request) -> Response:
+        demand = demand_of(request)
+        try:
+            place = await find(request)
+            name = request.path_params["name"]
+            await self._provisioner.delete_subscription(place.topic, name, place.domain_topic, demand)
+        except NotFound:
+            demand.check(None)
+            return gone(found=False)
+        return gone()
+
+    async def _full_url(self, find: PlaceFinder, request: Request) -> Response:
+        _, found = await self._find(find, request)
+        destination = (found.proposed or found).destination
+        return answer({"endpointUrl": destination.url if isinstance(destination, WebHook) else None})
+
+    async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
+        _, found = await self._find(find, request)
+        return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
+
+
+def _unregistered(error: NotFound, account: Account | None) -> NotFound:
+    """An account that nobody has put: Azure has it, perhaps, and this server does not know it."""
+    if account is None:
+        return error
+    register = f"az storage account create -g {account.resource_group} -n {account.name} -l local"
+    topic = f"recapito system-topic create {account.name} --topic-type {STORAGE.name} --source {account.resource_id}"
+    return NotFound(error.code, f"{error.message} Make it known first: {register}; or {topic}")
+
+
+def _silent(request: Request, what: str) -> CallerError:
+    """The error for a scope that publishes no events here: none can be put on it, so none are there."""
+    if request.method == "PUT":
+        return InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+    return subscription_missing(request.path_params.get("name", ""))
+
+
+def _is_account(path: str) -> bool:
+    scope = parse_scope(path)
+    return scope is not None and scope.type == STORAGE.resource_type.lower()
+
+
+def _name(subscription: Subscription) -> str:
+    return subscription.name
+
+
+def _id(subscription: Subscription) -> int:
+    return subscription.id

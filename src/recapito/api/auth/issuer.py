@@ -1,0 +1,52 @@
+"""Our own token issuer: it signs tokens for the principals of its directory, and believes only those."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import jwt
+
+from recapito.api.auth.tokens import Claims, Trust, same_audience
+from recapito.domain.access.principals import Directory
+from recapito.domain.access.roles import Plane, Principal
+from recapito.identity.signer import ALGORITHM, Signer
+
+
+class TokenIssuer:
+    """Issues and knows tokens of one tenant."""
+
+    def __init__(self, signer: Signer, directory: Directory, audiences: Mapping[Plane, frozenset[str]]) -> None:
+        self.url = signer.url
+        self.tenant = signer.tenant
+        self.issuer = signer.issuer
+        self.directory = directory
+        self._signer = signer
+        self._audiences = {plane: frozenset(map(same_audience, named)) for plane, named in audiences.items()}
+
+    def __repr__(self) -> str:
+        return f"<TokenIssuer {self.issuer}>"
+
+    @property
+    def jwk(self) -> dict[str, Any]:
+        """The public key, as JWKS shows it."""
+        return self._signer.jwk
+
+    def serves(self, audience: str) -> bool:
+        """Whether tokens are issued for that audience."""
+        return any(same_audience(audience) in ours for ours in self._audiences.values())
+
+    def issue(self, principal: Principal, audience: str) -> str:
+        """A signed token for an audience."""
+        return self._signer.sign(principal.id, audience, principal.roles)
+
+    def trust(self) -> Trust:
+        """How our own tokens are verified: the directory of now decides about roles, not the token."""
+        key = jwt.PyJWK(self.jwk)
+
+        async def find_key(kid: str) -> jwt.PyJWK | None:
+            return key if kid == self.jwk["kid"] else None
+
+        def principal_of(claims: Claims) -> Principal | None:
+            client = claims.get("appid")
+            return self.directory.principal(client) if isinstance(client, str) else None
+
+        return Trust(self.issuer, self._audiences, (ALGORITHM,), find_key, principal_of)

@@ -1,0 +1,107 @@
+"""The keys of another issuer: found by OpenID discovery, kept, and asked for again when a token names an unknown one.
+
+The issuer is asked at most once a minute, whatever tokens come. Everything is refused that it has not signed.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import jwt
+import msgspec
+
+from recapito.api.auth.tokens import Claims, Trust, same_audience
+from recapito.clock import Clock
+from recapito.domain import limits
+from recapito.domain.access.roles import Plane, Principal, roles_named
+from recapito.observability.journal import Journal, silent
+
+Fetch = Callable[[str], Awaitable[bytes | None]]
+ALGORITHMS = ("RS256", "ES256")
+_DISCOVERY = "/.well-known/openid-configuration"
+
+
+class RemoteKeys:
+    """The keys of one issuer. `fetch` gets a URL, None if it could not; `clock` is the wall clock."""
+
+    def __init__(self, issuer: str, fetch: Fetch, clock: Clock, journal: Journal = silent) -> None:
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._journal = journal
+        self._keys: dict[str, jwt.PyJWK] = {}
+        self._asking = asyncio.Lock()
+        self._asked_at: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<RemoteKeys {self._issuer}, {len(self._keys)} keys>"
+
+    async def find(self, kid: str) -> jwt.PyJWK | None:
+        """The key of that id."""
+        if kid not in self._keys or self._since_asked() > limits.ISSUER_KEYS_NS:
+            async with self._asking:
+                pause = limits.ISSUER_PAUSE_NS if kid not in self._keys else limits.ISSUER_KEYS_NS
+                if self._asked_at is None or self._since_asked() > pause:
+                    await self._ask()
+        return self._keys.get(kid)
+
+    def _since_asked(self) -> int:
+        return self._clock.now() - (self._asked_at or 0)
+
+    async def _ask(self) -> None:
+        """Learn the issuer's keys; if that fails, those that are known stay."""
+        self._asked_at = self._clock.now()
+        keys = None
+        found = _object(await self._fetch(self._issuer.rstrip("/") + _DISCOVERY))
+        if found.get("issuer") == self._issuer and isinstance(found.get("jwks_uri"), str):
+            keys = _object(await self._fetch(found["jwks_uri"])).get("keys")
+        if isinstance(keys, list):
+            self._keys = {key.key_id: key for key in map(_key, keys) if key is not None and key.key_id}
+        else:
+            self._journal("issuer.silent", issuer=self._issuer)
+
+
+def trust_remote(keys: RemoteKeys, issuer: str, audience: str, role_claim: str, role_names: Mapping[str, str]) -> Trust:
+    """How the tokens of another issuer are verified. A value of the role claim is a role, or a name that means one."""
+
+    def principal_of(claims: Claims) -> Principal | None:
+        names = _claim(claims, role_claim)
+        named = [role_names.get(name, name) for name in _listed(names) if isinstance(name, str)]
+        id = next((claims[key] for key in ("oid", "appid", "azp", "sub") if isinstance(claims.get(key), str)), None)
+        return None if id is None else Principal(id, roles_named(named))
+
+    audiences = dict.fromkeys(Plane, frozenset({same_audience(audience)}))
+    return Trust(issuer, audiences, ALGORITHMS, keys.find, principal_of)
+
+
+def _claim(claims: Claims, name: str) -> object:
+    """A claim by its name; a dot leads into an object."""
+    if name in claims:
+        return claims[name]
+    found: object = claims
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, dict) else None
+    return found
+
+
+def _listed(value: object) -> list[object]:
+    return value if isinstance(value, list) else [value]
+
+
+def _object(body: bytes | None) -> dict[str, Any]:
+    try:
+        decoded = msgspec.json.decode(body or b"")
+    except msgspec.MsgspecError:
+        return {}
+    return decoded if isinstance(decoded, dict) else {}
+
+
+def _key(described: object) -> jwt.PyJWK | None:
+    if not isinstance(described, dict) or described.get("use", "sig") != "sig":
+        return None
+    if described.get("kty") not in ("RSA", "EC"):  # a shared key that is published signs for everybody
+        return None
+    try:
+        return jwt.PyJWK(described)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None

@@ -1,0 +1,92 @@
+"""Who may manage: whoever shows the token of a principal whose roles allow it, and on loopback this machine itself.
+
+A token that is sent decides. Without one the peer must be a loopback address, and the Host header and any Origin must
+name loopback too: a web page elsewhere can make a browser here send requests, but it can choose neither of these (DNS
+rebinding, cross-site requests).
+"""
+
+from hmac import compare_digest
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.types import Scope
+
+from recapito.api.errors import Forbidden, Unauthenticated
+from recapito.api.publish.authenticate import bearer_of
+from recapito.api.services import Access
+from recapito.domain.access.roles import Plane, is_loopback, may, operation_of
+from recapito.identity.wrong_secrets import WrongSecrets
+
+
+class Admission:
+    """Admits to management, and to what shows the names of topics and subscriptions (`admit_to_status`)."""
+
+    def __init__(self, access: Access, wrong_secrets: WrongSecrets) -> None:
+        self._access = access
+        self._wrong_secrets = wrong_secrets
+
+    async def admit(self, request: Request) -> None:
+        """Raise Unauthenticated or Forbidden unless the request may do what it wants."""
+        headers = dict(request.scope["headers"])
+        if b"authorization" not in headers and self._access.open_to_loopback:
+            check_local(request.scope)
+            return
+        token = bearer_of(headers)
+        principal = None if token is None else await self._access.tokens.verify(token, Plane.MANAGEMENT)
+        if principal is None:
+            if token is not None:
+                await self._wrong_secrets.refused("management", peer_of(request.scope))
+            raise Unauthenticated(self._access.authority)
+        operation = operation_of(request.method, request.url.path)
+        if not may(principal.roles, operation):
+            raise Forbidden(
+                "AuthorizationFailed",
+                f"The client '{principal.id}' does not have authorization to perform the action '{operation}' here.",
+            )
+
+    async def admit_to_status(self, request: Request) -> None:
+        """As `admit`, but the scrape token is enough, and so is nothing where the settings say so."""
+        if not self._access.status_authenticated:
+            return
+        token = bearer_of(dict(request.scope["headers"])) or ""
+        scrape = self._access.scrape_token
+        if not scrape or not compare_digest(token.encode("latin-1"), scrape.encode("latin-1")):
+            await self.admit(request)
+
+
+async def admit_to_status(request: Request) -> None:
+    """Ask the application's admission."""
+    admission: Admission = request.app.state.admission
+    await admission.admit_to_status(request)
+
+
+async def admit(request: Request) -> None:
+    """Ask the application's admission."""
+    admission: Admission = request.app.state.admission
+    await admission.admit(request)
+
+
+def check_local(scope: Scope) -> None:
+    """Raise Forbidden unless peer, Host and Origin are all this machine's own."""
+    if not is_loopback(peer_of(scope) or ""):
+        raise Forbidden("Forbidden", "Management without a token answers only callers on this machine.")
+    hosts = [value for name, value in scope["headers"] if name == b"host"]
+    if len(hosts) != 1 or not _is_loopback_url(f"http://{hosts[0].decode('latin-1')}"):
+        raise Forbidden("Forbidden", "Management answers only when the Host header names this machine by loopback.")
+    origins = [value for name, value in scope["headers"] if name == b"origin"]
+    if not all(_is_loopback_url(origin.decode("latin-1")) for origin in origins):
+        raise Forbidden("Forbidden", "Management does not answer web pages from elsewhere.")
+
+
+def peer_of(scope: Scope) -> str | None:
+    """The address that a request comes from."""
+    client = scope.get("client")
+    return None if client is None else client[0]
+
+
+def _is_loopback_url(url: str) -> bool:
+    try:
+        host = urlsplit(url).hostname or ""
+    except ValueError:
+        return False
+    return host == "localhost" or host.endswith(".localhost") or is_loopback(host)

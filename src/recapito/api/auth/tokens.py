@@ -1,0 +1,103 @@
+"""Bearer tokens: which are believed, and whom they name. What was verified once is looked up until it expires."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jwt
+from jwt.types import Options
+
+from recapito.domain import limits
+from recapito.domain.access.roles import Plane, Principal
+from recapito.domain.instant import SECOND
+
+Claims = Mapping[str, Any]
+_OURS_TO_CHECK = Options(verify_exp=False, verify_nbf=False, verify_iat=False, verify_aud=False, verify_iss=False)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Which tokens are believed. `find_key` gives the issuer's key of an id; `principal_of` knows its principals."""
+
+    issuer: str
+    audiences: Mapping[Plane, frozenset[str]]
+    algorithms: tuple[str, ...]
+    find_key: Callable[[str], Awaitable[jwt.PyJWK | None]]
+    principal_of: Callable[[Claims], Principal | None]
+
+
+class _Verified(NamedTuple):
+    principal: Principal
+    planes: frozenset[Plane]
+    begins_at: int
+    ends_at: int
+
+
+class TokenVerifier:
+    """Verifies tokens against one issuer; without one, none is believed. `now` is the clock's."""
+
+    def __init__(self, trust: Trust | None, now: Callable[[], int]) -> None:
+        self._trust = trust
+        self._now = now
+        self._verified: dict[str, _Verified] = {}
+
+    def __repr__(self) -> str:
+        return f"<TokenVerifier {self._trust.issuer if self._trust else 'of none'}, {len(self._verified)} tokens>"
+
+    def known(self, token: str, plane: Plane) -> Principal | None:
+        """Whom a token names that was verified before; None if it was not, or is not good here and now."""
+        found = self._verified.get(token)
+        if found is None or plane not in found.planes or not found.begins_at <= self._now() < found.ends_at:
+            return None
+        return found.principal
+
+    async def verify(self, token: str, plane: Plane) -> Principal | None:
+        """Whom a token names, None if it is not good. The reasons are nobody's business."""
+        if token not in self._verified and self._trust is not None and len(token) <= limits.BEARER_TOKEN_CHARS:
+            verified = await _verify(token, self._trust)
+            if verified is not None:
+                if len(self._verified) >= limits.VERIFIED_TOKENS:
+                    del self._verified[next(iter(self._verified))]
+                self._verified[token] = verified
+        return self.known(token, plane)
+
+
+NO_TOKENS = TokenVerifier(None, lambda: 0)
+
+
+def same_audience(audience: str) -> str:
+    """An audience as it is compared: clients differ in the slash at its end, and in case."""
+    return audience.rstrip("/").lower()
+
+
+async def _verify(token: str, trust: Trust) -> _Verified | None:
+    try:
+        header = jwt.get_unverified_header(token)
+        kid = header.get("kid")
+        if header.get("alg") not in trust.algorithms or not isinstance(kid, str):
+            return None
+        key = await trust.find_key(kid)
+        if key is None:
+            return None
+        claims = jwt.decode(token, key, algorithms=list(trust.algorithms), options=_OURS_TO_CHECK)
+    except (jwt.PyJWTError, ValueError, TypeError, KeyError):
+        return None  # whatever is wrong with a token, it is the sender's
+    return _accept(claims, trust)
+
+
+def _accept(claims: Claims, trust: Trust) -> _Verified | None:
+    audience = claims.get("aud")
+    audiences = audience if isinstance(audience, list) else [audience]
+    named = {same_audience(one) for one in audiences if isinstance(one, str)}
+    planes = frozenset(plane for plane, ours in trust.audiences.items() if named & ours)
+    begins, ends = _instant(claims.get("nbf", 0)), _instant(claims.get("exp"))
+    principal = trust.principal_of(claims)
+    if claims.get("iss") != trust.issuer or not planes or begins is None or ends is None or principal is None:
+        return None
+    return _Verified(principal, planes, begins, ends)
+
+
+def _instant(seconds: object) -> int | None:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < 1 << 40:
+        return None
+    return int(seconds) * SECOND

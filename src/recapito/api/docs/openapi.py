@@ -1,0 +1,173 @@
+"""The description of our API in OpenAPI 3.1, made from the routes and the types of their bodies."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from recapito import __version__
+from recapito.api.arm.routing import ArmRoute, answer
+from recapito.api.auth.management import admit_to_status
+from recapito.api.docs.documented_route import DescribedRoute
+from recapito.api.wire.decode import Shown
+
+_PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
+_SCHEMAS = "#/components/schemas/"
+# What names look like. The rules are wider; a description that is narrower lets clients try what can succeed.
+_NAME = "^[a-z][a-z0-9-]{2,40}$"
+_PATTERNS = {
+    "account": "^[a-z0-9]{3,24}$",
+    "namespace": "^Microsoft\\.(EventGrid|Storage|Resources)$",
+    "scope": "^subscriptions/[a-z]{3,9}/resourceGroups/[a-z]{3,9}/providers/Microsoft\\.EventGrid/topics/[a-z]{3,9}$",
+}
+_LISTING = ("$filter", "$top", "$skiptoken")
+_ERROR: Shown = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "target": {"type": ["string", "null"]},
+                "details": {"type": "array", "items": {"type": "object"}},
+            },
+        }
+    },
+}
+_OBJECT: Shown = {"application/json": {"schema": {"type": "object"}}}
+_EVENTS: Shown = {
+    "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+    "application/cloudevents+json": {"schema": {"type": "object"}},
+    "application/cloudevents-batch+json": {"schema": {"type": "array", "items": {"type": "object"}}},
+}
+_MOVE: Shown = {
+    "application/json": {
+        "schema": {
+            "type": "object",
+            "properties": {"seconds": {"type": "number"}, "until": {"enum": ["idle"]}},
+        }
+    }
+}
+
+
+class Description:
+    """The description, made once, and its route."""
+
+    def __init__(
+        self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]
+    ) -> None:
+        self._shown = describe(management, operation, described)
+
+    def routes(self) -> list[Route]:
+        """Its path."""
+        return [Route("/openapi.json", self._show)]
+
+    async def _show(self, request: Request) -> Response:
+        await admit_to_status(request)
+        return answer(self._shown)
+
+
+def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]) -> Shown:
+    """The whole description."""
+    bodies = [route.bodies for route in management] + [route.bodies for route in described]
+    types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
+    _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
+    paths: dict[str, Shown] = {}
+    for route in management:
+        paths.setdefault(_plain(route.path), {}).update(_describe_arm(route))
+    for plain in operation:
+        paths.setdefault(_plain(plain.path), {}).update(_describe_plain(plain))
+    for own in described:
+        paths.setdefault(_plain(own.path), {}).update(_describe_own(own))
+    for kind in ("topics", "domains"):
+        paths[f"/{kind}/{{topic}}/api/events"] = _describe_publish()
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Recapito", "version": __version__, "summary": "Event Grid's push delivery, self-hosted."},
+        "paths": paths,
+        "components": {"schemas": {**components, "Error": _ERROR}},
+    }
+
+
+def _plain(path: str) -> str:
+    return _PARAMETER.sub(r"{\1}", path)
+
+
+def _describe_arm(route: ArmRoute) -> Shown:
+    shown: Shown = {"parameters": [*_path_parameters(route.path), _query("api-version", required=True)]}
+    for method in sorted(route.methods or ()):
+        operation = _operation()
+        if method == "GET" and not route.path.endswith("}"):
+            operation["parameters"] = [_query(name) for name in _LISTING]
+        body = route.bodies.get(method)
+        if body is not None:
+            operation["requestBody"] = _body(body)
+        shown[method.lower()] = operation
+    return shown
+
+
+def _describe_own(route: DescribedRoute) -> Shown:
+    shown: Shown = {"parameters": _path_parameters(route.path)}
+    for method in sorted(route.methods or ()):
+        shown[method.lower()] = {**_operation(), "parameters": [_query(name) for name in route.queries]}
+        if method in route.bodies:
+            shown[method.lower()]["requestBody"] = _body(route.bodies[method])
+    return shown
+
+
+def _body(type: type[msgspec.Struct]) -> Shown:
+    schema = {"$ref": _SCHEMAS + type.__name__}
+    return {"required": True, "content": {"application/json": {"schema": schema}}}
+
+
+def _describe_plain(route: Route) -> Shown:
+    shown: Shown = {"parameters": _path_parameters(route.path)} if "{" in route.path else {}
+    for method in sorted(route.methods or ()):
+        shown[method.lower()] = _operation()
+        if method == "POST":
+            shown["post"]["requestBody"] = {"required": True, "content": _MOVE}
+    return shown
+
+
+def _describe_publish() -> Shown:
+    key = {"name": "aeg-sas-key", "in": "header", "required": False, "schema": {"type": "string"}}
+    publish = {**_operation(), "requestBody": {"required": True, "content": _EVENTS}}
+    return {"parameters": [*_path_parameters("{topic}"), key], "post": publish}
+
+
+def _operation() -> Shown:
+    error = {"application/json": {"schema": {"$ref": _SCHEMAS + "Error"}}}
+    return {
+        "responses": {
+            "2XX": {"description": "Done.", "content": _OBJECT},
+            "default": {"description": "Refused, and why.", "content": error},
+        }
+    }
+
+
+def _path_parameters(path: str) -> list[Shown]:
+    return [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": {"type": "string", "pattern": _PATTERNS.get(name, _NAME)},
+        }
+        for name in _PARAMETER.findall(path)
+    ]
+
+
+def _query(name: str, required: bool = False) -> dict[str, Any]:
+    schema: Shown = {"type": "string"}
+    if name == "api-version":
+        schema = {"type": "string", "enum": ["2018-01-01", "2021-10-15-preview", "2022-06-15", "2025-02-15"]}
+    if name == "$top":
+        schema = {"type": "integer", "minimum": 1, "maximum": 100}
+    return {"name": name, "in": "query", "required": required, "schema": schema}

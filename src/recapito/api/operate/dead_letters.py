@@ -1,0 +1,158 @@
+"""Dead letters over HTTP: listed, shown, redriven and purged, a page at a time, by who may manage.
+
+Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
+"""
+
+from contextlib import aclosing
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm.routing import answer
+from recapito.api.auth.management import admit
+from recapito.api.body import BodyReader
+from recapito.api.docs.documented_route import DescribedRoute, names_in, read_instant, read_query
+from recapito.api.services import Services
+from recapito.api.wire.decode import Body, Shown, check_range, decode, invalid
+from recapito.domain import limits
+from recapito.domain.instant import stamp
+from recapito.errors import NotFound
+from recapito.intake.dead_letters.search import File, Name, Selection, parse_name
+
+PATH = "/deadletters"
+
+
+class _Wanted(Body):
+    topic: str | None = None
+    subscription: str | None = None
+    since: str | None = None
+    until: str | None = None
+    reason: str | None = None
+    event_type: str | None = None
+    subject: str | None = None
+    redriven: bool | None = None
+    after: str | None = None
+    limit: int = limits.LETTER_PAGE_DEFAULT
+
+
+class RedriveBody(_Wanted):
+    """Which letters are sent again, and how fast."""
+
+    events_per_second: int | None = None
+    dry_run: bool = False
+
+
+class PurgeBody(_Wanted):
+    """Which letters are removed."""
+
+    dry_run: bool = False
+
+
+class DeadLetters:
+    """The handlers of dead letters, and their routes."""
+
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._redriver = services.redriver
+        self._bodies = bodies
+
+    def routes(self) -> list[DescribedRoute]:
+        """Every path, with its method."""
+        return [
+            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DescribedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            DescribedRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            DescribedRoute(PATH + "/{name:path}", self._show),
+        ]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        wanted = read_query(request, _Wanted)
+        selection, after = _selection(wanted), _after(wanted)
+        found: list[Shown] = []
+        problems: list[str] = []
+        last: Name | None = None
+        async with aclosing(self._redriver.letters.walk(selection, after)) as files:
+            read = 0
+            async for file, first in files:
+                read += 1
+                if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
+                    problems.append(f"{file.path}: {file.problem}")
+                places = file.selected(selection, first)[: wanted.limit - len(found)]
+                found += [_show(file, place) for place in places]
+                if len(found) >= wanted.limit:
+                    last = file.name(places[-1])
+                    break
+                if read >= limits.LETTER_FILES_READ:
+                    last = file.name(len(file.letters))
+                    break
+        return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
+
+    async def _show(self, request: Request) -> Response:
+        await admit(request)
+        name = parse_name(request.path_params["name"])
+        file = await self._redriver.letters.find(name)
+        return answer({**_show(file, name.place), "record": msgspec.Raw(file.letters[name.place].record)})
+
+    async def _redrive(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), RedriveBody)
+        if wanted.events_per_second is not None:
+            check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
+        if wanted.redriven is not None:
+            raise invalid("'redriven' can not be chosen: what was redriven is not redriven again.", "redriven")
+        progress = await self._redriver.redrive(
+            _selection(wanted), _after(wanted), wanted.limit, wanted.events_per_second, wanted.dry_run
+        )
+        return answer(msgspec.to_builtins(progress))
+
+    async def _purge(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), PurgeBody)
+        progress = await self._redriver.purge(_selection(wanted), _after(wanted), wanted.limit, wanted.dry_run)
+        return answer(msgspec.to_builtins(progress))
+
+    async def _body(self, request: Request) -> bytes:
+        return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+
+
+def _selection(wanted: _Wanted) -> Selection:
+    check_range(wanted.limit, limits.LETTER_PAGE, "limit")
+    return Selection(
+        topic=wanted.topic,
+        subscription=wanted.subscription,
+        since=read_instant(wanted.since, "since"),
+        until=read_instant(wanted.until, "until"),
+        reason=wanted.reason,
+        event_type=wanted.event_type,
+        subject=wanted.subject,
+        redriven=wanted.redriven,
+    )
+
+
+def _after(wanted: _Wanted) -> Name | None:
+    if not wanted.after:
+        return None
+    try:
+        return parse_name(wanted.after)
+    except NotFound:
+        raise invalid("'after' is not the name of a dead letter.", "after") from None
+
+
+def _show(file: File, place: int) -> Shown:
+    letter, mark = file.letters[place], file.redriven.get(place)
+    return {
+        "name": str(file.name(place)),
+        "topic": file.origin.topic.name,
+        "subscription": file.origin.subscription.name,
+        "container": file.origin.container,
+        "path": file.path,
+        "reason": letter.reason,
+        "eventId": letter.id,
+        "eventType": letter.type,
+        "subject": letter.subject,
+        "deliveryAttempts": letter.attempts,
+        "lastDeliveryOutcome": letter.outcome,
+        "publishTime": letter.published,
+        "redriven": None if mark is None else {"at": stamp(mark.at), "redrive": mark.redrive},
+    }

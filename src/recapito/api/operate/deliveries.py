@@ -1,0 +1,176 @@
+"""Deliveries over HTTP: the attempts that history keeps, and why an event was delivered or was not; for who may manage.
+
+A page says where the next one starts, and where somebody who follows what happens goes on.
+"""
+
+from uuid import uuid4
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm.routing import answer
+from recapito.api.auth.management import admit
+from recapito.api.body import BodyReader
+from recapito.api.docs.documented_route import DescribedRoute, names_in, read_instant, read_query
+from recapito.api.operate.lanes import WALKED
+from recapito.api.services import Services
+from recapito.api.wire.attempt import show_attempt, show_explanation
+from recapito.api.wire.decode import Body, check_choice, check_length, check_range, invalid
+from recapito.domain import limits
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.events.accept import accept
+from recapito.domain.events.cloud_event import SINGLE
+from recapito.domain.events.json_text import Fault, decode
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.history.attempt import FAILED, Ending, Selection
+from recapito.domain.instant import stamp
+from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.errors import InvalidInput
+
+PATH = "/deliveries"
+OUTCOMES = (*Result, *Ending, FAILED)
+
+
+class _Wanted(Body):
+    event: str | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    outcome: str | None = None
+    since: str | None = None
+    until: str | None = None
+    search: str | None = None
+    before: str | None = None
+    after: str | None = None
+    limit: int = limits.HISTORY_PAGE_DEFAULT
+
+
+class _Asked(Body):
+    event: str
+    topic: str | None = None
+
+
+class RehearsalBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """An event that is not published, and the topic that it would go to."""
+
+    topic: str
+    event: msgspec.Raw
+
+
+class Deliveries:
+    """The handlers of deliveries, and their routes."""
+
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._history = services.history
+        self._registry = services.registry
+        self._explainer = services.explainer
+        self._clock = services.clock
+        self._bodies = bodies
+
+    def routes(self) -> list[DescribedRoute]:
+        """Every path, with its method."""
+        return [
+            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DescribedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
+            DescribedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
+        ]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        wanted = read_query(request, _Wanted)
+        selection, limit = _selection(wanted), check_range(wanted.limit, limits.HISTORY_PAGE, "limit")
+        if wanted.after is None:
+            page = await self._history.newest_first(selection, _mark(wanted.before, "before"), limit)
+        else:
+            page = await self._history.oldest_first(selection, _mark(wanted.after, "after") or 0, limit)
+        extent = await self._history.extent()
+        return answer(
+            {
+                "value": [show_attempt(kept, selection) for kept in page.value],
+                "next": None if page.next is None else str(page.next),
+                "newest": str(page.newest),
+                "unknown": None if page.value or wanted.after is not None else await self._unknown(wanted),
+                "kept": {
+                    "since": None if extent.since is None else stamp(extent.since),
+                    "attempts": extent.attempts,
+                    "notKept": extent.not_kept,
+                },
+                "now": stamp(self._clock.now()),
+            }
+        )
+
+    async def _unknown(self, wanted: _Wanted) -> str | None:
+        """Which of the names that were asked for nobody has."""
+        topics: list[int | None] = [None]
+        if wanted.topic is not None:
+            found = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
+            topics = [topic.id for topic in found if topic is not None]
+            if not topics:
+                return "topic"
+        if wanted.subscription is None:
+            return None
+        for topic in topics:
+            after = 0
+            while page := await self._registry.subscriptions(topic, after, WALKED):
+                living = [one.name.lower() for one in page if one.deleted_position is None]
+                if wanted.subscription.lower() in living:
+                    return None
+                after = page[-1].id
+        return "subscription"
+
+    async def _explain(self, request: Request) -> Response:
+        await admit(request)
+        asked = read_query(request, _Asked)
+        check_length(asked.event, limits.EVENT_FIELD_CHARS, "event", 1)
+        explanation = await self._explainer.explain(asked.event, asked.topic)
+        return answer(show_explanation(explanation, self._clock.now()))
+
+    async def _rehearse(self, request: Request) -> Response:
+        await admit(request)
+        body = await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.PUBLISH_BYTES)
+        wanted = _read_rehearsal(body)
+        topic = await self._explainer.topic(wanted.topic)
+        (event,) = accept(topic, *_published(topic, bytes(wanted.event)), self._clock.now(), lambda: str(uuid4()))
+        explanation = await self._explainer.rehearse(topic, event)
+        return answer(show_explanation(explanation, self._clock.now()))
+
+
+_decode_rehearsal = msgspec.json.Decoder(RehearsalBody).decode
+
+
+def _read_rehearsal(body: bytes) -> RehearsalBody:
+    """The body; its event stays as it came, to be read as a publish reads it."""
+    try:
+        return decode(_decode_rehearsal, body)
+    except Fault as fault:
+        raise InvalidInput("InvalidRequest", f'The body must be {{"topic": "name", "event": {{…}}}}: {fault}') from None
+
+
+def _published(topic: Topic, event: bytes) -> tuple[dict[bytes, bytes], bytes]:
+    """The headers and the body of a request that would publish one event."""
+    if topic.input_schema is InputSchema.CLOUD_EVENT:
+        return {b"content-type": SINGLE}, event
+    return {b"content-type": b"application/json"}, b"[" + event + b"]"
+
+
+def _selection(wanted: _Wanted) -> Selection:
+    if wanted.before is not None and wanted.after is not None:
+        raise invalid("'before' and 'after' can not both be given.", "after")
+    outcome = None if wanted.outcome is None else check_choice(wanted.outcome, OUTCOMES, "outcome")
+    return Selection(
+        event=wanted.event,
+        search=wanted.search or None,
+        topic=wanted.topic,
+        subscription=wanted.subscription,
+        outcome=outcome,
+        since=read_instant(wanted.since, "since"),
+        until=read_instant(wanted.until, "until"),
+    )
+
+
+def _mark(text: str | None, target: str) -> int | None:
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise invalid(f"'{target}' is not a mark that a page has given.", target)
+    return int(text)

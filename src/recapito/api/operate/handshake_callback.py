@@ -1,0 +1,38 @@
+"""The URL by which an endpoint consents to its subscription: open to everybody who knows the code in it.
+
+Fetching it is all that is needed, so that it can be opened in a browser; asking for its headers alone is not.
+"""
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from recapito.api.services import Services
+from recapito.domain import limits
+from recapito.domain.handshake.handshake import read_token
+from recapito.errors import InvalidInput
+
+_THANKS = "Thank you. The endpoint is validated: its event subscription gets events from now on.\n"
+
+
+class Validation:
+    """The handler of validation URLs and callbacks, and its route."""
+
+    def __init__(self, services: Services) -> None:
+        self._provisioner = services.provisioner
+
+    def routes(self) -> list[Route]:
+        """The one path."""
+        route = Route("/eventsubscriptions/{name}/validate", self._validate, methods=["GET", "POST"])
+        route.methods = {"GET", "POST"}  # Starlette adds HEAD, which link checkers send
+        return [route]
+
+    async def _validate(self, request: Request) -> Response:
+        code, token = request.query_params.get("id", ""), request.query_params.get("token", "")
+        place = read_token(token) if max(len(code), len(token)) <= limits.CALLBACK_CHARS else None
+        if not code or place is None:
+            raise InvalidInput(
+                "InvalidRequest", "The URL is not whole. Open it exactly as the validation event has it.", "token"
+            )
+        await self._provisioner.give_consent(place, request.path_params["name"], code)
+        return PlainTextResponse(_THANKS)

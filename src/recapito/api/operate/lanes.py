@@ -1,0 +1,170 @@
+"""The state of subscriptions now, a page at a time: their books, what waits, and why a lane is held back.
+
+Everything is read from the lanes' own rows; what a page costs does not grow with the number of subscriptions, unless
+a search has to pass many of them to find few.
+"""
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm.routing import answer
+from recapito.api.arm.scope import Form, Place
+from recapito.api.auth.management import admit
+from recapito.api.docs.documented_route import DescribedRoute, names_in, read_query
+from recapito.api.services import Services
+from recapito.api.wire.decode import Body, Shown, check_length, check_range, invalid
+from recapito.contracts.store import Attempts, Counts, Lane
+from recapito.domain import limits
+from recapito.domain.dead_letter.parser import all_reasons
+from recapito.domain.delivery.hold import Hold, explain
+from recapito.domain.handshake.consent import provisioning_state, shown
+from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.domain.resources.subscription import Destination, Subscription, WebHook
+from recapito.domain.resources.topic import Topic, TopicKind
+
+PATH = "/lanes"
+KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
+WALKED = 1000  # subscriptions read at once
+
+
+class _Wanted(Body):
+    topic: str | None = None
+    subscription: str | None = None
+    search: str | None = None
+    failing: bool = False
+    after: str = ""
+    limit: int = limits.LANE_PAGE_DEFAULT
+
+    def takes(self, name: str) -> bool:
+        """Whether a subscription of this name is wanted."""
+        if self.subscription is not None and name.lower() != self.subscription.lower():
+            return False
+        return self.search is None or self.search.lower() in name.lower()
+
+
+class Lanes:
+    """The handler of lanes, and its route."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def routes(self) -> list[DescribedRoute]:
+        """Its path."""
+        return [DescribedRoute(PATH, self._list, queries=names_in(_Wanted))]
+
+    async def _list(self, request: Request) -> Response:
+        await admit(request)
+        wanted, after = _read(request)
+        now = self._services.clock.now()
+        ends: dict[int, int] = {}
+        value: list[Shown] = []
+        more = False
+        async for topic, subscription, lane in self._walk(wanted, after):
+            if len(value) == wanted.limit:
+                more = True
+                break
+            if topic.id not in ends:
+                ends[topic.id] = await self._services.log.end(topic.id)
+            stopped = self._services.dispatch.stopped(subscription.id)
+            value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
+        return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
+
+    async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, Lane | None]]:
+        registry = self._services.registry
+        topics = await self._named(wanted.topic)
+        if wanted.topic is not None and not topics:
+            return
+        only = next(iter(topics)) if len(topics) == 1 else None
+        while page := await registry.subscriptions(only, after, WALKED):
+            after = page[-1].id
+            chosen = [one for one in page if one.deleted_position is None and wanted.takes(one.name)]
+            if wanted.topic is not None:
+                chosen = [one for one in chosen if one.topic in topics]
+            lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
+            for one in chosen:
+                lane = lanes.get(one.id)
+                stopped = self._services.dispatch.stopped(one.id) is not None
+                if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
+                    continue
+                if one.topic not in topics:
+                    topics[one.topic] = await registry.topic_by_id(one.topic)
+                topic = topics[one.topic]
+                if topic is not None:
+                    yield topic, one, lane
+
+    async def _named(self, name: str | None) -> dict[int, Topic | None]:
+        """The topics of a name, of every kind; each kind has names of its own."""
+        if name is None:
+            return {}
+        found = [await self._services.registry.topic(name, kind) for kind in TopicKind]
+        return {topic.id: topic for topic in found if topic is not None}
+
+
+def _read(request: Request) -> tuple[_Wanted, int]:
+    wanted = read_query(request, _Wanted)
+    check_range(wanted.limit, limits.LANE_PAGE, "limit")
+    check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
+    after = wanted.after or "0"
+    if not (after.isascii() and after.isdigit() and len(after) < 19):
+        raise invalid("'after' is not one that a page has given.", "after")
+    return wanted, int(after)
+
+
+def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int, now: int) -> Shown:
+    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
+    start = subscription.created_position if lane is None else lane.cursor.low[0]
+    destination = shown(subscription).destination
+    place = Place(topic, subscription.domain_topic, Form.NESTED)
+    return {
+        "id": subscription.id,
+        "topic": topic.name,
+        "topicKind": KINDS[topic.kind],
+        "domainTopic": subscription.domain_topic,
+        "subscription": subscription.name,
+        "resourceId": f"{place.id}{place.form.value}{subscription.name}",
+        "endpointType": type(destination).__name__,
+        "endpoint": endpoint_of(destination),
+        "provisioningState": provisioning_state(subscription, now),
+        "matched": counts.matched,
+        "unmatched": counts.unmatched,
+        "delivered": counts.delivered,
+        "deadLettered": counts.dead_lettered,
+        "deadLetterReasons": all_reasons(counts.reasons, counts.dead_lettered),
+        "dropped": counts.dropped,
+        "pending": counts.pending,
+        "parked": counts.parked,
+        "buried": counts.buried,
+        "unread": max(end - start + 1, 0),
+        "failedAttempts": attempts.failed,
+        "answers": attempts.answers,
+        "tookMs": attempts.took_ns / MILLISECOND,
+        "failuresInARow": 0 if lane is None else lane.hold.failures,
+        "nextDueAt": _next_due(lane),
+        "hold": None if lane is None else _show_hold(lane.hold, now),
+    }
+
+
+def endpoint_of(destination: Destination) -> str:
+    """Where events go, as everybody may see it: never the query of a URL, which may be a secret."""
+    return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
+
+
+def _next_due(lane: Lane | None) -> str | None:
+    """When something parked is tried next, which is not before a hold ends."""
+    if lane is None or lane.next_due_at is None:
+        return None
+    return stamp(max(lane.next_due_at, lane.hold.until))
+
+
+def _show_hold(hold: Hold, now: int) -> Shown | None:
+    if not hold.on:
+        return None
+    return {
+        "failures": hold.failures,
+        "until": stamp(hold.until),
+        "periodSeconds": hold.period // SECOND,
+        "on": True,
+        "reason": explain(hold, now),
+    }

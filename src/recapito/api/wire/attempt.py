@@ -1,0 +1,114 @@
+"""Attempts and explanations as they are shown over HTTP."""
+
+from collections.abc import Sequence
+
+from recapito.api.wire.decode import Shown
+from recapito.contracts.history import Kept
+from recapito.domain import limits
+from recapito.domain.history.attempt import Attempt, Selection, Told
+from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.intake.explain.delivery_state import Standing
+from recapito.intake.explain.explainer import Explained, Explanation
+
+
+def show_attempt(kept: Kept, selection: Selection) -> Shown:
+    """An attempt with its first events, those that were asked for before all."""
+    attempt = kept.attempt
+    told = list(attempt.told())
+    if selection.event is not None or selection.search is not None:
+        told.sort(key=lambda one: not _is_meant(one, selection))
+    return _show(kept.mark, attempt, told[: limits.HISTORY_EVENTS_SHOWN])
+
+
+def show_explanation(explanation: Explanation, now: int) -> Shown:
+    """A whole explanation."""
+    return {
+        "event": _show_event(explanation),
+        "note": " ".join(explanation.notes),
+        "subscriptions": [_show_explained(one, explanation.id, now) for one in explanation.subscriptions],
+        "now": stamp(now),
+    }
+
+
+def _is_meant(told: Told, selection: Selection) -> bool:
+    by_event = selection.event is None or told.id == selection.event
+    return by_event and (selection.search is None or selection.search in told.id)
+
+
+def _show(mark: int, attempt: Attempt, told: Sequence[Told]) -> Shown:
+    return {
+        "mark": str(mark),
+        "at": stamp(attempt.at),
+        "tookMs": attempt.took / MILLISECOND,
+        "topic": attempt.label.topic_name,
+        "subscription": attempt.label.subscription,
+        "subscriptionId": attempt.label.lane,
+        "outcome": attempt.outcome,
+        "status": attempt.status,
+        "detail": attempt.detail,
+        "probe": attempt.probe,
+        "late": attempt.late,
+        "events": [_show_told(one) for one in told],
+        "eventCount": len(attempt.ids),
+    }
+
+
+def _show_told(told: Told) -> Shown:
+    fate = told.fate
+    return {
+        "id": told.id,
+        "attempt": told.number,
+        "then": fate.then,
+        "dueAt": None if fate.due_at is None else stamp(fate.due_at),
+        "rule": fate.rule,
+        "reason": fate.reason,
+        "where": fate.where,
+    }
+
+
+def _show_event(explanation: Explanation) -> Shown | None:
+    event, place = explanation.event, explanation.place
+    if event is None and place is None:
+        return None
+    return {
+        "id": explanation.id,
+        "type": None if event is None else event.seen.type,
+        "subject": None if event is None else event.seen.subject,
+        "topic": explanation.topic,
+        "publishedAt": None if event is None else stamp(event.published_at),
+        "position": None if place is None else place.position,
+        "offset": None if place is None else place.offset,
+    }
+
+
+def _show_explained(explained: Explained, id: str, now: int) -> Shown:
+    verdict, standing = explained.verdict, explained.standing
+    return {
+        "subscription": explained.label.subscription,
+        "subscriptionId": explained.label.lane,
+        "topic": explained.label.topic_name,
+        "matched": verdict.matched,
+        "decidedBy": {"clause": verdict.clause, "text": verdict.text},
+        "attempts": [
+            _show(kept.mark, kept.attempt, [told for told in kept.attempt.told() if told.id == id])
+            for kept in explained.kept
+        ],
+        **_show_standing(standing, now),
+    }
+
+
+def _show_standing(standing: Standing, now: int) -> Shown:
+    following, end, expires_at = standing.next, standing.end, standing.expires_at
+    return {
+        "state": standing.state,
+        "stateText": standing.text,
+        "next": None
+        if following is None
+        else {"at": stamp(following.at), "rule": following.rule, "text": following.text},
+        "expiresAt": None if expires_at is None else stamp(expires_at),
+        "ttlLeftSeconds": None if expires_at is None else max(expires_at - now, 0) / SECOND,
+        "attemptsLeft": standing.attempts_left,
+        "end": None
+        if end is None
+        else {"at": None if end.at is None else stamp(end.at), "reason": end.reason, "where": end.where},
+    }

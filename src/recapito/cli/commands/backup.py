@@ -1,0 +1,30 @@
+"""`recapito backup` and `recapito restore`: copy the stores of a server, running or not, and put a copy in place."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[Path, typer.Option("--data", help="The data directory of the server.")]
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(help="An empty or new directory for the copy.")],
+    data: Data = Path("recapito-data"),
+) -> None:
+    """Copy the stores of a server while it runs: nothing acknowledged before the backup began is missing from it."""
+    from recapito.stores.sqlite.files import backup as backups
+
+    backups.backup(data, target, lambda line: typer.echo(line, err=True))
+    typer.echo(f"Backed up {data} to {target}. Dead letters are plain files: copy {data / 'deadletters'} as you like.")
+
+
+def restore(
+    source: Annotated[Path, typer.Argument(help="A directory that `recapito backup` made.")],
+    data: Data = Path("recapito-data"),
+) -> None:
+    """Put a backup in place as the data directory of a server that does not run; it must be empty or new."""
+    from recapito.stores.sqlite.files import backup as backups
+
+    backups.restore(source, data)
+    typer.echo(f"Restored {source} to {data}. What was delivered after the backup may be delivered once more.")

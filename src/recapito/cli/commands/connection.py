@@ -1,0 +1,84 @@
+"""`recapito connection`: say how Azure resources that subscriptions name are reached. What is secret is never shown."""
+
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.verb import Noun, Session
+from recapito.domain.resources.resource_id import EXAMPLE
+
+app = commands("Say how Azure resources are reached.")
+noun = Noun(app)
+
+ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="The resource, by its Azure id.")]
+
+
+@noun.verb("set")
+def set_connection(
+    session: Session,
+    resource_id: ResourceId,
+    connection_string: Annotated[
+        str | None, typer.Option(help="Its connection string; - reads it from standard input.")
+    ] = None,
+    sas_url: Annotated[str | None, typer.Option(help="A URL with a shared access signature; - reads it.")] = None,
+    host_url: Annotated[
+        str | None, typer.Option(help="The URL of a Functions host, with its key as ?code=; - reads it.")
+    ] = None,
+    default_credential: Annotated[
+        bool, typer.Option("--default-credential", help="Reach it as whoever the server is to Azure.")
+    ] = False,
+    azurite: Annotated[
+        bool, typer.Option("--azurite", help="An Azurite on the server's machine stands for it.")
+    ] = False,
+) -> Any:
+    """Say how a resource is reached, in one of five ways; it replaces what was said before."""
+    given = {
+        "connectionString": _text(connection_string, "Connection string"),
+        "sasUrl": _text(sas_url, "SAS URL"),
+        "hostUrl": _text(host_url, "Host URL"),
+        "defaultCredential": default_credential or None,
+        "azurite": azurite or None,
+    }
+    body = {name: value for name, value in given.items() if value is not None}
+    if len(body) != 1:
+        ways = "--connection-string, --sas-url, --host-url, --default-credential and --azurite"
+        raise typer.BadParameter(f"give one of {ways}", param_hint="connection")
+    return session.client.call("PUT", _path(resource_id), body)
+
+
+@noun.verb("list")
+def list_connections(session: Session) -> Any:
+    """List the resources that can be reached, without secrets."""
+    return session.client.call("GET", "/connections")["value"]
+
+
+@noun.verb("check", judge=lambda found: not any(one["state"] == "wrong" for one in found))
+def check(session: Session, resource_id: ResourceId) -> Any:
+    """Have the server try a connection on what is reached by it, and say what is wrong."""
+    return session.client.call("POST", f"{_path(resource_id)}/check")["value"]
+
+
+@noun.verb("remove")
+def remove(session: Session, resource_id: ResourceId) -> Any:
+    """Forget how a resource is reached."""
+    return session.client.call("DELETE", _path(resource_id))
+
+
+def _path(resource_id: str) -> str:
+    if not resource_id.lower().startswith("/subscriptions/"):
+        message = f"'{resource_id}' is not the id of an Azure resource; one looks like {EXAMPLE}"
+        raise typer.BadParameter(message, param_hint="RESOURCE-ID")
+    return f"/connections{resource_id}"
+
+
+def _text(given: str | None, what: str) -> str | None:
+    """What was given; a dash keeps a secret out of the list of processes, and on a terminal out of sight."""
+    if given != "-":
+        return given
+    stdin = typer.get_text_stream("stdin")
+    if stdin.isatty():
+        return str(typer.prompt(what, hide_input=True, err=True)).strip()
+    if text := stdin.readline().strip():
+        return text
+    raise typer.BadParameter("there is nothing on standard input", param_hint=what)

@@ -1,0 +1,110 @@
+"""`recapito damaged`: see and save what was found damaged in a server's store."""
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun, Session
+from recapito.errors import NotFound
+
+app = commands("See and save records that were found damaged in the store.")
+noun = Noun(app)
+
+_PATH = "/damaged"
+Data = Annotated[
+    Path | None, typer.Option(help="Read this data directory, with or without a server, instead of asking one.")
+]
+
+
+@noun.verb("list", form=Output.TABLE)
+def list_damaged(session: Session, data: Data = None) -> Any:
+    """List damaged records that were set aside."""
+    return [_described(record) for record in _records(session, data)]
+
+
+@noun.verb("export")
+def export(
+    session: Session,
+    names: Annotated[list[str] | None, typer.Argument(help="Names, as `list` prints them; all, if left out.")] = None,
+    to: Annotated[Path, typer.Option(help="The directory to write to.")] = Path("recapito-damaged"),
+    data: Data = None,
+) -> Any:
+    """Write damaged records to files, byte for byte."""
+    to.mkdir(mode=0o700, parents=True, exist_ok=True)
+    listed = {record["name"]: record for record in _records(session, data)}
+    for name in names or ():
+        if name not in listed:
+            raise NotFound("ResourceNotFound", f"There is no damaged record '{name}'; `recapito damaged list` has all.")
+    written: list[str] = []
+    for name in names or listed:
+        whole = listed[name] if data is not None else session.client.call("GET", f"{_PATH}/{quote(name)}")
+        parts = {"content": b64decode(whole["content"]), "columns": b64decode(whole["columns"])}
+        files = {f"{name}.json": json.dumps(_described(whole), indent=2).encode()}
+        files |= {f"{name}.{part}": content for part, content in parts.items() if content}
+        for file, content in files.items():
+            (to / file).write_bytes(content)
+            written.append(str(to / file))
+    return {"written": written}
+
+
+@noun.verb("dismiss")
+def dismiss(session: Session) -> Any:
+    """End the warnings of what was found so far; the records stay."""
+    records = list(_records(session, None))
+    if not records:
+        raise NotFound("ResourceNotFound", "Nothing was found damaged.")
+    return session.client.call("POST", f"{_PATH}/dismiss", {"number": records[-1]["number"]})
+
+
+@noun.verb("clear", session=False)
+def clear(
+    data: Annotated[Path, typer.Option(help="The data directory of the server.")] = Path("recapito-data"),
+) -> Any:
+    """Let a server take events again, after somebody looked at its files."""
+    from recapito.stores.sqlite.files import damage_marker
+
+    if not damage_marker.clear(data):
+        raise NotFound("ResourceNotFound", f"No file in {data} is marked as damaged.")
+    return {"cleared": str(data)}
+
+
+def _described(record: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in ("content", "columns")}
+
+
+def _records(session: Session, data: Path | None) -> Iterator[dict[str, Any]]:
+    """All records: as the server describes them, or with their bytes from its files."""
+    if data is not None:
+        yield from _stored(data)
+        return
+    after: int | None = 0
+    while after is not None:
+        page = session.client.call("GET", f"{_PATH}?after={after}")
+        yield from page["value"]
+        after = page["next"]
+
+
+def _stored(data: Path) -> Iterator[dict[str, Any]]:
+    from recapito.stores.sqlite.sql.damage_sql import read_all
+
+    for damage in read_all(data):
+        yield {
+            "name": f"{damage.table}-{damage.number}",
+            "number": damage.number,
+            "table": damage.table,
+            "topicId": damage.topic,
+            "subscriptionId": damage.lane,
+            "position": damage.position,
+            "offset": damage.offset,
+            "events": damage.events,
+            "bytes": len(damage.content) + len(damage.columns),
+            "content": b64encode(damage.content).decode(),
+            "columns": b64encode(damage.columns).decode(),
+        }

@@ -1,0 +1,158 @@
+"""`recapito deadletter`: see, send again and remove what could not be delivered."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote, urlencode
+
+import typer
+
+from recapito.cli.text.dead_letter import tell_letters
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun, Session
+from recapito.errors import CallerError
+
+app = commands("See, send again and remove events that could not be delivered.")
+noun = Noun(app)
+
+_PATH = "/deadletters"
+_PAGE = 100
+_STEP = 1000
+_TIMEOUT_S = 120.0
+_ANEW = "Run it again, and it goes on with the rest."
+
+Redriven = Annotated[bool | None, typer.Option(help="Only those that were, or were not, redriven.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which dead letters are meant: all that every flag takes."""
+
+    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None
+    event_subscription: Annotated[str | None, typer.Option(help="Only of the event subscription of this name.")] = None
+    since: Annotated[
+        str | None, typer.Option(help="Written in the hour of this time or later, e.g. 2026-01-31T12:00Z.")
+    ] = None
+    until: Annotated[str | None, typer.Option(help="Written in an hour that began before this time.")] = None
+    reason: Annotated[str | None, typer.Option(help="Only with this reason, e.g. MaxDeliveryAttemptsExceeded.")] = None
+    event_type: Annotated[str | None, typer.Option(help="Only events of this type.")] = None
+    subject: Annotated[str | None, typer.Option(help="Only events whose subject begins so.")] = None
+
+    @property
+    def wire(self) -> dict[str, Any]:
+        """The selection as the API takes it."""
+        given = {
+            "topic": self.topic,
+            "subscription": self.event_subscription,
+            "since": self.since,
+            "until": self.until,
+            "reason": self.reason,
+            "eventType": self.event_type,
+            "subject": self.subject,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def _all_done(answer: Mapping[str, Any]) -> bool:
+    return not answer["refused"]
+
+
+@noun.verb("list", form=Output.TABLE, tell=tell_letters)
+def list_letters(
+    session: Session,
+    selection: Selection,
+    redriven: Redriven = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
+) -> Any:
+    """List dead letters."""
+    query = selection.wire
+    if redriven is not None:
+        query["redriven"] = str(redriven).lower()
+    letters: list[Any] = []
+    while len(letters) < limit:
+        more = urlencode({**query, "limit": min(limit - len(letters), _PAGE)})
+        page = session.client.call("GET", f"{_PATH}?{more}", timeout_s=_TIMEOUT_S)
+        letters += page["value"]
+        for problem in page["problems"]:
+            session.note(problem)
+        if page["next"] is None:
+            break
+        query["after"] = page["next"]
+    return letters
+
+
+@noun.verb("show")
+def show(session: Session, letter: Annotated[str, typer.Argument(help="A letter's name, as `list` prints it.")]) -> Any:
+    """Show one dead letter, with its event."""
+    return session.client.call("GET", f"{_PATH}/{quote(letter)}", timeout_s=_TIMEOUT_S)
+
+
+@noun.verb("redrive", judge=_all_done)
+def redrive(
+    session: Session,
+    selection: Selection,
+    rate: Annotated[int | None, typer.Option(min=1, help="At most so many events a second.")] = None,
+    dry_run: DryRun = False,
+) -> Any:
+    """Deliver dead letters again, each to its own event subscription.
+
+    What was redriven is marked and not redriven again, so this can be stopped at any time and run anew.
+    """
+    wanted = selection.wire
+    if rate is not None:
+        wanted["eventsPerSecond"] = rate
+    return _go_through(session, "redrive", wanted, dry_run)
+
+
+@noun.verb("purge", judge=_all_done)
+def purge(
+    session: Session,
+    selection: Selection,
+    redriven: Redriven = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+) -> Any:
+    """Remove dead letters for good. A file of which only some letters are meant stays whole."""
+    if not dry_run and not yes:
+        question = "Dead letters that are purged can not be brought back. Purge them (--yes does not ask)?"
+        typer.confirm(question, abort=True, err=True)
+    wanted = selection.wire
+    if redriven is not None:
+        wanted["redriven"] = redriven
+    return _go_through(session, "purge", wanted, dry_run)
+
+
+def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
+    """Page by page, with the progress of each; who stops this stops it there."""
+    total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
+    try:
+        for page in _pages(session, verb, {**wanted, "limit": _STEP, "dryRun": dry_run}):
+            for name in total:
+                total[name] += page[name]
+            for problem in page["problems"]:
+                session.note(problem)
+            if page["next"] is not None:
+                session.note(
+                    f"{total['selected']} selected, going on" if dry_run else f"{total['done']} done, going on"
+                )
+    except CallerError as error:
+        already = f" {total['done']} were done before. {_ANEW}" if total["done"] else ""
+        raise type(error)(error.code, f"{error.message}{already}") from None
+    except KeyboardInterrupt:
+        session.note(f"{total['done']} were done; a request that was under way may have been, too. {_ANEW}")
+        raise
+    if not total["selected"]:
+        session.note("no dead letter was selected.")
+    if total["kept"]:
+        session.note(f"{total['kept']} stay: their files also hold letters that are not meant.")
+    return total
+
+
+def _pages(session: Session, verb: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    after: str | None = ""
+    while after is not None:
+        page = session.client.call("POST", f"{_PATH}/{verb}", {**body, "after": after} if after else body, _TIMEOUT_S)
+        after = page["next"]
+        yield page

@@ -1,0 +1,51 @@
+"""`recapito explain`: what became of an event, or what would become of it, and why."""
+
+import json
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from recapito.cli.requests.event_input import Draft, read_content, read_events
+from recapito.cli.text.explanation import tell_story
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun, Session
+from recapito.errors import CallerError
+
+app = commands()
+_PATH = "/deliveries/explain"
+
+
+@Noun(app).verb("explain", form=Output.TABLE, tell=tell_story)
+def explain(
+    session: Session,
+    event: Annotated[str, typer.Argument(help="The id of an event; with --dry-run, a file with one, - is stdin.")],
+    topic: Annotated[str | None, typer.Option(help="The topic of the event.")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would become of an event that is not published yet.")
+    ] = False,
+) -> Any:
+    """Say for each event subscription what became of an event: filter, attempts, when next, how it ended, and why."""
+    if not dry_run:
+        query = {"event": event} | ({} if topic is None else {"topic": topic})
+        return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
+    if topic is None:
+        raise typer.BadParameter("say to which topic it would go", param_hint="--topic")
+    drafts = read_events(read_content(event), "stdin" if event == "-" else event)
+    answers = [_rehearse(session, topic, draft) for draft in drafts]
+    return answers[0] if len(answers) == 1 else answers
+
+
+def _rehearse(session: Session, topic: str, draft: Draft) -> Any:
+    try:
+        return session.client.call("POST", _PATH, {"topic": topic, "event": _decode(draft)})
+    except CallerError as error:
+        raise type(error)(error.code, f"{draft.place}: {error.message}", error.target) from None
+
+
+def _decode(draft: Draft) -> Any:
+    try:
+        return json.loads(draft.body)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{draft.place}: this is not JSON: {error}", param_hint="EVENT") from None

@@ -1,0 +1,184 @@
+"""`recapito profile`: Event Grid's behaviour by date, to be read and compared by people, or as JSON."""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from recapito.cli.text.duration import show_duration
+from recapito.cli.toolkit.exit_codes import FAILED
+from recapito.cli.toolkit.lazy import commands
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.delivery.timetable import Timetable, timetable
+from recapito.domain.instant import SECOND
+from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
+from recapito.domain.resources.subscription import RetryPolicy
+from recapito.errors import InvalidInput
+
+app = commands("Show Event Grid's behaviour by date: the profiles.")
+
+
+class Output(StrEnum):
+    """How an answer is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
+
+
+@app.command("list")
+def list_profiles(output: OutputOption = Output.TABLE) -> None:
+    """List the profiles, oldest first."""
+    profiles = [load(name) for name in names()]
+    if output is Output.JSON:
+        keys = ("name", "title", "source")
+        _print_json([{k: getattr(p, k) for k in keys} | {"default": p.name == DEFAULT} for p in profiles])
+        return
+    rows = [(f"{p.name} (default)" if p.name == DEFAULT else p.name, p.title, p.source) for p in profiles]
+    _print_table(("profile", "what is new", "source"), rows)
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="For example 2021-03.")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show one profile, and when it tries an endpoint that is dead."""
+    profile = _load(name)
+    times = _dead_endpoint(profile)
+    if output is Output.JSON:
+        _print_json(msgspec.to_builtins(profile) | {"dead_endpoint": _timetable_data(times)})
+        return
+    _print_table(("profile", profile.name), _rows(profile))
+    typer.echo("A webhook where nobody listens, under the default retry policy, without random delays and holds:")
+    _print_table(("attempt", "after publishing", "after the one before"), _timetable_rows(times))
+
+
+@app.command()
+def diff(
+    a: Annotated[str, typer.Argument(help="One profile.")],
+    b: Annotated[str, typer.Argument(help="Another one.")],
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Show only what differs between two profiles."""
+    one, other = _load(a), _load(b)
+    if output is Output.JSON:
+        left, right = dict(_leaves(msgspec.to_builtins(one))), dict(_leaves(msgspec.to_builtins(other)))
+        keys = [key for key in left | right if left.get(key) != right.get(key)]
+        _print_json([{"key": key, "a": left.get(key), "b": right.get(key)} for key in keys])
+        return
+    pairs = zip(_rows(one), _rows(other), strict=True)
+    rows = [(label, x, y) for (label, x), (_, y) in pairs if x != y]
+    _print_table(("", a, b), rows or [("nothing differs", "", "")])
+
+
+def _load(name: str) -> Profile:
+    try:
+        return load(name)
+    except InvalidInput as error:
+        typer.echo(f"recapito: {error.message}", err=True)
+        raise typer.Exit(FAILED) from None
+
+
+def _rows(profile: Profile) -> list[tuple[str, str]]:
+    """The profile in words: the same labels for every profile, so that two can be compared row by row."""
+    schedule, status, dead = profile.schedule, profile.status, profile.dead_letter
+    missing = "dropped at once" if dead.missing_container == "drop" else "treated as unavailable"
+    delays = ", ".join(show_duration(delay) for delay in schedule.delays_s)
+    return [
+        ("title", profile.title),
+        ("source", profile.source),
+        ("success codes", _codes(status.success)),
+        ("retries after", f"{delays}, then every {show_duration(schedule.then_every_s)}"),
+        ("random delay on top", f"up to {schedule.jitter:.0%}, never early"),
+        ("never retried, webhook", _codes(status.webhook.never)),
+        ("never retried, Azure resource", _codes(status.azure_resource.never)),
+        ("never retried if dead letters are set up", _codes(status.never_with_dead_letter)),
+        ("least delay, webhook", _least_delays(profile, EndpointKind.WEBHOOK)),
+        ("least delay, Azure resource", _least_delays(profile, EndpointKind.AZURE_RESOURCE)),
+        ("batching", "yes" if profile.batching else "no"),
+        ("custom delivery headers", "yes" if profile.custom_headers else "no"),
+        ("delayed delivery", _delayed(profile.delayed_delivery)),
+        ("probation by outcome", _probation(profile.delayed_delivery)),
+        ("dead letter written", f"{show_duration(dead.delay_s)} after the last attempt"),
+        ("dead-letter location unavailable", f"dropped after {show_duration(dead.unavailable_s)}"),
+        ("dead-letter container missing", missing),
+    ]
+
+
+def _least_delays(profile: Profile, kind: EndpointKind) -> str:
+    delays = [f"{status}: {show_duration(least)}" for status, least in profile.rules(kind).minimum_s.items()]
+    if not delays and not profile.status.minimum_s:
+        return "none beyond the schedule"
+    return "\n".join([*delays, f"all others and no answer: {show_duration(profile.status.minimum_s)}"])
+
+
+def _delayed(rules: DelayedDelivery | None) -> str:
+    if rules is None:
+        return "no"
+    at_once = (
+        "" if rules.at_once_from_s is None else f", or one with a row of {show_duration(rules.at_once_from_s)} or more"
+    )
+    return (
+        f"after {rules.failures} events in a row failed at the first attempt{at_once};"
+        f" for {show_duration(rules.first_s)}"
+        f"{' or as the table says' if rules.table_s else ''}, doubled by each failed probe,"
+        f" at most {show_duration(rules.longest_s)}; never under a retry policy of the subscription's own"
+    )
+
+
+def _probation(rules: DelayedDelivery | None) -> str:
+    table = rules.table_s if rules else {}
+    return "\n".join(f"{result}: {show_duration(period)}" for result, period in table.items()) or "–"
+
+
+def _dead_endpoint(profile: Profile) -> Timetable:
+    """A webhook where nobody listens, under the default retry policy."""
+    return timetable(profile, EndpointKind.WEBHOOK, RetryPolicy(), Outcome(Result.SOCKET_ERROR))
+
+
+def _timetable_rows(times: Timetable) -> Iterator[tuple[str, str, str]]:
+    before = 0
+    for n, at in enumerate(times.attempts, 1):
+        yield str(n), show_duration(at // SECOND), show_duration((at - before) // SECOND) if n > 1 else "at once"
+        before = at
+    yield "end", show_duration(times.end // SECOND), str(times.reason)
+
+
+def _timetable_data(times: Timetable) -> dict[str, Any]:
+    return {
+        "attempts_s": [at // SECOND for at in times.attempts],
+        "end_s": times.end // SECOND,
+        "reason": times.reason,
+    }
+
+
+def _leaves(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values of nested tables by dotted key."""
+    for key, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _leaves(inner, f"{prefix}{key}.")
+        else:
+            yield prefix + key, inner
+
+
+def _codes(codes: tuple[int, ...]) -> str:
+    return " ".join(map(str, codes)) or "–"
+
+
+def _print_table(columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+    table = Table(*columns, box=SIMPLE_HEAD)
+    for row in rows:
+        table.add_row(*row)
+    Console(highlight=False).print(table)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

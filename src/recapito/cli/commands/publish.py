@@ -1,0 +1,131 @@
+"""`recapito publish`: events from a file, from stdin, or made from flags.
+
+All events are read and checked before the first is sent, so that a bad one stops everything, unless `--partial`.
+"""
+
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.requests.event_input import Draft, Verifier, make_event, read_content, read_events, repeated
+from recapito.cli.toolkit import common_flags
+from recapito.cli.toolkit.defaults import choose
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.session import Session
+from recapito.cli.toolkit.verb import Noun
+from recapito.domain import limits
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import id_of
+from recapito.errors import CallerError
+
+app = commands()
+_CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
+
+
+@Noun(app).verb("publish")
+def publish(
+    session: Session,
+    topic: Annotated[str | None, typer.Argument(help="The topic, or a domain with --domain.")] = None,
+    file: Annotated[str | None, typer.Argument(help="A JSON array, or an event on each line; - is stdin.")] = None,
+    type: Annotated[str | None, typer.Option("--type", help="The type of an event made here.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Its subject.")] = None,
+    data: Annotated[str | None, typer.Option(help="Its data: JSON, or else it is taken as text.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Its source, in CloudEvents.", show_default="/recapito/publish")
+    ] = None,
+    domain: Annotated[bool, typer.Option("--domain", help="Publish to a domain.")] = False,
+    domain_topic: Annotated[str | None, typer.Option(help="The topic of the domain that it is of.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="How often all is published, with new ids.")] = 1,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Events a second.", show_default="no limit")] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Publish what is good when some is not.")] = False,
+    key: Annotated[str | None, typer.Option(help="The key of the topic.", show_default="asked of the server")] = None,
+    group: common_flags.Group = None,
+) -> Any:
+    """Publish events: from a file, from stdin, or one that is made from --type, --subject and --data."""
+    if topic is None:
+        raise typer.BadParameter("name a topic", param_hint="TOPIC")
+    path = session.path("domains" if domain else "topics", topic, group)
+    shown = session.client.arm("GET", path)
+    verifier = Verifier(shown)
+    if file is None and type is not None:
+        made = [make_event(verifier.schema, type, subject or "", data, source, domain_topic)]
+    elif any(given is not None for given in (type, subject, data, source)):
+        wrong = (
+            "an event is made from flags, or read from a file" if file else "an event that is made from flags has one"
+        )
+        raise typer.BadParameter(wrong, param_hint="--type")
+    else:
+        made = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
+    good, bad = verifier.check(made)
+    if bad and not partial:
+        for one in bad[:10]:
+            typer.echo(f"recapito: {one}", err=True)
+        more = f" and {len(bad) - 10} more" if len(bad) > 10 else ""
+        raise CallerError("BadEvents", f"Nothing was published: {len(bad)} of {len(made)} events are wrong{more}.")
+    for one in bad:
+        session.note(f"left out: {one}")
+    sent = _send(session, shown, good, count, rate, choose("key", key) or _ask_key(session, path), verifier.schema)
+    if bad:
+        raise CallerError("BadEvents", f"Published {sent} events; {len(bad)} were left out.")
+    named = {"id": id_of(good[0].body)} if sent == 1 else {}  # what `explain` is asked with
+    return {"topic": shown["name"], "published": sent, **named}
+
+
+def _ask_key(session: Session, path: str) -> str:
+    """The key of the topic. Who may not ask for it may still publish with a token."""
+    try:
+        key: str = session.client.arm("POST", f"{path}/listKeys")["key1"]
+    except CallerError:
+        if session.client.signs_in:
+            return ""
+        raise
+    return key
+
+
+def _send(
+    session: Session, shown: Any, drafts: list[Draft], count: int, rate: float | None, key: str, schema: InputSchema
+) -> int:
+    """Send in requests as large as is allowed, or as the rate allows; how many events were sent."""
+    from recapito.cli.text.progress import progress
+
+    path = f"/{'domains' if '/domains/' in shown['id'] else 'topics'}/{shown['name']}/api/events"
+    content_type = _CONTENT.get(schema, "application/json")
+    total, sent = len(drafts) * count, 0
+    largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))
+    began = time.monotonic()
+    try:
+        with progress("Publishing", total) as advance:
+            for bodies in _batches(drafts, count, largest):
+                if rate is not None:
+                    time.sleep(max(0.0, began + sent / rate - time.monotonic()))
+                session.client.publish(path, b"[" + b",".join(bodies) + b"]", content_type, key)
+                sent += len(bodies)
+                advance(len(bodies))
+    except CallerError as error:
+        already = f" {sent} of {total} events were published before." if sent else ""
+        raise type(error)(error.code, f"{error.message}{_advice(error)}{already}") from None
+    except KeyboardInterrupt:
+        session.note(f"{sent} of {total} events were published; a request that was under way may have been, too.")
+        raise
+    return sent
+
+
+def _advice(error: CallerError) -> str:
+    return " Give a key of this topic with --key." if error.code == "Unauthorized" else ""
+
+
+def _batches(drafts: list[Draft], count: int, largest: int) -> Iterator[list[bytes]]:
+    bodies: list[bytes] = []
+    size = 2
+    for number in range(count):
+        for draft in drafts:
+            body = repeated(draft, number)
+            if bodies and (len(bodies) == largest or size + len(body) + 1 > limits.PUBLISH_BYTES):
+                yield bodies
+                bodies, size = [], 2
+            bodies.append(body)
+            size += len(body) + 1
+    if bodies:
+        yield bodies

@@ -1,0 +1,67 @@
+"""`recapito schedule`: when an event is tried at an endpoint that keeps failing, and how it ends."""
+
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.text.duration import show_duration
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun
+from recapito.domain import limits
+from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.delivery.timetable import timetable
+from recapito.domain.instant import SECOND
+from recapito.domain.profiles.profile import DEFAULT, EndpointKind, load
+from recapito.domain.resources.subscription import RetryPolicy
+
+app = commands()
+
+
+@Noun(app).verb("schedule", session=False, form=Output.TABLE)
+def schedule(
+    profile: Annotated[str, typer.Option(help="Event Grid's behaviour at a date.")] = DEFAULT,
+    policy: Annotated[
+        str | None, typer.Option(metavar="ATTEMPTS,MINUTES", help="The retry policy.", show_default="30,1440")
+    ] = None,
+    status: Annotated[
+        int | None, typer.Option(help="What the endpoint answers.", show_default="nobody listens there")
+    ] = None,
+    azure_resource: Annotated[
+        bool, typer.Option("--azure-resource", help="The endpoint is an Azure resource, not a webhook.")
+    ] = False,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="The subscription keeps dead letters.")] = False,
+) -> list[dict[str, Any]]:
+    """Print when an event is tried at an endpoint that keeps failing, without random delays and holds."""
+    if status is not None and not 100 <= status <= 599:
+        raise typer.BadParameter(f"{status} is not an HTTP status", param_hint="--status")
+    outcome = Outcome(Result.SOCKET_ERROR) if status is None else answered(status)
+    kind = EndpointKind.AZURE_RESOURCE if azure_resource else EndpointKind.WEBHOOK
+    times = timetable(load(profile), kind, _read_policy(policy), outcome, dead_letters)
+    instants = [at // SECOND for at in times.attempts]
+    rows = [
+        _row(number, at, before) for number, (at, before) in enumerate(zip(instants, [0, *instants], strict=False), 1)
+    ]
+    if times.end > times.attempts[-1]:  # it expires, and is not tried at its end
+        rows.append(_row(None, times.end // SECOND, instants[-1]))
+    rows[-1]["end"] = times.reason or "Delivered"
+    return rows
+
+
+def _row(attempt: int | None, at: int, before: int) -> dict[str, Any]:
+    return {"attempt": attempt, "after": show_duration(at), "wait": show_duration(at - before), "seconds": at}
+
+
+def _read_policy(text: str | None) -> RetryPolicy:
+    if text is None:
+        return RetryPolicy()
+    words = text.split(",")
+    ranges = (limits.ATTEMPTS, limits.TTL_MINUTES)
+    try:
+        attempts, minutes = (int(word) for word in words)
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not like 30,1440", param_hint="--policy") from None
+    for value, (least, most), what in zip((attempts, minutes), ranges, ("attempts", "minutes"), strict=True):
+        if not least <= value <= most:
+            raise typer.BadParameter(f"{what} are {least} to {most}", param_hint="--policy")
+    return RetryPolicy(attempts, minutes)

@@ -1,0 +1,182 @@
+"""`recapito serve`: run the server, and say what to do next."""
+
+import asyncio
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+import typer
+from rich.console import Console
+
+from recapito.cli.text.welcome import print_welcome
+from recapito.clock import Origin, origin_now
+from recapito.composition import identity as access
+from recapito.composition import stores
+from recapito.errors import SettingsError
+from recapito.identity.server_identity import Identity
+from recapito.observability.journal import LineJournal
+from recapito.portal.config import PortalOrder, with_portal
+from recapito.process.child import Child
+from recapito.process.supervisor import Supervisor, listen
+from recapito.settings import settings as settings_module
+from recapito.settings.settings import Settings
+
+
+def serve(
+    data: Annotated[
+        str | None, typer.Option(help="The data directory; made if it does not exist.", show_default="recapito-data")
+    ] = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option(help="The port to listen on, 0 for a free one.", show_default="8585")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Event Grid's behaviour at a date.", show_default="2021-03")
+    ] = None,
+    clock: Annotated[str | None, typer.Option(help="system, manual or scaled:N.", show_default="system")] = None,
+    egress: Annotated[
+        str | None, typer.Option(help="Which addresses may be dialled: local or public.", show_default="local")
+    ] = None,
+    handshake: Annotated[
+        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use.", show_default="on")
+    ] = None,
+    tls: Annotated[
+        bool, typer.Option("--tls", help="Serve HTTPS with a certificate made here; see `recapito tls`.")
+    ] = False,
+    tls_cert: Annotated[str | None, typer.Option(help="Serve HTTPS with this certificate, a PEM file.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="The certificate's private key, a PEM file.")] = None,
+    azurite: Annotated[
+        bool, typer.Option("--azurite", help="Storage accounts without a connection are an Azurite on this machine.")
+    ] = False,
+    no_portal: Annotated[bool, typer.Option("--no-portal", help="Serve no portal.")] = False,
+    portal_port: Annotated[
+        int | None, typer.Option(help="The portal's port, 0 for a free one.", show_default="8586")
+    ] = None,
+    settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
+) -> None:
+    """Run Recapito. Stop it with Ctrl-C: what was accepted is kept and delivered after the next start."""
+    store: Literal["memory"] | None = "memory" if memory else None
+    chosen = settings_module.load(
+        settings,
+        flags={
+            "server.data": data,
+            "server.store": store,
+            "server.host": host,
+            "server.port": port,
+            "delivery.profile": profile,
+            "delivery.egress": egress,
+            "delivery.handshake": handshake,
+            "clock.mode": clock,
+            "azure.azurite": azurite or None,
+            "tls.enabled": tls or None,
+            "tls.cert": tls_cert,
+            "tls.key": tls_key,
+            "portal.enabled": False if no_portal else None,
+            "portal.port": portal_port,
+        },
+    )
+    asyncio.run(_serve(chosen, portal_port is not None, quiet))
+
+
+async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
+    journal = LineJournal(role="parent")
+    found = await stores.prepare_store(settings, journal)
+    ready = asyncio.Event()
+    async with stores.inspecting(settings, found, journal, ready):
+        await _listen(settings, found.newest, journal, insists, quiet, ready)
+
+
+async def _listen(
+    settings: Settings, newest: int, journal: LineJournal, insists: bool, quiet: bool, ready: asyncio.Event
+) -> None:
+    access.prepare_tls(settings)
+    identity = access.prepare_identity(settings)
+    with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
+        settings = settings_module.with_port(settings, listener.getsockname()[1])
+        access.leave_url(settings)
+        settings = with_portal(settings, door.getsockname()[1] if door else None)
+        origin = origin_now(newest)
+        stopping = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stopping.set)
+
+        def on_ready() -> None:
+            print_welcome(settings, identity, Console(stderr=True), sys.stdout, quiet)
+            ready.set()
+
+        portal = asyncio.create_task(_keep_portal(settings, door, ready, stopping, journal))
+        try:
+            await _run(settings, identity, origin, listener, stopping, on_ready, journal)
+        finally:
+            stopping.set()
+            await portal
+
+
+async def _run(
+    settings: Settings,
+    identity: Identity | None,
+    origin: Origin,
+    listener: socket.socket,
+    stopping: asyncio.Event,
+    on_ready: Callable[[], None],
+    journal: LineJournal,
+) -> None:
+    """The roles, until told to stop or one of them can not start."""
+    if settings.one_process:
+        from recapito.process import roles  # it takes a while to load, and the parent of two processes needs none of it
+
+        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
+        return
+    supervisor = Supervisor(settings, origin, listener, journal)
+    running = asyncio.create_task(supervisor.run(on_ready))
+    stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    supervisor.stop()
+    await running
+
+
+@contextmanager
+def _listen_portal(settings: Settings, insists: bool) -> Iterator[socket.socket | None]:
+    """The portal's listening socket. That its usual port is busy is no reason not to serve."""
+    if not settings.portal.enabled:
+        yield None
+        return
+    chosen = insists or settings.portal.port != settings_module.load(environment={}).portal.port
+    try:
+        door = listen(settings.portal.host, settings.portal.port, "portal", "--portal-port")
+    except SettingsError as error:
+        if chosen:
+            raise
+        typer.echo(f"recapito: there is no portal: {error} Or start with --no-portal.", err=True)
+        yield None
+        return
+    with door:
+        yield door
+
+
+async def _keep_portal(
+    settings: Settings,
+    door: socket.socket | None,
+    ready: asyncio.Event,
+    stopping: asyncio.Event,
+    journal: LineJournal,
+) -> None:
+    """The portal, from when the server is ready. Whatever becomes of it, the server goes on."""
+    waiting = {asyncio.create_task(ready.wait()), asyncio.create_task(stopping.wait())}
+    await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+    for task in waiting:
+        task.cancel()
+    if door is None or stopping.is_set():
+        return
+    order = PortalOrder(msgspec.to_builtins(settings), door.fileno())
+    if not await Child("portal", msgspec.json.encode(order), [door.fileno()], journal).keep(stopping):
+        journal("portal.refused")

@@ -1,0 +1,103 @@
+"""`recapito tail`: deliveries as they happen, one attempt a line."""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from recapito.cli.text.colour import paint
+from recapito.cli.text.escape import visible
+from recapito.cli.text.explanation import show_ending, show_outcome, was_request
+from recapito.cli.text.time import show_distance, show_moment
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.reconnect import patiently
+from recapito.cli.toolkit.verb import Noun, Session
+from recapito.errors import NotFound
+
+app = commands()
+_PATH = "/deliveries"
+_PAGE = 1000
+_PAUSE_S = 0.5
+_LISTED = {"topic": ("topic", "recapito topic list"), "subscription": ("event subscription", "recapito top")}
+
+
+def tell_delivery(delivery: Any) -> Iterator[str]:
+    """One attempt on one line: when, of what, how it went, and what follows for its events."""
+    place = visible(f"{delivery['topic']}/{delivery['subscription']}")
+    outcome = visible(show_outcome(delivery))
+    rest = visible(_request(delivery) if was_request(delivery) else _ending(delivery))
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    start = f"{show_moment(delivery['at'])}  {place:<24}  "
+    room = None if width is None else max(0, width - len(start) - 18)
+    yield f"{start}{paint(f'{outcome:<16}', delivery['outcome'])}  {rest[:room]}"
+
+
+@Noun(app).verb("tail", form=Output.TABLE, tell=tell_delivery)
+def tail(
+    session: Session,
+    topic: Annotated[str | None, typer.Argument(help="Only of this topic.")] = None,
+    subscription: Annotated[
+        str | None, typer.Option("--subscription", "--event-subscription", help="Only of this event subscription.")
+    ] = None,
+    outcome: Annotated[str | None, typer.Option(help="Only with this outcome: Success, Busy, TimedOut …")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only what failed.")] = False,
+    last: Annotated[int, typer.Option(min=0, max=_PAGE, help="Begin with so many that are past.")] = 10,
+    follow: Annotated[bool, typer.Option(help="Go on until Ctrl-C.")] = True,
+) -> Iterator[Any]:
+    """Print deliveries as they happen, one attempt a line. Ctrl-C ends it; a server that restarts is waited for."""
+    if failed and outcome is not None:
+        raise typer.BadParameter("--failed is an outcome too; give one of them", param_hint="--outcome")
+    given = {"topic": topic, "subscription": subscription, "outcome": "Failed" if failed else outcome}
+    return _deliveries(session, {name: value for name, value in given.items() if value is not None}, last, follow)
+
+
+def _deliveries(session: Session, wanted: dict[str, Any], last: int, follow: bool) -> Iterator[Any]:
+    page = _ask(session, {**wanted, "limit": max(1, last)})
+    if page.get("unknown") is not None:
+        kind, list = _LISTED[page["unknown"]]
+        name = visible(wanted[page["unknown"]])
+        raise NotFound("NotFound", f"There is no {kind} '{name}'. `{list}` shows those that there are.")
+    yield from reversed(page["value"][:last])
+    while follow:
+        if len(page["value"]) < _PAGE:
+            time.sleep(_PAUSE_S)
+        page = patiently(partial(_ask, session, {**wanted, "after": page["newest"], "limit": _PAGE}), session.note)
+        yield from page["value"]
+
+
+def _ask(session: Session, query: dict[str, Any]) -> Any:
+    return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
+
+
+def _request(delivery: Any) -> str:
+    first = delivery["events"][0]
+    detail = f'  "{delivery["detail"]}"' if delivery.get("detail") else ""
+    return f"{delivery['tookMs']:.0f} ms  attempt {first['attempt']}  {_events(delivery)}{_then(delivery)}{detail}"
+
+
+def _ending(delivery: Any) -> str:
+    return f"{_events(delivery)}, {show_ending(delivery, delivery['events'][0])}"
+
+
+def _events(delivery: Any) -> str:
+    more = delivery["eventCount"] - 1
+    return f"{delivery['events'][0]['id']}" + (f" and {more} more" if more else "")
+
+
+def _then(delivery: Any) -> str:
+    """What follows for the first of its events."""
+    event = delivery["events"][0]
+    match event["then"]:
+        case "retry":
+            return f", again {show_distance(delivery['at'], event['dueAt'])}" if event.get("dueAt") else ", again"
+        case "deadLetter":
+            return f", to be dead-lettered: {event.get('reason')}"
+        case "drop":
+            return f", dropped: {event.get('reason')}"
+    return ""

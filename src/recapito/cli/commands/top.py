@@ -1,0 +1,105 @@
+"""`recapito top`: a live table of event subscriptions: how fast, how much waits, who fails, and when it goes on."""
+
+import os
+import shutil
+import time
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.text.lane_rates import Look, Sort, look, measure
+from recapito.cli.toolkit.client import NoAnswer
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun, Session
+
+app = commands()
+_KEYS = {"p": Sort.PENDING, "r": Sort.RATE, "f": Sort.FAILING, "o": Sort.PROBATION, "d": Sort.DUE, "n": Sort.NAME}
+_HINT = "sorted by {}; p pending, r rate, f failing, o probation, d due, n name, q ends"
+_LEAST_SHARE = 5  # of the time, a server with very many lanes is asked a fifth at most
+_WIDE = 160
+
+
+def tell_lanes(answer: Any) -> list[str]:
+    """The table once, where it is not a terminal."""
+    from recapito.cli.text.lane_table import snapshot_lines
+
+    return snapshot_lines(answer, shutil.get_terminal_size().columns if "COLUMNS" in os.environ else _WIDE)
+
+
+@Noun(app).verb("top", form=Output.TABLE, tell=tell_lanes)
+def top(
+    session: Session,
+    live: bool,
+    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None,
+    subscription: Annotated[
+        str | None, typer.Option("--subscription", "--event-subscription", help="Only this event subscription.")
+    ] = None,
+    failing: Annotated[
+        bool, typer.Option("--failing", help="Only those that are held, or have something to retry.")
+    ] = False,
+    sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.PENDING,
+    interval: Annotated[float, typer.Option(min=0, max=3600, help="Seconds between two looks; 0 looks once.")] = 2.0,
+) -> Any:
+    """Show what event subscriptions do, live. Not on a terminal, or with -o, it looks twice and prints that."""
+    given = {"topic": topic, "subscription": subscription, "failing": "true" if failing else None}
+    wanted = {name: value for name, value in given.items() if value is not None}
+    first = look(session.client, wanted)
+    if live and interval:
+        return _Screen(session, wanted, sort, interval, first).run()
+    if not interval:
+        return {"now": first.now, "value": measure(None, first, sort)}
+    time.sleep(interval)
+    second = look(session.client, wanted)
+    return {"now": second.now, "value": measure(first, second, sort)}
+
+
+class _Screen:
+    """The table on a terminal, drawn anew at each look."""
+
+    def __init__(self, session: Session, wanted: dict[str, str], sort: Sort, interval: float, first: Look) -> None:
+        self._session = session
+        self._wanted = wanted
+        self._sort = sort
+        self._interval = interval
+        self._before: Look | None = None
+        self._last = first
+        self._trouble = ""
+
+    def run(self) -> None:
+        """Until `q` or Ctrl-C."""
+        from rich.console import Console
+        from rich.live import Live
+
+        from recapito.cli.text.keyboard import keyboard
+
+        console = Console(highlight=False)
+        with Live(console=console, screen=True, auto_refresh=False) as screen, keyboard() as wait:
+            try:
+                while True:
+                    screen.update(self._draw(console.width, console.height), refresh=True)
+                    key = wait(self._interval)
+                    if key == "q":
+                        return
+                    self._sort = _KEYS.get(key, self._sort)
+                    if not key:
+                        self._look()
+            except KeyboardInterrupt:
+                return
+
+    def _draw(self, width: int, height: int) -> Any:
+        from recapito.cli.text.lane_table import picture
+
+        rows = measure(self._before, self._last, self._sort)
+        return picture(rows, self._last.now, width, height, _HINT.format(self._sort), self._trouble)
+
+    def _look(self) -> None:
+        began = time.monotonic()
+        try:
+            seen = look(self._session.client, self._wanted)
+        except NoAnswer as error:
+            self._trouble = f"The connection is lost, trying again. {error.message}"
+            return
+        self._trouble = ""
+        self._before, self._last = self._last, seen
+        self._interval = max(self._interval, _LEAST_SHARE * (time.monotonic() - began))

@@ -1,0 +1,145 @@
+"""A webhook for trying things out: it does both handshakes, tells what arrives, and answers as it is told to."""
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, NamedTuple
+
+from recapito.cli.receiver.script import Behaviour
+
+_BODY_BYTES = 4 * 1024 * 1024
+_ORIGIN = "WebHook-Request-Origin"
+
+
+class Arrival(NamedTuple):
+    """One request: what kind it was, which attempt, its events, and what was answered (0 is nothing)."""
+
+    kind: str
+    attempt: int
+    subscription: str
+    events: list[Any]
+    status: int
+
+
+Tell = Callable[[Arrival], None]
+Answered = Callable[[int], None]
+
+
+class Receiver:
+    """A server on a thread of its own, from `start` to `stop`.
+
+    `tell` hears of a request when it has arrived, `answered` of how many events it had when its answer has left.
+    """
+
+    def __init__(self, host: str, port: int, behaviour: Behaviour, tell: Tell, answered: Answered) -> None:
+        self.stopping = threading.Event()
+        receiver = self
+
+        class Handler(_Handler):
+            def __init__(self, *args: Any) -> None:
+                self.behaviour, self.stopping = behaviour, receiver.stopping
+                self.tell, self.answered = tell, answered
+                super().__init__(*args)
+
+        self._server = _Server((host, port), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Begin to answer."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, also what is delayed."""
+        self.stopping.set()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 512
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Who hangs up meanwhile is not our trouble."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    behaviour: Behaviour
+    tell: Tell
+    answered: Answered
+    stopping: threading.Event
+
+    def do_OPTIONS(self) -> None:
+        """The handshake of CloudEvents: name who may send."""
+        origin = self.headers.get(_ORIGIN, "*")
+        self._tell("handshake", [], 200)
+        self._answer(200, {"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*"})
+
+    def do_POST(self) -> None:
+        """A handshake of the Event Grid schema, a farewell, or events."""
+        size = int(self.headers.get("Content-Length") or 0)
+        if size > _BODY_BYTES:
+            self._answer(413)
+            self.close_connection = True
+            return
+        body = self.rfile.read(size)
+        events = _events(body)
+        kind = self.headers.get("aeg-event-type", "")
+        if kind == "SubscriptionValidation":
+            self._tell("handshake", [], 200)
+            self._answer(200, body=json.dumps({"validationResponse": _code(events)}).encode())
+        elif kind == "SubscriptionDeletion":
+            self._tell("deleted", [], 200)
+            self._answer(200)
+        else:
+            self._take(events)
+
+    def _take(self, events: list[Any]) -> None:
+        reply = self.behaviour.next()
+        self._tell("events", events, reply.status)
+        if reply.delay_s:
+            self.stopping.wait(reply.delay_s)
+        if reply.status == 0:
+            self.close_connection = True
+        else:
+            self._answer(reply.status, {} if reply.retry_after_s is None else {"Retry-After": str(reply.retry_after_s)})
+        self.answered(len(events))
+
+    def _tell(self, kind: str, events: list[Any], status: int) -> None:
+        count = self.headers.get("aeg-delivery-count") or "0"
+        attempt = int(count) + 1 if count.isdigit() else 1
+        self.tell(Arrival(kind, attempt, self.headers.get("aeg-subscription-name", ""), events, status))
+
+    def _answer(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
+        self.send_response(status)
+        for name, value in {**(headers or {}), "Content-Type": "application/json"}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """What arrives is told already."""
+
+
+def _events(body: bytes) -> list[Any]:
+    """The events of a body; whatever else is posted here is shown as it is."""
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        read = body.decode("utf-8", "replace")
+    return read if isinstance(read, list) else [read]
+
+
+def _code(events: list[Any]) -> str:
+    try:
+        return str(events[0]["data"]["validationCode"])
+    except (LookupError, TypeError):
+        return ""

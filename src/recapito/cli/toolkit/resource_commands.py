@@ -1,0 +1,73 @@
+"""What topics, domains and system topics have in common on the command line: show, list, delete, and keys."""
+
+from typing import Any, ClassVar
+
+from recapito.cli.toolkit import common_flags
+from recapito.cli.toolkit.lazy import LazyGroup, Target
+from recapito.cli.toolkit.session import PROVIDER
+from recapito.cli.toolkit.verb import Noun, Session
+
+
+class Subscribed(LazyGroup):
+    """The commands of what can be subscribed to: az has those of event subscriptions below each such noun."""
+
+    table: ClassVar = {"event-subscription": Target("event_subscription", "app", "Manage event subscriptions.")}
+
+
+class Resources:
+    """The resources of one kind, by the kind's name in a path."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def put(self, session: Session, name: str | None, group: str | None, body: dict[str, Any], no_wait: bool) -> Any:
+        """Create or replace one."""
+        return session.put(self.path(session, name, group), body, not no_wait)
+
+    def patch(self, session: Session, name: str | None, group: str | None, body: dict[str, Any], no_wait: bool) -> Any:
+        """Change one."""
+        return session.patch(self.path(session, name, group), body, not no_wait)
+
+    def path(self, session: Session, name: str | None, group: str | None) -> str:
+        """Where one is; that it has a name was checked with the flags."""
+        return session.path(self._kind, name or "", group)
+
+    def add_verbs(self, noun: Noun, title: str) -> None:
+        """Add the verbs that are the same for every kind."""
+
+        def show(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+            return session.client.arm("GET", self.path(session, name, group))
+
+        def list_all(session: Session, group: common_flags.Group = None, filter: common_flags.Filter = None) -> Any:
+            within = session.in_subscription if group is None else session.group(group)
+            return session.client.list(f"{within}{PROVIDER}/{self._kind}", filter)
+
+        def delete(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+            return session.client.arm("DELETE", self.path(session, name, group))
+
+        show.__doc__ = f"Show a {title}."
+        list_all.__doc__ = f"List every {title}, or those of a group."
+        delete.__doc__ = f"Delete a {title} and all its event subscriptions."
+        noun.verb("show")(show)
+        noun.verb("list")(list_all)
+        noun.verb("delete")(delete)
+
+    def add_key_verbs(self, noun: Noun) -> None:
+        """Add the verbs of keys."""
+
+        def list_keys(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+            """Show both keys."""
+            return session.client.arm("POST", f"{self.path(session, name, group)}/listKeys")
+
+        def regenerate(
+            session: Session,
+            key_name: common_flags.KeyName,
+            name: common_flags.NameOrId = None,
+            group: common_flags.Group = None,
+        ) -> Any:
+            """Make a key anew; the old one opens nothing any more."""
+            path = f"{self.path(session, name, group)}/regenerateKey"
+            return session.client.arm("POST", path, {"keyName": key_name})
+
+        noun.verb("list")(list_keys)
+        noun.verb("regenerate")(regenerate)

@@ -1,0 +1,19 @@
+"""What a server has from the start: the storage accounts of its settings, and a topic if it has none."""
+
+from recapito.contracts.store import Registry
+from recapito.intake.resources.drafts import TopicDraft
+from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.storage_accounts import account_of
+from recapito.settings.settings import Settings
+
+FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
+
+
+async def make_first_resources(settings: Settings, provisioner: Provisioner, registry: Registry) -> None:
+    """Register the storage accounts of the settings, and give an empty store one topic."""
+    for id in settings.azure.storage_accounts:
+        account = account_of(id)
+        if account is not None and await provisioner.accounts.find(account.name) is None:
+            await provisioner.put_account(account)
+    if not await registry.topics("", 1):
+        await provisioner.put_topic(FIRST_TOPIC)

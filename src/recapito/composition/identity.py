@@ -1,0 +1,140 @@
+"""The composition of access: settings in; who is believed, and the certificate that is served, out."""
+
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from ssl import SSLContext
+
+from recapito.api.auth.issuer import TokenIssuer
+from recapito.api.auth.jwks import RemoteKeys, trust_remote
+from recapito.api.auth.tokens import TokenVerifier, Trust
+from recapito.api.services import Access
+from recapito.clock import Clock, SystemClock
+from recapito.contracts.caller import Caller, ask_in_time
+from recapito.domain import limits
+from recapito.domain.access.principals import Directory, Registered, hash_secret
+from recapito.domain.access.roles import Plane, Role, roles_named
+from recapito.domain.handshake.http_call import Reply, Request
+from recapito.domain.instant import utc
+from recapito.errors import SettingsError
+from recapito.identity import certificate
+from recapito.identity import server_identity as identities
+from recapito.identity.server_identity import Identity
+from recapito.identity.signer import Signer
+from recapito.observability.journal import Journal
+from recapito.settings.settings import Settings
+from recapito.system.secret_file import PUBLIC, keep, write
+
+AZURE_MANAGEMENT = ("https://management.azure.com/", "https://management.core.windows.net/")
+AZURE_DATA = "https://eventgrid.azure.net"
+_SERVED = Path("tls", "url")
+_TOKEN_BYTES = 32
+_LEAST_TOKEN_CHARS = 16
+
+
+def make_access(
+    settings: Settings, identity: Identity | None, signer: Signer | None, caller: Caller, clock: Clock, journal: Journal
+) -> Access:
+    """Who is believed: the principals of our own issuer, or those of another."""
+    if identity is None or signer is None:
+        tokens = TokenVerifier(_trust_another(settings, caller, journal), clock.now)
+        return Access(tokens, None, settings.identity.issuer, settings.on_loopback, *_status(settings))
+    issuer = _make_issuer(settings, identity, signer)
+    tokens = TokenVerifier(issuer.trust(), clock.now)
+    return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback, *_status(settings))
+
+
+def scrape_token_file(settings: Settings) -> Path:
+    """The file with the scrape token."""
+    return settings.data / "identity" / "scrape-token"
+
+
+def _status(settings: Settings) -> tuple[str, bool]:
+    """The scrape token, made once, and whether it is asked for.
+
+    Without a data directory there is none, since nobody could find it.
+    """
+    if not settings.metrics.authenticate or settings.server.store == "memory":
+        return "", settings.metrics.authenticate
+    path = scrape_token_file(settings)
+    token = keep(path, lambda: f"{secrets.token_urlsafe(_TOKEN_BYTES)}\n".encode()).decode("latin-1").strip()
+    if len(token) < _LEAST_TOKEN_CHARS:
+        raise SettingsError(f"{path} holds no scrape token; remove it and a new one is made")
+    return token, True
+
+
+def prepare_identity(settings: Settings) -> Identity | None:
+    """What our own token issuer is made of; None if the settings name another issuer."""
+    if settings.identity.issuer:
+        return None
+    directory = None if settings.server.store == "memory" else settings.data / "identity"
+    return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
+
+
+def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> Signer | None:
+    """What signs tokens, if we have an issuer of our own."""
+    if identity is None:
+        return None
+    # Clients count the hour of a token by their own clocks: where ours is not real time, it must not end before.
+    real = settings.clock.mode == "system"
+    lifetime = limits.BEARER_LIFE_NS if real else limits.BEARER_LIFE_UNREAL_NS
+    return Signer(identity.key, settings.public_url, identity.tenant, clock.now, lifetime)
+
+
+def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> TokenIssuer:
+    principals = [
+        Registered(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
+        for one in settings.identity.principals
+    ]
+    if identity.development is not None:
+        made = identity.development
+        principals.append(Registered(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
+    audiences = {
+        Plane.MANAGEMENT: frozenset({*AZURE_MANAGEMENT, *settings.own_urls}),
+        Plane.DATA: frozenset({AZURE_DATA}),
+    }
+    return TokenIssuer(signer, Directory(principals), audiences)
+
+
+def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trust | None:
+    """How the tokens of the issuer are verified that the settings name, if they name one."""
+    chosen, wall = settings.identity, SystemClock()
+    if not chosen.issuer:
+        return None
+
+    async def fetch(url: str) -> bytes | None:
+        answer = await ask_in_time(caller, Request("GET", url), wall, limits.ISSUER_WAIT_NS)
+        return answer.body if isinstance(answer, Reply) and answer.status == 200 else None
+
+    keys = RemoteKeys(chosen.issuer, fetch, wall, journal)
+    return trust_remote(keys, chosen.issuer, chosen.audience, chosen.role_claim, chosen.role_names)
+
+
+def prepare_tls(settings: Settings) -> None:
+    """Make the server's certificate if it needs one of ours, and refuse files that are no good."""
+    if settings.tls.on and not settings.tls.cert:
+        now = utc(SystemClock().now())
+        certificate.prepare(settings.data / "tls", settings.certificate_names, now)
+    make_tls(settings)
+
+
+def leave_url(settings: Settings) -> None:
+    """Leave word for `recapito tls` where a certificate of ours is served; that it cannot is no reason not to serve."""
+    if settings.tls.on and not settings.tls.cert and served_url(settings) != settings.public_url:
+        with suppress(SettingsError):
+            write(settings.data / _SERVED, settings.public_url.encode(), PUBLIC)
+
+
+def served_url(settings: Settings) -> str | None:
+    """Where the server of this data directory serves, or did last; None if it never did, over TLS."""
+    try:
+        return (settings.data / _SERVED).read_text("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def make_tls(settings: Settings) -> SSLContext | None:
+    """What the server needs to speak TLS, if it does."""
+    if not settings.tls.on:
+        return None
+    return certificate.load_context(*settings.certificate_files)

@@ -1,0 +1,121 @@
+"""The ways out of a server, put together from its settings: senders, handshakes, probes and the vault."""
+
+import secrets
+import time
+
+from recapito.azure.amqp_clients import Brokers
+from recapito.azure.entra import EntraTokens
+from recapito.azure.probes import BrokerProbe, StorageProbe
+from recapito.azure.storage_clients import Reach
+from recapito.clock import Clock, SystemClock
+from recapito.connections.keyring import Keyring
+from recapito.contracts.caller import Caller
+from recapito.domain.connections.connection import Service
+from recapito.domain.resources.subscription import (
+    AzureFunction,
+    EventHub,
+    HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
+    StorageQueue,
+)
+from recapito.identity.signer import Signer
+from recapito.intake.resources.connection_check import Probe
+from recapito.intake.resources.handshakes import Handshakes, TokenSource
+from recapito.observability.journal import Journal
+from recapito.senders.azure_http import ConnectedSender
+from recapito.senders.broker import BrokerSender
+from recapito.senders.entra_webhook import ProtectedSender
+from recapito.senders.function import FunctionLeading
+from recapito.senders.http.resolver import Resolver
+from recapito.senders.probes import HttpProbe
+from recapito.senders.relay import RelayLeading
+from recapito.senders.routing import RoutingSender
+from recapito.senders.storage_queue import StorageQueueSender
+from recapito.senders.webhook import WebhookSender
+from recapito.settings.settings import Settings
+from recapito.vaults.blob import BlobVault
+from recapito.vaults.directory import DirectoryVault
+from recapito.vaults.routing import RoutingVault
+
+
+def make_reach(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> Reach:
+    """The way to Azure's services, by the server's connections."""
+    delivery = settings.delivery
+    return Reach(keyring.find, resolver or Resolver(), delivery.egress, delivery.ca_file or None)
+
+
+def make_vault(settings: Settings, reach: Reach) -> RoutingVault:
+    """Where dead letters are."""
+    return RoutingVault(DirectoryVault(settings.data / "deadletters"), BlobVault(reach), reach.leads_to)
+
+
+def make_brokers(settings: Settings, keyring: Keyring, resolver: Resolver) -> Brokers:
+    """The way to Service Bus and Event Hubs, by the server's connections."""
+    return Brokers(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
+
+
+def make_probes(reach: Reach, brokers: Brokers, caller: Caller) -> dict[Service, Probe]:
+    """How each kind of resource is tried."""
+    storage, entities, hosts = StorageProbe(reach), BrokerProbe(brokers), HttpProbe(caller, time.time_ns)
+    return {
+        Service.BLOB: storage.container,
+        Service.QUEUE: storage.queue,
+        Service.MESSAGING: entities.entity,
+        Service.FUNCTION: hosts.function,
+        Service.RELAY: hosts.relay,
+    }
+
+
+def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
+    """Who has tokens for protected webhooks: Microsoft Entra, our own issuer, or nobody."""
+    if settings.delivery.webhook_tokens == "entra":
+        tokens = EntraTokens()
+
+        async def fetch(tenant: str, application: str) -> str | None:
+            token = await tokens.token(tenant, application)
+            return token if isinstance(token, str) else None
+
+        return fetch
+    if signer is None:
+        return None
+
+    async def sign(tenant: str, application: str) -> str | None:
+        return signer.webhook_token(application)
+
+    return sign
+
+
+def make_handshakes(
+    settings: Settings, caller: Caller, clock: Clock, journal: Journal, token_for: TokenSource | None
+) -> Handshakes | None:
+    """Who asks webhooks for their consent, unless nobody does."""
+    if settings.delivery.handshake == "off":
+        return None
+    return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
+
+
+def make_sender(
+    settings: Settings,
+    keyring: Keyring,
+    reach: Reach,
+    lines: Brokers,
+    resolver: Resolver,
+    clock: Clock,
+    signer: Signer | None,
+) -> RoutingSender:
+    """The sender to every kind of destination."""
+    delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(lines)
+    token_for = None if signer is None else signer.webhook_token
+    webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
+    return RoutingSender(
+        ProtectedSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
+        {
+            StorageQueue: StorageQueueSender(reach),
+            AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),
+            HybridConnection: ConnectedSender(RelayLeading(), find, webhooks),
+            ServiceBusQueue: brokers,
+            ServiceBusTopic: brokers,
+            EventHub: brokers,
+        },
+    )

@@ -1,0 +1,105 @@
+"""Connections that the settings give: read once, at start, and kept nowhere. What is secret may lie elsewhere.
+
+Whatever is wrong is an error that names the key, never the value.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from recapito.domain import limits
+from recapito.domain.connections.choice import Choice, choose
+from recapito.domain.connections.connection import Connection
+from recapito.errors import InvalidInput, SettingsError
+
+KEY = "connection.resources"
+
+
+class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a secret is: in a file, or in a variable of the environment."""
+
+    file: str = ""
+    env: str = ""
+
+
+Secret = str | Elsewhere
+
+
+class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one resource is reached, in one of five ways."""
+
+    resource_id: str
+    connection_string: Secret = ""
+    sas_url: Secret = ""
+    host_url: Secret = ""
+    default_credential: bool = False
+    azurite: bool = False
+    endpoints: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"<Given {self.resource_id}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("resource_id", self.resource_id)]
+
+
+def read_given(given: Sequence[Given], environment: Mapping[str, str]) -> dict[str, Connection]:
+    """The connections, by which they are found. SettingsError if one is wrong."""
+    found: dict[str, Connection] = {}
+    for n, one in enumerate(given):
+        where = f"{KEY}[{n}]"
+        connection = _read(one, where, environment)
+        if connection.key in found:
+            raise SettingsError(f"{where}.resource_id: {one.resource_id} is there twice")
+        found[connection.key] = connection
+    return found
+
+
+def _read(given: Given, where: str, environment: Mapping[str, str]) -> Connection:
+    ways = {
+        name: text
+        for name in ("connection_string", "sas_url", "host_url")
+        if (text := _text(getattr(given, name), f"{where}.{name}", environment)) is not None
+    }
+    named = [*ways, *(name for name in ("default_credential", "azurite") if getattr(given, name))]
+    if len(named) != 1:
+        raise SettingsError(
+            f"{where}: give one of connection_string, sas_url, host_url, default_credential and azurite"
+        )
+    try:
+        choice = Choice(
+            **ways,
+            default_credential=given.default_credential,
+            azurite=given.azurite,
+            endpoints=given.endpoints or None,
+        )
+        return choose(given.resource_id, choice)
+    except InvalidInput as error:
+        field = error.target if error.target == "endpoints" else named[0]
+        raise SettingsError(
+            f"{where}.{'resource_id' if error.target == 'resourceId' else field}: {error.message}"
+        ) from None
+
+
+def _text(secret: Secret, where: str, environment: Mapping[str, str]) -> str | None:
+    """What a key says, or what lies where it points; None if it says nothing."""
+    if isinstance(secret, str):
+        return secret or None
+    if bool(secret.file) == bool(secret.env):
+        raise SettingsError(f"{where}: either file or env must be given")
+    if secret.env:
+        if not environment.get(secret.env):
+            raise SettingsError(f"{where}.env: the variable {secret.env} is not set")
+        return environment[secret.env].strip()
+    try:
+        with Path(secret.file).open("rb") as file:
+            text = file.read(limits.CONNECTION_CHARS + 1).decode().strip()
+    except OSError as error:
+        raise SettingsError(f"{where}.file: {secret.file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{where}.file: {secret.file} is not text") from None
+    if not text:
+        raise SettingsError(f"{where}.file: {secret.file} is empty")
+    return text

@@ -1,0 +1,115 @@
+"""What a lane tells history: one attempt per request when it ends, and what ended without one.
+
+It changes nothing and waits for nothing: a request that succeeded costs one value in a list.
+"""
+
+from collections.abc import Sequence
+
+from recapito.contracts.history import History
+from recapito.contracts.store import Burial
+from recapito.dispatch.lane.in_flight import Flight
+from recapito.domain.dead_letter.parser import attempts_of
+from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.events.segment import id_of
+from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Then
+
+CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
+
+
+class Recorder:
+    """Records the attempts of one lane; without a history, nothing."""
+
+    def __init__(self, history: History | None, label: Label) -> None:
+        self._history = history
+        self._label = label
+
+    def delivered(self, flight: Flight, outcome: Outcome, now: int) -> None:
+        """A request succeeded, in time or late."""
+        if self._history is not None:
+            ids, positions, offsets, numbers = flight.load.manifest()
+            self._history.record(
+                Attempt(
+                    self._label,
+                    flight.sent_at,
+                    now - flight.sent_at,
+                    Result.SUCCESS,
+                    outcome.status,
+                    "",
+                    flight.probe,
+                    flight.late,
+                    ids,
+                    positions,
+                    offsets,
+                    numbers,
+                )
+            )
+
+    def failed(self, flight: Flight, outcome: Outcome, now: int, fates: Sequence[Fate]) -> None:
+        """A request failed, and this became of its events."""
+        if self._history is not None:
+            ids, positions, offsets, numbers = flight.load.manifest()
+            self._history.record(
+                Attempt(
+                    self._label,
+                    flight.sent_at,
+                    now - flight.sent_at,
+                    outcome.failure,
+                    outcome.status,
+                    outcome.detail,
+                    flight.probe,
+                    False,
+                    ids,
+                    positions,
+                    offsets,
+                    numbers,
+                    fates,
+                )
+            )
+
+    def canceled(self, flight: Flight, now: int) -> None:
+        """A request was cut off, because its subscription is deleted."""
+        fates = [Fate(Then.DROP, reason=CANCELED)] * flight.load.events
+        self.failed(flight, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, fates)
+
+    def buried(self, burials: Sequence[Burial], now: int, ending: Ending, fate: Fate) -> None:
+        """Dead letters were written, or given up."""
+        if self._history is not None:
+            ids = [id_of(burial.record) for burial in burials]
+            numbers = [attempts_of(burial.record) for burial in burials]
+            self._tell(now, ending, ids, [burial.identity for burial in burials], numbers, fate)
+
+    def ended(self, deliveries: Sequence[Delivery], now: int, fate: Fate) -> None:
+        """Deliveries ended without a request."""
+        if self._history is not None and deliveries:
+            ids = [id_of(delivery.body) for delivery in deliveries]
+            identities = [delivery.identity for delivery in deliveries]
+            self._tell(now, Ending.NOT_SENT, ids, identities, [delivery.attempts for delivery in deliveries], fate)
+
+    def _tell(
+        self,
+        now: int,
+        ending: Ending,
+        ids: Sequence[str],
+        identities: Sequence[Identity],
+        numbers: Sequence[int],
+        fate: Fate,
+    ) -> None:
+        assert self._history is not None
+        self._history.record(
+            Attempt(
+                label=self._label,
+                at=now,
+                took=0,
+                outcome=ending,
+                status=None,
+                detail="",
+                probe=False,
+                late=False,
+                ids=ids,
+                positions=[(1, identity.position) for identity in identities],
+                offsets=[identity.offset for identity in identities],
+                numbers=numbers,
+                fates=[fate] * len(ids),
+            )
+        )

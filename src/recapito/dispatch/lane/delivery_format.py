@@ -1,0 +1,49 @@
+"""How the events of one subscription are put on the wire: in which schema, in which form, with which headers.
+
+Made anew when the subscription changes. What is stored stays as it is: events are converted when they are sent.
+"""
+
+from collections import Counter
+
+from recapito.domain.delivery.attributes import Attributes
+from recapito.domain.delivery.batch import Form, form_of
+from recapito.domain.delivery.broker_message import keys_of
+from recapito.domain.events.conversion import Convert, conversion
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.resources.subscription import Subscription
+from recapito.observability.journal import Journal
+
+_TOLD = frozenset(10**power for power in range(12))
+
+
+class Presentation:
+    """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
+
+    `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.
+    """
+
+    __slots__ = ("_journal", "_left", "attributes", "bare", "convert", "form", "subscription", "versioned")
+
+    def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
+        self.subscription = subscription.name
+        self.convert: Convert | None = conversion(published, subscription.delivery_schema)
+        self.form: Form = form_of(subscription.delivery_schema, subscription.batching.on)
+        self.bare = self.form is Form.CLOUD_EVENT
+        self.versioned = self.form is Form.EVENTS
+        self._journal = journal
+        self._left: Counter[str] = Counter()
+        attributes = subscription.attributes
+        keys = keys_of(subscription.destination)
+        self.attributes = Attributes(attributes, published, self._left_out, keys) if attributes else None
+
+    def body(self, stored: bytes) -> bytes:
+        """A stored event as it is sent."""
+        return stored if self.convert is None else self.convert(stored)
+
+    def _left_out(self, name: str) -> None:
+        """Count it, and tell of the first, the tenth, the hundredth: an event without a value is seldom alone."""
+        self._left[name] += 1
+        if self._left[name] in _TOLD:
+            self._journal(
+                "delivery.header_left_out", subscription=self.subscription, header=name, count=self._left[name]
+            )

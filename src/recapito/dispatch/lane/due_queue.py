@@ -1,0 +1,153 @@
+"""The parked deliveries of one lane that have come due: fetched from the ledger in slices, never all at once.
+
+A fetch may be overtaken by a settlement of the lane. What was settled while a fetch was under way is left out of its
+answer, so that no delivery is ever taken from an old row.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from recapito.contracts.store import Due
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.header_groups import Likeness
+from recapito.domain import limits
+from recapito.domain.delivery.attributes import Attributes, Header
+from recapito.domain.delivery.batch import fill, goes_alone
+from recapito.domain.delivery.delivery import Identity, Parked
+
+
+class Retries:
+    """A slice of due deliveries, and when the next ones come due."""
+
+    def __init__(self, next_at: int | None) -> None:
+        self.next_at = next_at
+        self.fetching = False
+        self.size = 0  # the bytes of the events that are here
+        self._queue: deque[Parked] = deque()
+        self._likeness = Likeness()
+        self._settled_meanwhile: set[Identity] = set()
+        self._parked_meanwhile: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    @property
+    def has_work(self) -> bool:
+        """True when something is parked."""
+        return self.next_at is not None or self.fetching or bool(self._queue)
+
+    @property
+    def next_fetch_at(self) -> int | None:
+        """When the ledger is to be asked again; None while something is here, or asked for."""
+        return None if self.fetching or self._queue else self.next_at
+
+    def wants_fetch(self, now: int) -> bool:
+        """True when nothing is here and the ledger has something due."""
+        return not self.fetching and not self._queue and self.next_at is not None and self.next_at <= now
+
+    def begin_fetch(self) -> None:
+        """A fetch starts."""
+        self.fetching = True
+        self._settled_meanwhile.clear()
+        self._parked_meanwhile = None
+
+    def end_fetch(self, due: Due, busy: set[Identity]) -> list[Parked]:
+        """A fetch is answered: what of it may be taken now. `busy` are deliveries on the wire or not yet settled."""
+        self.fetching = False
+        self.next_at = _earlier(due.next_at, self._parked_meanwhile)
+        out = busy | self._settled_meanwhile | {parked.delivery.identity for parked in self._queue}
+        return [parked for parked in due.parked if parked.delivery.identity not in out]
+
+    def queue(self, parked: Iterable[Parked]) -> None:
+        """Keep these for the next batches."""
+        self._queue.extend(parked)
+        self.size = sum(len(row.delivery.body) for row in self._queue)
+
+    def let_go(self) -> None:
+        """Keep nothing: it is not to be tried soon, and the ledger has it."""
+        if self._queue:
+            self.next_at = _earlier(self.next_at, min(row.due_at for row in self._queue))
+            self._queue.clear()
+            self.size = 0
+
+    def remove(self, gone: Callable[[Parked], bool]) -> list[Parked]:
+        """Take out of the queue whatever is `gone`, whichever place it has there."""
+        removed = [row for row in self._queue if gone(row)]
+        if removed:
+            kept = [row for row in self._queue if not gone(row)]
+            self._queue.clear()
+            self.queue(kept)
+        return removed
+
+    def settled(self, identities: Iterable[Identity], parked: Iterable[Parked]) -> None:
+        """A settlement of the lane is stored: these rows changed, and these are parked now."""
+        earliest = min((row.due_at for row in parked), default=None)
+        self.next_at = _earlier(self.next_at, earliest)
+        if self.fetching:
+            self._settled_meanwhile.update(identities)
+            self._parked_meanwhile = _earlier(self._parked_meanwhile, earliest)
+
+    def take(
+        self, event_limit: int, byte_limit: int, presentation: Presentation
+    ) -> tuple[list[Parked], tuple[Header, ...]]:
+        """The next batch, measured as it will be sent, and the custom headers that its events have in common.
+
+        It has what is due first, and of the rest what has the same headers.
+        """
+        attributes = presentation.attributes
+        event_limit = 1 if self._queue and self._alone(self._queue[0]) else event_limit
+        if attributes is not None and attributes.dynamic:
+            return self._take_alike(attributes, event_limit, byte_limit, presentation)
+        count = fill(self._sizes(presentation), event_limit, byte_limit)
+        taken = [self._queue.popleft() for _ in range(count)]
+        self.size -= sum(len(row.delivery.body) for row in taken)
+        return taken, attributes.static if attributes else ()
+
+    def _sizes(self, presentation: Presentation) -> Iterator[int]:
+        """The sizes of what is queued, up to what goes alone."""
+        for n, row in enumerate(self._queue):
+            if n and self._alone(row):
+                return
+            yield len(presentation.body(row.delivery.body))
+
+    def _take_alike(
+        self, attributes: Attributes, event_limit: int, byte_limit: int, presentation: Presentation
+    ) -> tuple[list[Parked], tuple[Header, ...]]:
+        self._likeness.begin(attributes)
+        alike = list[Parked]()
+        count = fill(self._sizes_alike(alike, presentation), event_limit, byte_limit)
+        taken = alike[:count]
+        if count == 1:
+            self._queue.popleft()
+        else:
+            gone = {row.delivery.identity for row in taken}
+            self._queue = deque([row for row in self._queue if row.delivery.identity not in gone])
+        self.size -= sum(len(row.delivery.body) for row in taken)
+        return taken, self._likeness.headers()
+
+    def _sizes_alike(self, alike: list[Parked], presentation: Presentation) -> Iterator[int]:
+        """The sizes of what has the headers of the first, each of which is added to `alike`."""
+        for row in islice(self._queue, limits.LOOK_AHEAD_EVENTS):
+            if alike and self._alone(row):
+                continue
+            identity, body = row.delivery.identity, row.delivery.body
+            if self._likeness.known_to_differ(identity):
+                if self._likeness.hopeless:
+                    return
+            elif self._likeness.alike(identity, body):
+                alike.append(row)
+                yield len(presentation.body(body))
+
+    def _alone(self, row: Parked) -> bool:
+        return goes_alone(row.delivery.attempts)
+
+    def discard(self, identity: Identity) -> None:
+        """A late answer delivered it: it needs no further attempt."""
+        self.remove(lambda row: row.delivery.identity == identity)
+
+
+def _earlier(a: int | None, b: int | None) -> int | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return min(a, b)

@@ -1,0 +1,451 @@
+"""Taking fresh events from the log: a reader pages through its topic from the lane's cursor on, and cuts loads.
+
+It holds no events itself: what it needs and the cache lacks, it wants loaded. The first event that is not taken is in
+the next load. Where headers depend on the event, a load gathers more of its own from a bounded stretch behind it, and
+what lies between is left for the loads that follow (docs/decisions/0021-headers.md).
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.header_groups import Likeness
+from recapito.dispatch.lane.in_flight import Load, Piece
+from recapito.domain import limits
+from recapito.domain.delivery.attributes import Attributes, Header
+from recapito.domain.delivery.cursor import Cursor, Place, Range
+from recapito.domain.events.conversion import Convert
+from recapito.domain.events.segment import Segment
+from recapito.domain.filters.matcher import compile_filter
+from recapito.domain.resources.subscription import Subscription
+
+ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to other lanes now and then
+
+
+class Terms(NamedTuple):
+    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately.
+
+    Sizes are those of the schema that is sent; events with different custom headers are never in one load.
+    """
+
+    event_limit: int
+    byte_limit: int
+    expired_at: int
+    convert: Convert | None = None
+    attributes: Attributes | None = None
+    slice: int = limits.PARKED_SLICE  # of those that are past their time
+
+
+def all_at_once(slice: int) -> Terms:
+    """How loads are cut that nobody sends: so many events, of whatever age."""
+    return Terms(slice, limits.WINDOW_BYTES, expired_at=-1)
+
+
+def terms_at(now: int, subscription: Subscription, presentation: Presentation, slice: int) -> Terms:
+    """How the loads of a subscription are cut at this instant."""
+    batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
+    convert, attributes = presentation.convert, presentation.attributes
+    return Terms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
+
+
+class FreshReader:
+    """Reads one topic in order. `wants` is the position to be loaded before `take` can go on.
+
+    Gaps are the ranges above its place that are taken, or finished, already. `under_way` counts ranges of the loads
+    that the lane has not finished: together they bound how many finished ranges its cursor may come to have.
+    """
+
+    def __init__(
+        self, topic: int, cursor: Cursor, segments: Segments, under_way: Callable[[], int] = lambda: 0
+    ) -> None:
+        self._topic = topic
+        self._segments = segments
+        self._place: Place = cursor.low
+        self._gaps = cursor.finished
+        self._under_way = under_way
+        self._likeness = Likeness()
+        self._search = (0, 0)  # for the newest event: from which end of the log, and at which position it goes on
+        self.wants: int | None = None
+
+    @property
+    def place(self) -> Place:
+        """The first place that has not been taken."""
+        return self._place
+
+    def next_position(self, subscription: Subscription, end: int) -> int:
+        """The position up to which there is nothing to take, as far as is known without reading; `end` + 1 if all."""
+        return self._pass_over(subscription, self._place, end, bool(self._gaps))[0][0]
+
+    def caught_up(self, subscription: Subscription, end: int) -> bool:
+        """True when nothing up to position `end` is left to take."""
+        return self.next_position(subscription, end) > end
+
+    async def count_unread(self, subscription: Subscription, end: int) -> int:
+        """How many events up to position `end` are left to take. It reads them all, for whoever asks by hand."""
+        count = 0
+        for position in range(self._place[0], end + 1):
+            entry = await self._segments.fetch(self._topic, position)
+            gaps = [(start, stop) for start, stop in self._gaps if start[0] <= position <= stop[0]]
+            for i in self._select(entry, subscription, position)[0]:
+                place = (position, i)
+                count += place >= self._place and not any(start <= place < stop for start, stop in gaps)
+        return count
+
+    def take(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+        """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first.
+
+        One without events only passes what did not match.
+        """
+        if terms.event_limit == 1 and not self._gaps:
+            load = self._take_one(subscription, end, terms)
+            if load is not None:
+                return load
+        cut, leapt = self._cut(terms), 0
+        for _ in range(ENTRIES_PER_TAKE + 2 * len(self._gaps)):
+            if cut.full or cut.place[0] > end:
+                break
+            gap = self._gaps[leapt] if leapt < len(self._gaps) else None
+            if gap is not None and gap[0] == cut.place:
+                cut.leap(gap[1])
+                leapt += 1
+                continue
+            (position, offset), passed = self._pass_over(subscription, cut.place, end, gap is not None)
+            if passed or position > cut.place[0]:
+                cut.pass_over((position, offset), passed, compile_filter(subscription.filter).judges_all)
+                continue
+            entry = self._segments.get(self._topic, position)
+            if entry is None:
+                self.wants = position
+                break
+            if entry.damaged is not None:
+                if cut.place == self._place:
+                    return self._pass_damaged(entry.damaged, terms)
+                break
+            if entry.segment is None:
+                cut.place = (position + 1, 0)
+                continue
+            stop = gap[0][1] if gap is not None and gap[0][0] == position else len(entry.segment)
+            segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+            cut.add(segment, *self._select(entry, subscription, position), offset, stop)
+        load = cut.load()
+        if load is not None:
+            self._pass(load.ranges)
+            self.wants = None
+        return load
+
+    def _pass(self, ranges: Sequence[Range]) -> None:
+        if not self._gaps and len(ranges) == 1 and ranges[0][0] == self._place:
+            self._place = ranges[0][1]
+            return
+        taken = Cursor(self._place, self._gaps).finish_all(ranges)
+        self._place, self._gaps = taken.low, taken.finished
+
+    def _cut(self, terms: Terms) -> "_Cut":
+        if terms.attributes is None or not terms.attributes.dynamic:
+            return _Cut(self._place, terms)
+        self._likeness.begin(terms.attributes)
+        room = limits.SCATTERED_RANGES - len(self._gaps) - self._under_way()
+        return _Group(self._place, terms, self._likeness, max(min(room // 4, limits.LOAD_RANGES), 1))
+
+    def take_newest(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+        """The last event that waits near position `end`, alone; None when there is none, or it must be loaded first.
+
+        What lies before it stays to be taken.
+        """
+        floor = max(self._place[0], end - limits.PROBE_ENTRIES + 1)
+        position = self._search[1] if self._search[0] == end else end
+        while position >= floor:
+            entry = self._segments.get(self._topic, position)
+            if entry is None:
+                self.wants = position
+                break
+            offset = self._last_waiting(entry, subscription, position)
+            if offset is not None:
+                self._search = (end, position)
+                return self._take_alone(entry, subscription, (position, offset), terms)
+            position -= 1
+        self._search = (end, position)  # the cache may lose an entry while the next one is loaded
+        return None
+
+    def _last_waiting(self, entry: CachedEntry, subscription: Subscription, position: int) -> int | None:
+        """The last event of an entry that the subscription takes and that was not taken."""
+        selection, _ = self._select(entry, subscription, position) if entry.segment is not None else ((), ())
+        for offset in reversed(selection):
+            place = (position, offset)
+            if place < self._place:
+                return None
+            if not any(start <= place < end for start, end in self._gaps):
+                return offset
+        return None
+
+    def _take_alone(self, entry: CachedEntry, subscription: Subscription, place: Place, terms: Terms) -> Load | None:
+        """One event out of its turn: the reader passes it when it comes there."""
+        assert entry.segment is not None
+        position, offset = place
+        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+        if segment.published_at[offset] <= terms.expired_at:
+            return None
+        after = _place_of(position, offset + 1, segment)
+        headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
+        _, evaluated = self._select(entry, subscription, position)
+        judged = bisect_left(evaluated, offset + 1) - bisect_left(evaluated, offset)
+        piece = Piece(position, segment, range(offset, offset + 1))
+        load = Load((piece,), (), ((place, after),), 1, headers, evaluated=judged)
+        self._pass(load.ranges)
+        return load
+
+    def _pass_damaged(self, events: int, terms: Terms) -> Load:
+        """A load of nothing but damaged events: those of this entry that were not finished before, or a slice."""
+        position, offset = self._place
+        finished_later = bool(self._gaps) and self._gaps[0][0][0] == position
+        stop = self._gaps[0][0][1] if finished_later else max(events, offset)
+        last = min(stop, offset + terms.slice)
+        after = (position, last) if last < stop or finished_later else (position + 1, 0)
+        load = Load((), (), ((self._place, after),), 0, damaged=last - offset)
+        self._pass(load.ranges)
+        self.wants = None
+        return load
+
+    def _take_one(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+        """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
+        position, offset = self._place
+        entry = self._segments.get(self._topic, position) if position <= end else None
+        if entry is None or entry.segment is None or entry.segment.only:
+            return None
+        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+        filter = subscription.filter_at(position)
+        taken_all = type(self._segments.select(self._topic, entry, filter)) is range
+        if not taken_all or segment.published_at[offset] <= terms.expired_at:
+            return None
+        after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
+        headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
+        piece = Piece(position, segment, range(offset, offset + 1))
+        evaluated = 1 if filter.conditions else 0
+        load = Load((piece,), (), ((self._place, after),), 1, headers, evaluated=evaluated)
+        self._place = after
+        return load
+
+    def _select(
+        self, entry: CachedEntry, subscription: Subscription, position: int
+    ) -> tuple[Sequence[int], Sequence[int]]:
+        """What the subscription takes of an entry, and what its conditions looked at for that.
+
+        It takes what passes its filter, or all that was redriven for it alone.
+        """
+        segment = entry.segment
+        if segment is not None and segment.only:
+            return range(len(segment)) if segment.only == subscription.id else (), ()
+        filter = subscription.filter_at(position)
+        return self._segments.select(self._topic, entry, filter), entry.evaluated.get(filter, ())
+
+    def _pass_over(self, subscription: Subscription, place: Place, end: int, gap: bool) -> tuple[Place, int]:
+        """The place after entries of which the tail knows that nothing in them matches, and how many events that is.
+
+        None are passed that may hold a gap.
+        """
+        position, offset = place
+        tail = self._segments.tails.get(self._topic)
+        since = subscription.filters[-1]
+        if tail is None or offset or gap or since.position > position or position > end:
+            return place, 0
+        words = compile_filter(since.filter).words
+        if words is None:
+            return place, 0
+        position, passed = tail.search(position, words, end)
+        return (position, 0), passed
+
+
+class _Cut:
+    """A load being cut: grows piece by piece until a limit, what is taken already, or the border between expired and
+    living is met.
+    """
+
+    def __init__(self, place: Place, terms: Terms) -> None:
+        self.place = place
+        self.full = False
+        self._start: Place | None = place  # of the range that grows
+        self._ranges: list[Range] = []
+        self._pieces: list[Piece] = []
+        self._unmatched = 0
+        self._evaluated = 0
+        self._expired = False
+        self._terms = terms
+        self._events = 0
+        self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
+
+    def load(self) -> Load | None:
+        """What was cut; None if it is nothing."""
+        self._end_range(self.place)
+        if not self._ranges:
+            return None
+        return Load(
+            self._pieces,
+            (),
+            self._ranges,
+            self._events,
+            self._headers() if self._events else (),
+            unmatched=self._unmatched,
+            expired=self._expired,
+            evaluated=self._evaluated,
+        )
+
+    def leap(self, place: Place) -> None:
+        """What lies before `place` is taken already."""
+        self.full = True
+
+    def pass_over(self, place: Place, unmatched: int, judged: bool) -> None:
+        """Go on from a place: so many events before it do not match, as their words say or as conditions judged."""
+        self.place = place
+        self._unmatched += unmatched
+        self._evaluated += unmatched if judged else 0
+
+    def add(self, segment: Segment, selection: Sequence[int], evaluated: Sequence[int], offset: int, stop: int) -> None:
+        """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""
+        first, last = bisect_left(selection, offset), bisect_left(selection, stop)
+        fits = self._fits(segment, selection, first, last) if first < last else first
+        chosen = selection[first:fits]
+        after = stop if fits == last else selection[fits]
+        if chosen:
+            self._pieces.append(Piece(self.place[0], segment, chosen))
+            self._events += len(chosen)
+        self.full = fits < last or self._room() <= 0
+        self._count(evaluated, offset, after, len(chosen))
+        self.place = _place_of(self.place[0], after, segment)
+
+    def _count(self, evaluated: Sequence[int], offset: int, after: int, chosen: int) -> None:
+        """Of the events from one offset to another so many were chosen, and conditions looked at some."""
+        self._unmatched += after - offset - chosen
+        if evaluated:
+            self._evaluated += bisect_left(evaluated, after) - bisect_left(evaluated, offset)
+
+    def _end_range(self, place: Place) -> None:
+        if self._start is not None and self._start < place:
+            self._ranges.append((self._start, place))
+        self._start = None
+
+    def _headers(self) -> tuple[Header, ...]:
+        return self._terms.attributes.static if self._terms.attributes else ()
+
+    def _room(self) -> int:
+        """How many more events may come."""
+        return (self._terms.slice if self._expired else self._terms.event_limit) - self._events
+
+    def _fits(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
+        """The end, in the selection, of what fits. Expired and living events are never mixed."""
+        living = bisect_right(segment.published_at, self._terms.expired_at)
+        expired = selection[first] < living
+        if self._pieces and expired != self._expired:
+            return first
+        self._expired = expired
+        last = min(last, first + self._room())
+        if expired:
+            return min(last, bisect_left(selection, living))
+        fits = self._fits_bytes(segment, selection, first, last)
+        if fits == first and not self._pieces:
+            self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
+            fits = first + 1
+        return fits
+
+    def _fits_bytes(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
+        """The same for bytes alone; neighbours are found by bisection, others one by one."""
+        ends, limit = segment.ends, self._terms.byte_limit
+        if isinstance(selection, range):
+            start = segment.start(selection[first])
+            fits = bisect_right(ends, start + limit - self._size - 1, selection[first], selection[last - 1] + 1)
+            fits += first - selection[first]
+            if fits > first:
+                self._size += ends[selection[fits - 1]] - start + 1
+            return fits
+        for n in range(first, last):
+            size = ends[selection[n]] - segment.start(selection[n]) + 1
+            if self._size + size > limit:
+                return n
+            self._size += size
+        return last
+
+
+class _Group(_Cut):
+    """A load whose events have the same values in their headers. Others are left, and it looks on behind them.
+
+    Ranges are as few as can be: what does not match goes with the event before it, taken or left.
+    """
+
+    def __init__(self, place: Place, terms: Terms, likeness: Likeness, range_limit: int) -> None:
+        super().__init__(place, terms)
+        self._likeness = likeness
+        self._range_limit = range_limit
+        self._left = 0
+
+    def leap(self, place: Place) -> None:
+        if self._start is not None:
+            self._end_range(self.place)
+            self._begin_range(place)
+        self.place = place
+
+    def pass_over(self, place: Place, unmatched: int, judged: bool) -> None:
+        if self._start is not None or self._begin_range(self.place):
+            super().pass_over(place, unmatched, judged)
+
+    def add(self, segment: Segment, selection: Sequence[int], evaluated: Sequence[int], offset: int, stop: int) -> None:
+        first, last = bisect_left(selection, offset), bisect_left(selection, stop)
+        living = bisect_right(segment.published_at, self._terms.expired_at)
+        if self._expired or (not self._events and first < last and selection[first] < living):
+            super().add(segment, selection, evaluated, offset, stop)  # these are not sent: they have no headers
+            return
+        position, since, chosen, ended = self.place[0], offset, list[int](), stop
+        taken = 0  # since then
+        for i in selection[first:last]:
+            if self._takes(segment, position, i, living):
+                if self._start is None:
+                    self._start, since, taken = (position, i), i, 0
+                chosen.append(i)
+                taken += 1
+                continue
+            if self._start is not None:
+                self._count(evaluated, since, i, taken)
+                self._end_range((position, i))
+            if self.full:
+                ended = i
+                break
+        if self._start is not None:
+            self._count(evaluated, since, stop, taken)
+        if chosen:
+            self._pieces.append(Piece(position, segment, chosen))
+        self.full = self.full or self._room() <= 0
+        self.place = _place_of(position, ended, segment)
+
+    def _takes(self, segment: Segment, position: int, i: int, living: int) -> bool:
+        """Whether an event goes with the load; if not, it may be that nothing more does.
+
+        Those before `living` are expired.
+        """
+        place, likeness = (position, i), self._likeness
+        known = likeness.known_to_differ(place)
+        if known or i < living or not likeness.alike(place, segment.stored(i)):
+            self._left += 1
+            self.full = self._left >= limits.LOOK_AHEAD_EVENTS or (known and likeness.hopeless)
+            return False
+        size = segment.ends[i] - segment.start(i) + 1
+        fits = not self._events or (self._room() > 0 and self._size + size <= self._terms.byte_limit)
+        if not fits or (self._start is None and len(self._ranges) >= self._range_limit):
+            self.full = True
+            return False
+        self._events += 1
+        self._size += size
+        return True
+
+    def _begin_range(self, place: Place) -> bool:
+        """Whether one more range may begin, which then does."""
+        self.full = len(self._ranges) >= self._range_limit
+        self._start = None if self.full else place
+        return not self.full
+
+    def _headers(self) -> tuple[Header, ...]:
+        return () if self._expired else self._likeness.headers()
+
+
+def _place_of(position: int, offset: int, segment: Segment) -> Place:
+    """A place in a segment; its end is the start of the next position."""
+    return (position + 1, 0) if offset == len(segment) else (position, offset)

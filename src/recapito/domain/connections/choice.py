@@ -1,0 +1,63 @@
+"""The five ways to say how a resource is reached, of which one is chosen: over HTTP and in settings alike."""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from recapito.domain.connections import parse_host, parse_storage
+from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain.resources.resource_id import RELAY_NAMESPACE, parse_resource_id
+from recapito.errors import InvalidInput
+
+
+class Choice(NamedTuple):
+    """What was said. `endpoints`, by the names of services, may come with a default credential."""
+
+    connection_string: str | None = None
+    sas_url: str | None = None
+    host_url: str | None = None
+    default_credential: bool = False
+    azurite: bool = False
+    endpoints: Mapping[str, str] | None = None
+
+    def __repr__(self) -> str:
+        return "<Choice>"
+
+
+def choose(resource_id: str, choice: Choice) -> Connection:
+    """The connection that was chosen, or InvalidInput; its target is the way, by its name over HTTP."""
+    ways: dict[str, Callable[[], Connection]] = {}
+    if (text := choice.connection_string) is not None:
+        ways["connectionString"] = lambda: _from_string(resource_id, text)
+    if (url := choice.sas_url) is not None:
+        ways["sasUrl"] = lambda: parse_storage.from_sas_url(resource_id, url)
+    if (host := choice.host_url) is not None:
+        ways["hostUrl"] = lambda: parse_host.from_function_host(resource_id, host)
+    if choice.default_credential:
+        ways["defaultCredential"] = lambda: parse_storage.from_default_credential(resource_id, _endpoints(choice))
+    if choice.azurite:
+        ways["azurite"] = lambda: parse_storage.azurite(resource_id)
+    if len(ways) != 1:
+        raise _invalid("Give one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None)
+    if choice.endpoints is not None and not choice.default_credential:
+        raise _invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
+    return next(iter(ways.values()))()
+
+
+def _from_string(resource_id: str, text: str) -> Connection:
+    if parse_resource_id(resource_id).top.kind == RELAY_NAMESPACE:
+        return parse_host.from_relay_string(resource_id, text)
+    return parse_storage.from_connection_string(resource_id, text)
+
+
+def _endpoints(choice: Choice) -> dict[Service, str] | None:
+    if choice.endpoints is None:
+        return None
+    services = (*STORAGE_SERVICES, Service.MESSAGING)
+    for name in choice.endpoints:
+        if name not in services:
+            raise _invalid(f"'endpoints' must be one of {', '.join(services)}.", "endpoints")
+    return {Service(name): url for name, url in choice.endpoints.items()}
+
+
+def _invalid(message: str, target: str | None) -> InvalidInput:
+    return InvalidInput("InvalidRequest", message, target)

@@ -1,0 +1,192 @@
+"""A connection: how an Azure resource that subscriptions name by its id is reached, and as whom.
+
+What is secret in it is never part of a message, of `repr` or of what is shown: it goes in, and out to the service.
+"""
+
+import re
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from recapito.domain.instant import SECOND, stamp
+from recapito.domain.resources.resource_id import FUNCTION_APP, ResourceId
+from recapito.errors import InvalidInput
+
+_SECONDS = re.compile(r"[0-9]{9,11}")
+
+
+class Service(StrEnum):
+    """What a connection has an endpoint for."""
+
+    BLOB = "blob"
+    QUEUE = "queue"
+    FUNCTION = "function"
+    RELAY = "relay"
+    MESSAGING = "messaging"
+
+
+STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
+TO_WRITE = {Service.BLOB: "cw", Service.QUEUE: "a"}
+"""The permissions of a shared access signature of which one is needed: create or write a blob, add a message."""
+
+
+class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind"):
+    """The key of a storage account."""
+
+    account: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<AccountKey of {self.account}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("account", self.account)]
+
+
+class PolicyKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field="kind"):
+    """The key of a shared access policy, of a messaging namespace or of a part of one."""
+
+    policy: str
+    key: str
+
+    def __repr__(self) -> str:
+        return f"<PolicyKey of {self.policy}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("policy", self.policy)]
+
+
+class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", tag_field="kind"):
+    """A shared access signature: what it may be used for, and until when, is written in it."""
+
+    token: str
+
+    @property
+    def expires_at(self) -> int | None:
+        """When it ends, if it says so itself: a stored access policy may say it instead."""
+        return parse_instant(parameters_of(self.token).get("se"))
+
+    @property
+    def starts_at(self) -> int | None:
+        """When it begins, if it says so itself."""
+        return parse_instant(parameters_of(self.token).get("st"))
+
+    def may(self, any_of: str) -> bool:
+        """Whether it permits one of these things, by their letters; a stored access policy may say it instead."""
+        permitted = parameters_of(self.token).get("sp")
+        return permitted is None or any(letter in permitted for letter in any_of)
+
+    def __repr__(self) -> str:
+        return "<SharedAccess>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+class DefaultCredential(msgspec.Struct, frozen=True, tag="default credential", tag_field="kind"):
+    """Whoever this server is to Azure: its environment, its managed identity, or the developer who is signed in."""
+
+
+class FunctionKey(msgspec.Struct, frozen=True, tag="function key", tag_field="kind"):
+    """The key of a Functions host; empty for one that asks for none, as that of `func start`."""
+
+    key: str = ""
+
+    def __repr__(self) -> str:
+        return "<FunctionKey>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return []
+
+
+Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential | FunctionKey
+
+
+class Connection(msgspec.Struct, frozen=True, kw_only=True):
+    """How a resource is reached: a storage account, a function app or a namespace, or one thing in it."""
+
+    resource_id: str
+    endpoints: dict[Service, str]
+    credential: Credential
+
+    @property
+    def key(self) -> str:
+        """By which it is found."""
+        return self.resource_id.lower()
+
+    @property
+    def kind(self) -> str:
+        """The kind of its credential."""
+        return str(type(self.credential).__struct_config__.tag)
+
+    @property
+    def starts_at(self) -> int | None:
+        """When its credential begins, if that is known."""
+        return self.credential.starts_at if isinstance(self.credential, SharedAccess) else None
+
+    @property
+    def expires_at(self) -> int | None:
+        """When its credential ends, if that is known."""
+        return self.credential.expires_at if isinstance(self.credential, SharedAccess) else None
+
+    def __repr__(self) -> str:
+        return f"<Connection {self.resource_id} by {self.kind}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("resource_id", self.resource_id), ("kind", self.kind)]
+
+
+def command_for(resource: ResourceId) -> str:
+    """The command that says how the account, the app or the namespace of a resource is reached."""
+    way = "--host-url" if resource.top.kind == FUNCTION_APP else "--connection-string"
+    return f"recapito connection set {resource.top.text} {way} -"
+
+
+def check_unexpired(connection: Connection, now: int) -> None:
+    """Refuse a connection that has ended already."""
+    if connection.expires_at is not None and connection.expires_at <= now:
+        ended = stamp(connection.expires_at)
+        raise InvalidInput(
+            "InvalidRequest",
+            f"The shared access signature ended at {ended}: make a new one, and check this machine's clock.",
+            "connection",
+        )
+
+
+def check_usable(connection: Connection, service: Service, now: int, target: str = "resourceId") -> None:
+    """Refuse a connection of which its signature says itself that nothing can be written by it."""
+    credential, name = connection.credential, connection.resource_id
+    if not isinstance(credential, SharedAccess):
+        return
+    again = f"recapito connection set {name}"
+    if connection.expires_at is not None and connection.expires_at <= now:
+        ended = stamp(connection.expires_at)
+        raise InvalidInput(
+            "InvalidRequest", f"The signature of the connection to {name} ended at {ended}: {again}", target
+        )
+    if service in TO_WRITE and not credential.may(TO_WRITE[service]):
+        raise InvalidInput(
+            "InvalidRequest",
+            f"The signature of the connection to {name} may not write to its {service} service (sp needs one of"
+            f" '{TO_WRITE[service]}'): make another one, then {again}",
+            target,
+        )
+
+
+def parameters_of(token: str) -> dict[str, str]:
+    """What a shared access signature says, by the names of its parameters."""
+    pairs = (part.partition("=") for part in token.split("&"))
+    return {name: value.replace("%3A", ":").replace("%3a", ":") for name, _, value in pairs}
+
+
+def parse_instant(text: str | None) -> int | None:
+    """An instant as signatures write it: seconds, or a date, with or without a time; None if it is neither."""
+    if text is not None and _SECONDS.fullmatch(text):
+        return int(text) * SECOND
+    try:
+        parsed = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * SECOND

@@ -1,0 +1,91 @@
+"""The forms in which a connection to a Functions host or a relay is given: a URL, or a namespace's connection string.
+
+Each is taken whole or refused with what is wrong in it; no message repeats a value of it.
+"""
+
+from urllib.parse import parse_qsl
+
+from recapito.domain import limits
+from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
+from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of
+from recapito.domain.resources.resource_id import (
+    FUNCTION,
+    FUNCTION_APP,
+    HYBRID_CONNECTION,
+    RELAY_NAMESPACE,
+    ResourceId,
+    parse_resource_id,
+)
+from recapito.errors import InvalidInput
+
+WEBHOOK_PATH = "/runtime/webhooks/eventgrid"
+_PARTS = {"endpoint", "sharedaccesskeyname", "sharedaccesskey", "entitypath"}
+
+
+def from_function_host(resource_id: str, url: str) -> Connection:
+    """The connection to a Functions host: its URL, alone or as the host shows it, with the key as `code`."""
+    resource = _resource(resource_id, (FUNCTION_APP, FUNCTION), "a function app or a function")
+    base, _, query = url.strip().partition("?")
+    endpoint = read_endpoint(base, "The URL of the host")
+    if endpoint.target.rstrip("/").lower() not in ("", WEBHOOK_PATH):
+        raise invalid_connection(f"The URL of the host must have no path, or {WEBHOOK_PATH}.")
+    given = {name.lower(): value for name, value in parse_qsl(query)}
+    if not given.keys() <= {"code", "functionname"}:
+        raise invalid_connection("The URL of the host may have 'code' and 'functionName' in its query, and no more.")
+    named = given.get("functionname")
+    if named and resource.kind == FUNCTION and named.lower() != resource.name.lower():
+        raise invalid_connection(f"The URL is not of '{resource.name}', which the resource id names.")
+    key = given.get("code", "")
+    if len(key) > limits.CONNECTION_CHARS or not key.isascii() or not key.isprintable():
+        raise invalid_connection("The key, 'code', is not one of a Functions host: it was cut or changed.")
+    return Connection(
+        resource_id=resource.text, endpoints={Service.FUNCTION: root_of(endpoint)}, credential=FunctionKey(key)
+    )
+
+
+def from_relay_string(resource_id: str, text: str) -> Connection:
+    """The connection that the connection string of a relay namespace, or of a hybrid connection, describes."""
+    resource = _resource(resource_id, (RELAY_NAMESPACE, HYBRID_CONNECTION), "a relay namespace or a hybrid connection")
+    parts = _split(text)
+    for name in ("Endpoint", "SharedAccessKeyName", "SharedAccessKey"):
+        if not parts.get(name.lower()):
+            raise invalid_connection(f"The connection string has no {name}.")
+    entity = parts.get("entitypath", "")
+    if entity and resource.kind == RELAY_NAMESPACE:
+        raise invalid_connection(f"It opens '{entity}' alone: set it as the connection of that hybrid connection.")
+    if entity and entity.lower() != resource.name.lower():
+        raise invalid_connection(f"It opens '{entity}', not '{resource.name}', which the resource id names.")
+    url = parts["endpoint"]
+    scheme, _, rest = url.partition("://")
+    endpoint = read_endpoint(f"https://{rest}" if scheme.lower() == "sb" else url, "The Endpoint")
+    if endpoint.target != "/":
+        raise invalid_connection("The Endpoint must be a URL without a path and a query.")
+    namespace, _, suffix = endpoint.host.partition(".")
+    if suffix.startswith("servicebus.") and namespace != resource.names[0].lower():
+        raise invalid_connection(f"This is a connection to the namespace '{namespace}', not to '{resource.names[0]}'.")
+    credential = PolicyKey(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
+    return Connection(resource_id=resource.text, endpoints={Service.RELAY: root_of(endpoint)}, credential=credential)
+
+
+def _resource(text: str, kinds: tuple[str, ...], what: str) -> ResourceId:
+    resource = parse_resource_id(text)
+    if resource.kind not in kinds:
+        raise InvalidInput("InvalidRequest", f"{resource.text} is not the id of {what}.", "resourceId")
+    return resource
+
+
+def _split(text: str) -> dict[str, str]:
+    if len(text) > limits.CONNECTION_CHARS:
+        raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
+    parts: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or name.lower() not in _PARTS or name.lower() in parts:
+            raise invalid_connection(
+                "The connection string is not one of a relay: it must be Endpoint, SharedAccessKeyName,"
+                " SharedAccessKey and, of a hybrid connection, EntityPath, each once, with semicolons between them."
+            )
+        if not value.isascii() or not value.isprintable():
+            raise invalid_connection(f"The connection string's {name} has a character that can not be sent.")
+        parts[name.lower()] = value
+    return parts

@@ -1,0 +1,139 @@
+"""The connection strings of messaging namespaces, Service Bus and Event Hubs: taken whole, or refused with the reason.
+
+No message repeats a value of one.
+"""
+
+import re
+from collections.abc import Mapping
+
+from recapito.domain import limits
+from recapito.domain.access.egress import parse_endpoint
+from recapito.domain.connections.connection import (
+    Connection,
+    Credential,
+    DefaultCredential,
+    PolicyKey,
+    Service,
+    SharedAccess,
+    parameters_of,
+    parse_instant,
+)
+from recapito.domain.resources.resource_id import (
+    EVENT_HUB,
+    EVENT_HUBS_NAMESPACE,
+    SERVICE_BUS_NAMESPACE,
+    SERVICE_BUS_QUEUE,
+    SERVICE_BUS_TOPIC,
+    ResourceId,
+)
+from recapito.errors import InvalidInput
+
+_NAMESPACES = (SERVICE_BUS_NAMESPACE, EVENT_HUBS_NAMESPACE)
+_KINDS = (*_NAMESPACES, SERVICE_BUS_QUEUE, SERVICE_BUS_TOPIC, EVENT_HUB)
+_CLOUD = "servicebus.windows.net"
+_PORTS = {"amqp": 5672, "amqps": 5671}
+_ENDPOINT = re.compile(r"(?:sb|amqps?)://([^/:\[\]@?#]+)(?::([0-9]{1,5}))?/?", re.IGNORECASE)
+_NAMESPACE_HOST = re.compile(r"([a-z0-9-]+)\.servicebus\.[a-z0-9.-]+")
+_SIGNED = "SharedAccessSignature "
+_PARTS = {
+    "endpoint",
+    "sharedaccesskeyname",
+    "sharedaccesskey",
+    "sharedaccesssignature",
+    "entitypath",
+    "usedevelopmentemulator",
+    "transporttype",
+}
+
+
+def is_messaging(resource: ResourceId) -> bool:
+    """Whether a resource is a messaging namespace or a part of one."""
+    return resource.kind in _KINDS
+
+
+def from_connection_string(resource: ResourceId, text: str) -> Connection:
+    """The connection that a namespace's or an entity's connection string describes; an emulator speaks without TLS."""
+    parts = _split(text)
+    emulated = parts.get("usedevelopmentemulator", "").lower() == "true"
+    _check_entity(parts.get("entitypath", ""), resource)
+    endpoint = _read_endpoint(parts.get("endpoint", ""), "amqp" if emulated else "amqps", resource)
+    return Connection(resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=_credential(parts))
+
+
+def from_default_credential(resource: ResourceId, endpoints: Mapping[Service, str] | None = None) -> Connection:
+    """The connection of a server that has an identity of its own; the endpoint is that of the public cloud."""
+    given = dict(endpoints or {Service.MESSAGING: f"sb://{resource.names[0].lower()}.{_CLOUD}/"})
+    if set(given) != {Service.MESSAGING}:
+        raise _invalid("A messaging namespace has one endpoint, for messaging.")
+    endpoint = _read_endpoint(given[Service.MESSAGING], "amqps", resource)
+    return Connection(
+        resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=DefaultCredential()
+    )
+
+
+def _split(text: str) -> dict[str, str]:
+    if len(text) > limits.CONNECTION_CHARS:
+        raise _invalid(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
+    parts: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or name.lower() not in _PARTS:
+            raise _invalid(
+                "The connection string is not one of Service Bus or Event Hubs: it must be Name=Value parts with"
+                " semicolons between them: Endpoint, SharedAccessKeyName and SharedAccessKey."
+            )
+        if name.lower() in parts:
+            raise _invalid(f"The connection string has {name} twice.")
+        parts[name.lower()] = value
+    return parts
+
+
+def _read_endpoint(text: str, scheme: str, resource: ResourceId) -> str:
+    parts = _ENDPOINT.fullmatch(text)
+    if parts is None:
+        raise _invalid("The endpoint must be such as sb://<namespace>.servicebus.windows.net/.")
+    try:
+        host = parse_endpoint(f"https://{parts[1]}").host
+    except InvalidInput:
+        raise _invalid("The endpoint has a host that is no valid name or address.") from None
+    port = int(parts[2]) if parts[2] else _PORTS[scheme]
+    if not 1 <= port <= 65535:
+        raise _invalid("The endpoint has a port that is none.")
+    named = _NAMESPACE_HOST.fullmatch(host)
+    if named is not None and named[1] != resource.names[0].lower():
+        raise _invalid(f"This is a connection to the namespace '{named[1]}', not to '{resource.names[0]}'.")
+    return f"{scheme}://{host}:{port}"
+
+
+def _check_entity(path: str, resource: ResourceId) -> None:
+    if not path:
+        return
+    if resource.kind in _NAMESPACES:
+        raise _invalid(f"The connection string opens '{path}' alone: set it as the connection of that resource.")
+    if path.lower() != resource.name.lower():
+        raise _invalid(f"The connection string is not of '{resource.name}', which the resource id names.")
+
+
+def _credential(parts: dict[str, str]) -> Credential:
+    policy, key, token = (parts.get(f"sharedaccess{name}") for name in ("keyname", "key", "signature"))
+    if token and not key and not policy:
+        return _shared_access(token)
+    if not policy or not key or token:
+        raise _invalid(
+            "The connection string must have either SharedAccessKeyName and SharedAccessKey, or SharedAccessSignature."
+        )
+    return PolicyKey(policy, key)
+
+
+def _shared_access(token: str) -> SharedAccess:
+    token = token.strip().removeprefix(_SIGNED)
+    parameters = parameters_of(token)
+    if not parameters.get("sig") or not parameters.get("sr") or not token.isascii() or " " in token:
+        raise _invalid("The shared access signature is incomplete: it has no 'sr' or 'sig' or is not URL-encoded.")
+    if parse_instant(parameters.get("se")) is None:
+        raise _invalid("The shared access signature's end, 'se', is not a number of seconds since 1970.")
+    return SharedAccess(token)
+
+
+def _invalid(message: str) -> InvalidInput:
+    return InvalidInput("InvalidRequest", message, "connection")

@@ -1,0 +1,248 @@
+"""The forms in which a connection is given: a connection string, a URL with a shared access signature, or one word.
+
+Each is taken whole or refused with what is wrong in it; no message repeats a value of it.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Mapping
+
+from recapito.domain import limits
+from recapito.domain.access.egress import Endpoint, parse_endpoint
+from recapito.domain.connections import parse_messaging
+from recapito.domain.connections.connection import (
+    STORAGE_SERVICES,
+    AccountKey,
+    Connection,
+    Credential,
+    DefaultCredential,
+    Service,
+    SharedAccess,
+    command_for,
+    parameters_of,
+    parse_instant,
+)
+from recapito.domain.resources.resource_id import (
+    BLOB_CONTAINER,
+    EVENT_HUBS_NAMESPACE,
+    FUNCTION_APP,
+    QUEUE,
+    RELAY_NAMESPACE,
+    SERVICE_BUS_NAMESPACE,
+    STORAGE_ACCOUNT,
+    ResourceId,
+    parse_resource_id,
+)
+from recapito.errors import InvalidInput
+
+AZURITE_ACCOUNT = "devstoreaccount1"
+# The same in every Azurite, printed in its manual: no secret.
+AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+_AZURITE_PORTS = {Service.BLOB: 10000, Service.QUEUE: 10001}
+_CLOUD = "core.windows.net"
+_ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
+_SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
+_OTHERS = (SERVICE_BUS_NAMESPACE, EVENT_HUBS_NAMESPACE, RELAY_NAMESPACE, FUNCTION_APP)
+_STORAGE, _MESSAGING = "storage accounts, their containers and queues", "namespaces of Service Bus and Event Hubs"
+_CONNECTABLE = f"{_STORAGE}, {_MESSAGING}, their queues, topics and hubs, relays, function apps"
+_PARTS = {
+    "accountname",
+    "accountkey",
+    "sharedaccesssignature",
+    "defaultendpointsprotocol",
+    "endpointsuffix",
+    "blobendpoint",
+    "queueendpoint",
+    "tableendpoint",
+    "fileendpoint",
+    "usedevelopmentstorage",
+}
+
+
+def from_connection_string(resource_id: str, text: str) -> Connection:
+    """The connection that a connection string describes: of a storage account or of a messaging namespace."""
+    if parse_messaging.is_messaging(resource := parse_resource_id(resource_id)):
+        return parse_messaging.from_connection_string(resource, text)
+    resource = _storage(resource_id, "A connection string", f"{_STORAGE}, {_MESSAGING} and relays")
+    parts = _split(text)
+    if parts.get("usedevelopmentstorage", "").lower() == "true":
+        return azurite(resource_id)
+    given = {service: parts[f"{service}endpoint"] for service in STORAGE_SERVICES if parts.get(f"{service}endpoint")}
+    account = parts.get("accountname", "")
+    if not given and not account:
+        raise invalid_connection("The connection string has neither AccountName nor BlobEndpoint or QueueEndpoint.")
+    if not given:
+        _check_account(account, resource)
+        scheme, suffix = parts.get("defaultendpointsprotocol", "https"), parts.get("endpointsuffix", _CLOUD)
+        given = {service: f"{scheme}://{account}.{service}.{suffix}" for service in STORAGE_SERVICES}
+    return Connection(
+        resource_id=resource.text,
+        endpoints={service: _base_url(url, f"{service.capitalize()}Endpoint") for service, url in given.items()},
+        credential=_credential(parts, account),
+    )
+
+
+def from_sas_url(resource_id: str, url: str) -> Connection:
+    """The connection that a URL with a shared access signature describes: of a service, a container or a queue."""
+    resource = _storage(resource_id, "A SAS URL")
+    base, _, query = url.strip().partition("?")
+    endpoint = read_endpoint(base, "The SAS URL")
+    credential = _shared_access(query)
+    path = [step for step in endpoint.target.split("/") if step]
+    root = root_of(endpoint)
+    host = _SERVICE_HOST.fullmatch(endpoint.host)
+    if host is None and path:  # as Azurite has it: the account comes first in the path
+        root, path = f"{root}/{path[0]}", path[1:]
+    elif host is not None:
+        _check_account(host[1], resource)
+    _check_place(path, resource)
+    return Connection(
+        resource_id=resource.text, endpoints=_sas_endpoints(root, host, query, resource), credential=credential
+    )
+
+
+def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
+    """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
+    if parse_messaging.is_messaging(resource := parse_resource_id(resource_id)):
+        return parse_messaging.from_default_credential(resource, endpoints)
+    resource = _storage(resource_id, "A default credential", f"{_STORAGE} and {_MESSAGING}")
+    if endpoints and Service.MESSAGING in endpoints:
+        raise invalid_connection("A storage account has a blob and a queue endpoint, and none for messaging.")
+    account = resource.names[0].lower()
+    given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
+    checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}
+    if any(not url.startswith("https://") for url in checked.values()):
+        raise invalid_connection("A default credential sends a token, which needs an https:// endpoint.")
+    return Connection(resource_id=resource.text, endpoints=checked, credential=DefaultCredential())
+
+
+def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, int] = _AZURITE_PORTS) -> Connection:
+    """The connection to an Azurite, which stands for whatever account the resource id names."""
+    resource = _storage(resource_id, "An Azurite")
+    urls = {service: f"http://{host}:{port}/{AZURITE_ACCOUNT}" for service, port in ports.items()}
+    return Connection(
+        resource_id=resource.text,
+        endpoints={service: _base_url(url, "The address of Azurite") for service, url in urls.items()},
+        credential=AccountKey(AZURITE_ACCOUNT, AZURITE_KEY),
+    )
+
+
+def _storage(text: str, way: str, opened: str = _STORAGE) -> ResourceId:
+    """The storage that a resource id names; what this way does not open is told which one does."""
+    resource = parse_resource_id(text)
+    if resource.kind in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
+        return resource
+    if resource.top.kind in _OTHERS:
+        message = f"{way} opens {opened}, and {resource.text} is none of these: {command_for(resource)}"
+    else:
+        message = f"{resource.text} can not be connected to. What can: {_CONNECTABLE}."
+    raise InvalidInput("InvalidRequest", message, "resourceId")
+
+
+def _base_url(url: str, what: str) -> str:
+    endpoint = read_endpoint(url, what)
+    if "?" in endpoint.target or endpoint.target.rstrip("/").count("/") > 1:
+        raise invalid_connection(
+            f"{what} must be a URL without a query, and with the account's name for a path at most."
+        )
+    return root_of(endpoint) + endpoint.target.rstrip("/")
+
+
+def root_of(endpoint: Endpoint) -> str:
+    """The URL of an endpoint without its path."""
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    default = {"http": 80, "https": 443}[endpoint.scheme] == endpoint.port
+    return f"{endpoint.scheme}://{host}" if default else f"{endpoint.scheme}://{host}:{endpoint.port}"
+
+
+def read_endpoint(url: str, what: str) -> Endpoint:
+    """The endpoint that a URL names, or an error that calls it `what`."""
+    try:
+        return parse_endpoint(url.strip())
+    except InvalidInput as error:
+        raise invalid_connection(
+            error.message.replace("The endpoint URL", what).replace("the endpoint URL", what)
+        ) from None
+
+
+def invalid_connection(message: str) -> InvalidInput:
+    """What is wrong with a connection; no message repeats a value of it."""
+    return InvalidInput("InvalidRequest", message, "connection")
+
+
+def _split(text: str) -> dict[str, str]:
+    """The parts of a connection string by their lower-cased names. No message repeats a value."""
+    if len(text) > limits.CONNECTION_CHARS:
+        raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
+    parts: dict[str, str] = {}
+    for part in filter(None, (part.strip() for part in text.strip().split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or name.lower() not in _PARTS:
+            raise invalid_connection(
+                "The connection string is not one of a storage account: it must be Name=Value parts with semicolons"
+                " between them, such as AccountName, AccountKey and EndpointSuffix."
+            )
+        if name.lower() in parts:
+            raise invalid_connection(f"The connection string has {name} twice.")
+        parts[name.lower()] = value
+    return parts
+
+
+def _credential(parts: Mapping[str, str], account: str) -> Credential:
+    key, token = parts.get("accountkey"), parts.get("sharedaccesssignature")
+    if token and not key:
+        return _shared_access(token)
+    if not key or token:
+        raise invalid_connection("The connection string must have either AccountKey or SharedAccessSignature.")
+    if not account:
+        raise invalid_connection("The connection string has an AccountKey and no AccountName.")
+    try:
+        b64decode(key, validate=True)
+    except ValueError:
+        raise invalid_connection("The connection string's AccountKey is not base64: it was cut or changed.") from None
+    return AccountKey(account, key)
+
+
+def _shared_access(token: str) -> SharedAccess:
+    token = token.strip().removeprefix("?")
+    parameters = parameters_of(token)
+    if not parameters.get("sig") or not token.isascii() or not token.isprintable() or " " in token:
+        raise invalid_connection("The shared access signature is incomplete: it has no 'sig' or is not URL-encoded.")
+    if "se" in parameters and parse_instant(parameters["se"]) is None:
+        raise invalid_connection("The shared access signature's end, 'se', is not a time such as 2030-01-31T12:00:00Z.")
+    return SharedAccess(token)
+
+
+def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: ResourceId) -> dict[Service, str]:
+    """Which services a SAS URL opens: its own, and the others of an account SAS where their names are known."""
+    if resource.kind != STORAGE_ACCOUNT:
+        return {Service.BLOB if resource.kind == BLOB_CONTAINER else Service.QUEUE: root}
+    signed = [service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")]
+    if host is None and len(signed) == 1:
+        return {signed[0]: root}
+    if host is None:
+        raise invalid_connection(
+            "It can not be seen which service this SAS URL is of: give a connection string with BlobEndpoint or"
+            " QueueEndpoint, and SharedAccessSignature."
+        )
+    own = Service(host[2])
+    covered = {*signed, own}
+    return {service: root.replace(f".{own}.", f".{service}.", 1) for service in STORAGE_SERVICES if service in covered}
+
+
+def _check_place(path: list[str], resource: ResourceId) -> None:
+    if not path:
+        return
+    if resource.kind == STORAGE_ACCOUNT:
+        raise invalid_connection(
+            f"The SAS URL opens '{path[0]}' alone: set it as the connection of that container or queue."
+        )
+    if path != [resource.name.lower()]:
+        raise invalid_connection(f"The SAS URL is not of '{resource.name}', which the resource id names.")
+
+
+def _check_account(account: str, resource: ResourceId) -> None:
+    if not _ACCOUNT_NAME.fullmatch(account):
+        raise invalid_connection("The account's name must be 3 to 24 lower-case letters and digits.")
+    if account != resource.names[0].lower():
+        raise invalid_connection(f"This is a connection to the account '{account}', not to '{resource.names[0]}'.")

@@ -1,0 +1,65 @@
+"""The notice of a dead-letter blob: what is kept of it until its storage account's system topic has the event.
+
+The event is Microsoft.Storage.BlobCreated, with the members, the names and the order of Event Grid's sample.
+"""
+
+from uuid import NAMESPACE_URL, uuid5
+
+import msgspec
+
+from recapito.domain.events.event_grid import METADATA_VERSION
+from recapito.domain.events.segment import StampedEvent
+from recapito.domain.instant import stamp
+
+BLOB_CREATED = "Microsoft.Storage.BlobCreated"
+CONTENT_TYPE = "application/octet-stream"
+
+
+class BlobNotice(msgspec.Struct, frozen=True, array_like=True):
+    """A blob that the service has confirmed. `account` is the resource id of its storage account."""
+
+    account: str
+    container: str
+    path: str
+    at: int
+    length: int
+    url: str
+    etag: str
+    request_id: str
+    client_request_id: str
+
+    @property
+    def event_id(self) -> str:
+        """Always the same for one blob, so that a notice that is repeated can be recognised."""
+        return str(uuid5(NAMESPACE_URL, self.url))
+
+
+encode_notice = msgspec.json.Encoder().encode
+decode_notice = msgspec.json.Decoder(BlobNotice).decode
+
+
+def blob_created(notice: BlobNotice, number: int, source: str) -> StampedEvent:
+    """The event that a system topic over the account, `source`, publishes; `number` orders notices of one instant."""
+    subject = f"/blobServices/default/containers/{notice.container}/blobs/{notice.path}"
+    event = {
+        "id": notice.event_id,
+        "eventTime": stamp(notice.at),
+        "eventType": BLOB_CREATED,
+        "dataVersion": "",
+        "metadataVersion": METADATA_VERSION,
+        "topic": source,
+        "subject": subject,
+        "data": {
+            "api": "PutBlob",
+            "clientRequestId": notice.client_request_id,
+            "requestId": notice.request_id,
+            "eTag": notice.etag,
+            "contentType": CONTENT_TYPE,
+            "contentLength": notice.length,
+            "blobType": "BlockBlob",
+            "url": notice.url,
+            "sequencer": f"{notice.at:032x}{number:016x}",
+            "storageDiagnostics": {"batchId": str(uuid5(NAMESPACE_URL, notice.event_id))},
+        },
+    }
+    return StampedEvent(msgspec.json.encode(event), BLOB_CREATED, subject, "")

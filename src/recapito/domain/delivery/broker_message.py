@@ -1,0 +1,95 @@
+"""What a broker is handed for an event: one message, with Event Grid's metadata and the subscriber's properties.
+
+Names that a broker understands become its own fields (spec §1.9); all others are application properties.
+"""
+
+from typing import NamedTuple
+
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.resources.subscription import Destination, EventHub, ServiceBusQueue, ServiceBusTopic
+
+MESSAGE_ID = "MessageId"
+PARTITION_KEY = "PartitionKey"
+SESSION_ID = "SessionId"
+SERVICE_BUS_FIELDS = {
+    name.lower(): name
+    for name in (
+        MESSAGE_ID,
+        PARTITION_KEY,
+        SESSION_ID,
+        "CorrelationId",
+        "Label",
+        "ReplyTo",
+        "ReplyToSessionId",
+        "To",
+        "ViaPartitionKey",
+    )
+}
+EVENT_HUB_FIELDS = {PARTITION_KEY.lower(): PARTITION_KEY}
+_SERVICE_BUS_KEYS = frozenset({"messageid", "partitionkey", "sessionid", "replytosessionid", "viapartitionkey"})
+
+
+class Message(NamedTuple):
+    """One event as a broker takes it. `fields` are by Event Grid's names for them."""
+
+    body: bytes
+    content_type: str
+    properties: dict[str, str]
+    fields: dict[str, str]
+
+    @property
+    def group(self) -> tuple[str | None, ...]:
+        """What must be equal among the messages of one batch: they go to one partition and one session."""
+        return tuple(self.fields.get(name) for name in (PARTITION_KEY, SESSION_ID, "ViaPartitionKey"))
+
+    def __repr__(self) -> str:
+        return f"<Message of {len(self.body)} bytes>"
+
+
+def keys_of(destination: Destination) -> frozenset[str]:
+    """The names, in lower case, of the properties that a destination sorts messages by."""
+    if isinstance(destination, ServiceBusQueue | ServiceBusTopic):
+        return _SERVICE_BUS_KEYS
+    return frozenset(EVENT_HUB_FIELDS) if isinstance(destination, EventHub) else frozenset()
+
+
+def service_bus_message(batch: Batch) -> Message:
+    """The event itself, without an array; its id is the same at each delivery, for duplicate detection."""
+    body = batch.body if batch.form is Form.CLOUD_EVENT else batch.body[1:-1]
+    message = _message(batch, body, SERVICE_BUS_FIELDS)
+    if batch.output_id is not None:
+        message.fields.setdefault(MESSAGE_ID, batch.output_id)
+    return message
+
+
+def event_hub_message(batch: Batch) -> Message:
+    """The event as a webhook would get it: in Event Grid's schema as an array of one."""
+    return _message(batch, batch.body, EVENT_HUB_FIELDS)
+
+
+def _message(batch: Batch, body: bytes, known: dict[str, str]) -> Message:
+    message = Message(body, str(batch.form), _metadata(batch), {})
+    for header in batch.headers:
+        field = known.get(header.name.lower())
+        if field is None:
+            message.properties[header.name] = header.value
+        else:
+            message.fields[field] = header.value
+    return message
+
+
+def _metadata(batch: Batch) -> dict[str, str]:
+    """The same as the headers of a webhook's request."""
+    properties = {
+        "aeg-subscription-name": batch.subscription.upper(),
+        "aeg-delivery-count": str(batch.attempts_before),
+        "aeg-event-type": "Notification",
+        "aeg-metadata-version": "1" if batch.form is Form.EVENTS else "1.0",
+    }
+    if batch.data_version is not None:
+        properties["aeg-data-version"] = batch.data_version
+    if batch.output_id is not None:
+        properties["aeg-output-event-id"] = batch.output_id
+    if batch.traceparent:
+        properties["traceparent"] = batch.traceparent
+    return properties

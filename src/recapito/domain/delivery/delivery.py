@@ -1,0 +1,161 @@
+"""A delivery: one event for one subscription; and what is done about it after an attempt.
+
+`decide` is the whole rule: a pure function from the outcome of an attempt to Done, RetryAt or Dead.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.domain import limits
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.instant import SECOND
+from recapito.domain.profiles.profile import EndpointKind, Profile, Schedule
+from recapito.domain.resources.subscription import RetryPolicy
+
+
+class Identity(NamedTuple):
+    """Which delivery of a lane this is: the position of its segment, and which event of it. Never reused."""
+
+    position: int
+    offset: int
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """One delivery with its history. `attempts` counts requests made; `skipped` counts schedule steps passed over.
+
+    `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result; one
+    that is not traced has no `trace`, which is a traceparent.
+    """
+
+    identity: Identity
+    published_at: int
+    body: bytes
+    attempts: int = 0
+    skipped: int = 0
+    last_attempt_at: int | None = None
+    last_result: Result | None = None
+    last_status: int | None = None
+    trace: str = ""
+
+
+class Parked(msgspec.Struct, frozen=True):
+    """A delivery that waits for its next attempt."""
+
+    due_at: int
+    delivery: Delivery
+
+
+class Done(NamedTuple):
+    """Delivered."""
+
+
+class Rule(StrEnum):
+    """Which of three set the time of the next attempt: the schedule, the least delay of the code, or the endpoint."""
+
+    SCHEDULE = "schedule"
+    MINIMUM = "minimum"
+    RETRY_AFTER = "retryAfter"
+
+
+class RetryAt(NamedTuple):
+    """To be tried again, not before this instant (a hold may come on top), and which rule set it."""
+
+    due_at: int
+    rule: Rule
+
+
+class Dead(NamedTuple):
+    """Given up: dead-lettered where that is set up, dropped and counted otherwise."""
+
+    reason: str
+
+
+Disposition = Done | RetryAt | Dead
+
+ATTEMPTS_EXCEEDED = "MaxDeliveryAttemptsExceeded"
+TTL_EXCEEDED = "TimeToLiveExceeded"
+CORRUPT = "CorruptRecord"  # the stored event is damaged: nothing is left to deliver
+NEVER_RETRIED = {
+    400: "UndeliverableDueToHttpBadRequest",
+    401: "UndeliverableDueToHttpUnauthorized",
+    403: "UndeliverableDueToHttpForbidden",
+    404: "UndeliverableDueToHttpNotFound",
+    413: "UndeliverableDueToHttpRequestEntityTooLarge",
+}
+
+
+def succeeded(profile: Profile, outcome: Outcome) -> bool:
+    """Whether the profile counts this outcome as a delivery."""
+    return outcome.status in profile.status.success
+
+
+def attempted(delivery: Delivery, outcome: Outcome, sent_at: int) -> Delivery:
+    """The delivery with one more attempt behind it; what is kept of the outcome is read only if it failed."""
+    return msgspec.structs.replace(
+        delivery,
+        attempts=delivery.attempts + 1,
+        last_attempt_at=sent_at,
+        last_result=outcome.failure,
+        last_status=outcome.status,
+    )
+
+
+def decide(
+    profile: Profile,
+    kind: EndpointKind,
+    policy: RetryPolicy,
+    dead_letters: bool,
+    delivery: Delivery,
+    outcome: Outcome,
+    now: int,
+    random: float,
+) -> Disposition:
+    """What is done after an attempt; `delivery` already counts it, `random` is in [0, 1).
+
+    The last allowed attempt wins over a never-retried code (the seeds' record: one attempt, 404,
+    MaxDeliveryAttemptsExceeded). The time to live is not looked at here but when the next attempt comes due.
+    """
+    if succeeded(profile, outcome):
+        return Done()
+    if delivery.attempts >= policy.max_attempts:
+        return Dead(ATTEMPTS_EXCEEDED)
+    if profile.never_retried(outcome.status, kind, dead_letters):
+        return Dead(NEVER_RETRIED.get(outcome.status or 0, f"UndeliverableDueToHttp{outcome.status}"))
+    scheduled = delay_ns(profile.schedule, delivery.attempts + delivery.skipped)
+    delays = {
+        Rule.SCHEDULE: scheduled + int(scheduled * profile.schedule.jitter * random),
+        Rule.MINIMUM: profile.minimum_ns(outcome.status, kind),
+        Rule.RETRY_AFTER: min(outcome.retry_after_ns, limits.RETRY_AFTER_NS),
+    }
+    rule = max(delays, key=delays.__getitem__)  # the longest; of equal ones the first
+    return RetryAt(now + delays[rule], rule)
+
+
+def delay_ns(schedule: Schedule, step: int) -> int:
+    """The delay after the `step`-th failed attempt, without jitter; the first is step 1."""
+    delays = schedule.delays_s
+    return (delays[step - 1] if step <= len(delays) else schedule.then_every_s) * SECOND
+
+
+def expired(delivery: Delivery, policy: RetryPolicy, now: int) -> bool:
+    """Whether the time to live has passed; asked only when an attempt comes due."""
+    return now >= delivery.published_at + policy.ttl_ns
+
+
+def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> Delivery:
+    """The delivery when it is taken late, as after a hold: the schedule steps that came due meanwhile are skipped.
+
+    They are not attempts; they only make the delay after the next failure a later one. Under a policy of the
+    subscriber's own nothing is skipped, so that the number of attempts is determined.
+    """
+    delivery = parked.delivery
+    if not policy.is_default or not delivery.attempts:
+        return delivery
+    step = delivery.attempts + delivery.skipped
+    came_due = parked.due_at + delay_ns(schedule, step + 1)
+    while came_due <= now:
+        step += 1
+        came_due += delay_ns(schedule, step + 1)
+    return msgspec.structs.replace(delivery, skipped=step - delivery.attempts)

@@ -1,0 +1,109 @@
+"""Holding a subscription back: delayed delivery and probation, which protect an endpoint that is not well.
+
+The law: a hold never starves an endpoint that is well. Five rules see to it (docs/decisions/0026-delayed-delivery.md):
+
+1. Events count, not tries: a first attempt that fails counts one for each event of its request; a retry counts nothing.
+2. A refusal of the event itself (BadRequest, PayloadTooLarge) counts nothing, and ends a hold if a probe meets it.
+3. When a hold ends, one probe goes, and only a failed probe doubles the period; any success clears the hold. At the
+   latest `longest_s` after something began to wait, a sweep tries everything that waits once, and so again and again.
+4. A subscription with a retry policy of its own is not held.
+5. An outcome whose row of the probation table is long enough starts a hold by itself.
+"""
+
+import msgspec
+from msgspec.structs import replace
+
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.instant import SECOND, stamp
+from recapito.domain.profiles.profile import DelayedDelivery, Profile
+from recapito.domain.resources.subscription import RetryPolicy
+
+REFUSED_EVENT = frozenset({Result.BAD_REQUEST, Result.PAYLOAD_TOO_LARGE})  # the endpoint lives, the event is wrong
+
+
+class Hold(msgspec.Struct, frozen=True, array_like=True):
+    """The failures since the last success; and, while they hold the lane back, until when, for how long, and why.
+
+    `failures` counts events whose first attempt failed. `status` is the HTTP status of the cause, if there was one.
+    `sweep_at` is the instant at which everything that waits is tried, whatever the probes found; it outlives a success
+    for as long as something waits, because an endpoint that refuses every other event is held again and again.
+    """
+
+    failures: int = 0
+    until: int = 0
+    period: int = 0
+    cause: Result | None = None
+    status: int | None = None
+    sweep_at: int = 0
+
+    @property
+    def on(self) -> bool:
+        """True from the failure that held the lane until a success, probes included."""
+        return self.period > 0
+
+    @property
+    def sweeps(self) -> bool:
+        """True when the end of this hold is a sweep, not a probe."""
+        return self.on and self.until >= self.sweep_at
+
+    def holds(self, now: int) -> bool:
+        """True while nothing may be sent at all."""
+        return now < self.until
+
+
+CLEAR = Hold()
+
+
+def rules_for(profile: Profile, policy: RetryPolicy) -> DelayedDelivery | None:
+    """The rules under which a subscription is held; None if it never is: a policy of its own asks for determinism."""
+    return profile.delayed_delivery if policy.is_default else None
+
+
+def after_failure(
+    hold: Hold, rules: DelayedDelivery | None, outcome: Outcome, now: int, first_attempts: int, probe: bool
+) -> Hold:
+    """The hold after a failed request with this number of first attempts.
+
+    Neither requests that were under way when the hold began nor those of a sweep lengthen it.
+    """
+    result = outcome.failure
+    if result in REFUSED_EVENT:
+        return after_success(hold) if hold.on and probe else hold
+    failures = hold.failures + first_attempts
+    if rules is None:
+        return Hold(failures)
+    row_s = rules.table_s.get(result)
+    longest = rules.longest_s * SECOND
+    if hold.on:
+        if not probe or hold.sweeps:
+            return replace(hold, failures=failures)
+        period = min(max(hold.period * 2, (row_s or 0) * SECOND), longest)
+        return Hold(failures, min(now + period, hold.sweep_at), period, result, outcome.status, hold.sweep_at)
+    at_once = row_s is not None and rules.at_once_from_s is not None and row_s >= rules.at_once_from_s
+    if not first_attempts or (failures < rules.failures and not at_once):
+        return Hold(failures, sweep_at=hold.sweep_at)
+    period = (rules.first_s if row_s is None else row_s) * SECOND
+    sweep_at = hold.sweep_at or now + longest
+    return Hold(failures, min(now + period, sweep_at), period, result, outcome.status, sweep_at)
+
+
+def after_success(hold: Hold) -> Hold:
+    """The hold after a success, which clears all but the time of the sweep."""
+    return Hold(sweep_at=hold.sweep_at) if hold.sweep_at else CLEAR
+
+
+def after_sweep(hold: Hold, rules: DelayedDelivery, now: int) -> Hold:
+    """The hold after a sweep whose last requests failed: it doubles the period as a failed probe does."""
+    longest = rules.longest_s * SECOND
+    period = min(2 * hold.period, longest)
+    return replace(hold, until=now + period, period=period, sweep_at=now + longest)
+
+
+def explain(hold: Hold, now: int) -> str:
+    """Why a hold that is on is there, and what comes next, for people."""
+    events = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
+    status = "" if hold.status is None else f" ({hold.status})"
+    last = "" if hold.cause is None else f", the last: {hold.cause}{status}"
+    trial = "everything that waits is tried" if hold.sweeps else "one probe goes"
+    end = f"held until {stamp(hold.until)}, then {trial}" if hold.holds(now) else f"{trial} now"
+    return f"{events} failed at the first attempt{last}; {end}"

@@ -1,0 +1,29 @@
+"""Accepting a publish request: the topic's input schema says how its body is read, whatever is in it."""
+
+from collections.abc import Callable, Mapping
+
+from recapito.domain.events import cloud_event, custom_event, event_grid
+from recapito.domain.events.json_text import Fault
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.segment import StampedEvent
+from recapito.domain.resources.topic import Topic, TopicKind
+
+NAMES = {InputSchema.EVENT_GRID: "EventGridEvent", InputSchema.CUSTOM: "CustomEvent"}
+
+
+def accept(
+    topic: Topic, headers: Mapping[bytes, bytes], body: bytes, now: int, new_id: Callable[[], str]
+) -> list[StampedEvent]:
+    """The events of one request that is published at `now`, as they are stored; or an error that says why not.
+
+    The names of the headers are in lower case; `new_id` makes ids for custom events that have none.
+    """
+    domain = topic.kind is TopicKind.DOMAIN
+    if topic.input_schema is InputSchema.CLOUD_EVENT:
+        return cloud_event.accept(body, headers, domain)
+    if cloud_event.media_of(headers.get(b"content-type")).type in (cloud_event.SINGLE, cloud_event.BATCH):
+        fault = Fault("The content type says that the body is in the CloudEvents schema.")
+        raise event_grid.refused(NAMES[topic.input_schema], fault)
+    if topic.input_schema is InputSchema.EVENT_GRID:
+        return event_grid.accept(body, topic.resource_id, domain)
+    return custom_event.accept(body, topic.resource_id, topic.mapping, now, new_id, domain)

@@ -1,0 +1,85 @@
+"""From the schema that events are stored in to the one that a subscription gets: the matrix of spec §2.4.
+
+Events published in the Event Grid schema and custom ones are stored in the Event Grid schema with `data` last,
+CloudEvents as they came. The bytes of the data are never written anew.
+"""
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+
+Convert = Callable[[bytes], bytes]
+
+DATA = b',"data":'
+
+
+class _Stored(msgspec.Struct, gc=False):
+    id: str
+    eventTime: str
+    eventType: str
+    topic: str
+    subject: str
+    data: Raw | UnsetType = UNSET
+
+
+class _CloudEvent(msgspec.Struct, gc=False):
+    specversion: str
+    id: str
+    source: str
+    type: str
+    time: str
+    subject: str | UnsetType
+    data: Raw | UnsetType
+
+
+class _Data(msgspec.Struct, gc=False):
+    data: Raw | UnsetType = UNSET
+
+
+_decode_stored = msgspec.json.Decoder(_Stored).decode
+_decode_data = msgspec.json.Decoder(_Data).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def to_cloud_event(stored: bytes) -> bytes:
+    """An event of the Event Grid schema as a CloudEvent, which can not have an empty subject."""
+    event = _decode_stored(stored)
+    subject = event.subject or UNSET
+    return _encode(_CloudEvent("1.0", event.id, event.topic, event.eventType, event.eventTime, subject, event.data))
+
+
+def to_custom_event(stored: bytes) -> bytes:
+    """The event as its publisher wrote it."""
+    return split_data(stored)[1]
+
+
+def split_data(stored: bytes) -> tuple[bytes, bytes]:
+    """The envelope of an event of the Event Grid schema, up to its `data`, and the bytes of that."""
+    data = _decode_data(stored).data
+    if data is UNSET:
+        return stored[:-1], b""
+    value = bytes(data)
+    return stored[: -len(value) - len(DATA) - 1], value
+
+
+def _refuse(stored: bytes) -> bytes:
+    """A subscription can not be made with such a pair; if one were there, its lane must stop."""
+    raise ValueError("events of this topic's input schema are not delivered in this schema")
+
+
+_CONVERSIONS: dict[tuple[InputSchema, DeliverySchema], Convert | None] = {
+    (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID): None,
+    (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT): to_cloud_event,
+    (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID): None,
+    (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT): to_cloud_event,
+    (InputSchema.CUSTOM, DeliverySchema.CUSTOM): to_custom_event,
+    (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT): None,
+}
+
+
+def conversion(published: InputSchema, delivered: DeliverySchema) -> Convert | None:
+    """How stored events become delivered ones; None if they are delivered as they are stored."""
+    return _CONVERSIONS.get((published, delivered), _refuse)

@@ -1,0 +1,200 @@
+"""A segment: the events of one topic that one commit appended, ready to be sent as they lie.
+
+The body is the stamped events joined by commas, so any run of neighbours is one slice of it; the columns say where
+each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from itertools import accumulate, chain
+from types import MappingProxyType
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.domain.events.columnar import by_field, numbered
+
+NO_TRACES: Mapping[int, str] = MappingProxyType({})
+
+
+class StampedEvent(msgspec.Struct, frozen=True, gc=False):
+    """One accepted event: the bytes that are stored, and what is looked at. Only in a domain it has a topic."""
+
+    body: bytes
+    type: str
+    subject: str
+    data_version: str
+    domain_topic: str = ""
+    id: str = ""
+
+
+class Publish(NamedTuple):
+    """The events of one accepted request; they are stored together or not at all.
+
+    `traces` has the traceparents of those events that are traced, by their place.
+    """
+
+    published_at: int
+    events: list[StampedEvent]
+    traces: Mapping[int, str] = NO_TRACES
+
+
+class Columns(msgspec.Struct, frozen=True, array_like=True):
+    """Where each event of a segment ends, what filters look at, and its id, in columns; old segments have no ids.
+
+    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`. `traces`
+    has the traceparents of the few events that are traced.
+    """
+
+    ends: list[int]
+    types: list[str]
+    type_of: list[int]
+    versions: list[str]
+    version_of: list[int]
+    subjects: Sequence[str]
+    publishes: list[tuple[int, int]]  # (how many events, published at)
+    domain_topics: list[str] = []
+    domain_topic_of: list[int] = []
+    only: int = 0
+    origin: str = ""
+    ids: Sequence[str] = []
+    traces: dict[int, str] = {}
+
+
+class _Named(msgspec.Struct):
+    id: str = ""
+
+
+_decode_named = msgspec.json.Decoder(_Named).decode
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Columns).decode
+
+
+def id_of(event: bytes) -> str:
+    """The id of an event as it is stored: all schemas have one, under the same name. Empty for what has none."""
+    try:
+        return _decode_named(event).id
+    except msgspec.DecodeError:
+        return ""
+
+
+def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple[bytes, bytes]:
+    """The packed columns and the body of the segment that holds these publishes, in their order."""
+    events = chain.from_iterable([publish.events for publish in publishes])
+    bodies, type, subjects, version, domain_topic, ids = by_field(StampedEvent, events)
+    types, type_of = numbered(type)
+    versions, version_of = numbered(version)
+    domain_topics: list[str] = []
+    domain_topic_of: list[int] = []
+    if domain_topic and domain_topic[0]:  # of one log all events are a domain's, or none
+        domain_topics, domain_topic_of = numbered(domain_topic)
+    columns = Columns(
+        ends=_ends(bodies),
+        types=types,
+        type_of=type_of,
+        versions=versions,
+        version_of=version_of,
+        subjects=subjects,
+        publishes=[(len(publish.events), publish.published_at) for publish in publishes],
+        domain_topics=domain_topics,
+        domain_topic_of=domain_topic_of,
+        only=only,
+        origin=origin,
+        ids=ids,
+        traces=_traces(publishes),
+    )
+    return _encode(columns), b",".join(bodies)
+
+
+def _ends(bodies: Sequence[bytes]) -> list[int]:
+    """Where each of these ends when they are joined by commas."""
+    return [end + commas for commas, end in enumerate(accumulate(map(len, bodies)))]
+
+
+def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
+    """The traceparents of all publishes, by the places of their events in the segment."""
+    traces: dict[int, str] = {}
+    start = 0
+    for publish in publishes:
+        if publish.traces:
+            traces.update((start + i, trace) for i, trace in publish.traces.items())
+        start += len(publish.events)
+    return traces
+
+
+class Segment:
+    """A decoded segment, shared read-only by all lanes near it; `original` is what a converted one was made of.
+
+    `domain_topics` are the distinct topics of a domain's events, without any outside a domain.
+    """
+
+    __slots__ = (
+        "body",
+        "domain_topic_of",
+        "domain_topics",
+        "ends",
+        "ids",
+        "only",
+        "origin",
+        "original",
+        "published_at",
+        "subjects",
+        "traces",
+        "type_of",
+        "types",
+        "version_of",
+        "versions",
+    )
+
+    def __init__(self, packed: bytes, body: bytes) -> None:
+        columns = _decode(packed)
+        self.body = body
+        self.original: Segment | None = None
+        self.ends = columns.ends
+        self.types = columns.types
+        self.type_of = columns.type_of
+        self.versions = columns.versions
+        self.version_of = columns.version_of
+        self.subjects = columns.subjects
+        self.published_at = [at for count, at in columns.publishes for _ in range(count)]
+        self.domain_topics = columns.domain_topics
+        self.domain_topic_of = columns.domain_topic_of
+        self.only = columns.only
+        self.origin = columns.origin
+        self.ids = columns.ids
+        self.traces = columns.traces
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __repr__(self) -> str:
+        return f"<Segment of {len(self.ends)} events, {len(self.body)} bytes>"
+
+    def start(self, i: int) -> int:
+        """Where event `i` starts in the body."""
+        return self.ends[i - 1] + 1 if i else 0
+
+    def event(self, i: int) -> bytes:
+        """The bytes of event `i`."""
+        return self.body[self.start(i) : self.ends[i]]
+
+    def stored(self, i: int) -> bytes:
+        """The bytes of event `i` as they are stored, also in a converted segment."""
+        return self.event(i) if self.original is None else self.original.event(i)
+
+    def type(self, i: int) -> str:
+        """The event type of event `i`."""
+        return self.types[self.type_of[i]]
+
+    def id(self, i: int) -> str:
+        """The id of event `i`."""
+        return self.ids[i] if self.ids else id_of(self.stored(i))
+
+    def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":
+        """The same events in another schema; it shares the columns."""
+        segment = copy(self)
+        bodies = [convert(self.event(i)) for i in range(len(self))]
+        segment.body = b",".join(bodies)
+        segment.ends = _ends(bodies)
+        segment.original = self
+        return segment

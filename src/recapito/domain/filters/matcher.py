@@ -1,0 +1,166 @@
+"""Holding events against a filter, a segment at a time: each distinct type, subject and domain topic is judged once.
+
+Conditions are judged last, on events that pass everything else; what they look at is seen once for all filters.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from recapito.domain import limits
+from recapito.domain.events.segment import Segment
+from recapito.domain.filters.condition import Test, compile_condition
+from recapito.domain.filters.field_reader import View, is_cloud_event, is_extension, lens
+from recapito.domain.filters.filter import Filter
+
+Word = str | Filter  # by which a lane knows whether a segment may concern it
+
+
+class Matcher:
+    """A filter, compiled. `keys` are those that its conditions name; `judges_all`: only they tell what may pass.
+
+    A segment in which something passes holds one of `words` (`words_of`). A filter that goes neither by types nor by a
+    domain topic is itself the word of segments in which something passes it. One that takes all has no words: None.
+    """
+
+    def __init__(self, filter: Filter) -> None:
+        fold = _same if filter.subject_case_sensitive else str.casefold
+        self._fold: Callable[[str], str] = fold
+        self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
+        self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
+        self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
+        self.words = self._find_words(filter)
+        self.keys = frozenset(condition.key for condition in filter.conditions)
+        self.judges_all = bool(self.keys) and self.words is not None and filter in self.words
+        self._tests = {
+            cloud_events: [
+                (each.key, compile_condition(each, filter.arrays, cloud_events and is_extension(each.key)))
+                for each in filter.conditions
+            ]
+            for cloud_events in (False, True)
+        }
+
+    def _find_words(self, filter: Filter) -> frozenset[Word] | None:
+        if self._domain_topic is not None:
+            return frozenset((_domain_topic_word(self._domain_topic),))
+        if self._types is not None:
+            return frozenset(map(_type_word, self._types))
+        return None if filter.takes_all else frozenset((filter,))
+
+    def takes_type(self, name: str) -> bool:
+        """Whether the event type alone lets an event pass; types compare without case (spec: undocumented)."""
+        return self._types is None or name.casefold() in self._types
+
+    def takes_domain_topic(self, name: str) -> bool:
+        """Whether the topic of a domain alone lets an event pass."""
+        return self._domain_topic is None or name.casefold() == self._domain_topic
+
+    def takes_subject(self, subject: str) -> bool:
+        """Whether the subject alone lets an event pass."""
+        folded = self._fold(subject)
+        return folded.startswith(self._begins) and folded.endswith(self._ends)
+
+    def select(self, segment: Segment) -> Sequence[int]:
+        """The indexes of the events that pass all but the conditions, ascending."""
+        passing: Sequence[int] = range(len(segment))
+        if self._domain_topic is not None:
+            passing = _pick(passing, segment.domain_topics, segment.domain_topic_of, self.takes_domain_topic)
+        if self._types is not None:
+            passing = _pick(passing, segment.types, segment.type_of, self.takes_type)
+        if passing and (self._begins or self._ends):
+            subjects = {name for name in set(segment.subjects) if self.takes_subject(name)}
+            passing = [i for i in passing if segment.subjects[i] in subjects]
+        return passing
+
+    def tests(self, cloud_events: bool) -> list[tuple[str, Test]]:
+        """The keys of the conditions, and the tests that the values under them must pass."""
+        return self._tests[cloud_events]
+
+
+@lru_cache(maxsize=limits.COMPILED_FILTERS)
+def compile_filter(filter: Filter) -> Matcher:
+    """The matcher of a filter; each is compiled once."""
+    return Matcher(filter)
+
+
+class Sight:
+    """The events of one segment, as far as conditions have looked at them through one lens."""
+
+    def __init__(self, segment: Segment, keys: frozenset[str]) -> None:
+        self._segment = segment
+        self._lens = lens(keys, is_cloud_event(segment.event(0)))
+        self._views: dict[int, View] = {}
+
+    def shows(self, keys: frozenset[str]) -> bool:
+        """Whether these keys can be seen."""
+        return keys <= self._lens.keys
+
+    def select(self, matcher: Matcher, passing: Sequence[int]) -> Sequence[int]:
+        """Those of the events whose conditions hold."""
+        chosen, views = passing, self._views
+        for i in passing:
+            if i not in views:
+                views[i] = self._lens.look(self._segment.event(i))
+        for key, test in matcher.tests(self._lens.cloud_events):
+            value = self._lens.values[key]
+            chosen = [i for i in chosen if test(value(views[i]))]
+        return passing if len(chosen) == len(passing) else chosen
+
+
+class Selection(NamedTuple):
+    """The indexes of the events of a segment that pass a filter, and of those that its conditions looked at."""
+
+    chosen: Sequence[int]
+    evaluated: Sequence[int] = ()
+
+
+def select(filter: Filter, segment: Segment, sight: Callable[[frozenset[str]], Sight] | None = None) -> Selection:
+    """What passes, and what was looked at, ascending. `sight` gives what shows some keys, kept from earlier looks."""
+    matcher = compile_filter(filter)
+    passing = matcher.select(segment)
+    if not passing or not matcher.keys:
+        return Selection(passing)
+    shown = Sight(segment, matcher.keys) if sight is None else sight(matcher.keys)
+    return Selection(shown.select(matcher, passing), passing)
+
+
+def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_topic: str = "") -> bool:
+    """Whether one event passes the whole filter."""
+    matcher = compile_filter(filter)
+    by_columns = (
+        matcher.takes_type(event_type) and matcher.takes_subject(subject) and matcher.takes_domain_topic(domain_topic)
+    )
+    if not by_columns or not matcher.keys:
+        return by_columns
+    through = lens(matcher.keys, is_cloud_event(body))
+    view = through.look(body)
+    return all(test(through.values[key](view)) for key, test in matcher.tests(through.cloud_events))
+
+
+def words_of(segment: Segment) -> list[Word]:
+    """The words that a segment holds by itself: its event types and domain topics, each once."""
+    words = [_type_word(name.casefold()) for name in segment.types]
+    words += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
+    return list(dict.fromkeys(words))
+
+
+def _type_word(name: str) -> str:
+    return f"type {name}"
+
+
+def _domain_topic_word(name: str) -> str:
+    return f"topic {name}"
+
+
+def _pick(
+    passing: Sequence[int], names: Sequence[str], name_of: Sequence[int], takes: Callable[[str], bool]
+) -> Sequence[int]:
+    """Those whose name is taken; the names are distinct, so that each is judged once."""
+    taken = {n for n, name in enumerate(names) if takes(name)}
+    if not taken:
+        return ()
+    return passing if len(taken) == len(names) else [i for i in passing if name_of[i] in taken]
+
+
+def _same(text: str) -> str:
+    return text

@@ -1,0 +1,191 @@
+"""The two handshakes with a webhook: what is sent, and how an answer is judged (spec §4.1, §4.2).
+
+Subscriptions in the CloudEvents schema ask by OPTIONS, all others send a validation event. Only a 200 that answers in
+the words of its handshake is consent; a 200 in other words leaves ten minutes to fetch a URL; all else is refusal.
+"""
+
+import base64
+from hmac import compare_digest
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+import msgspec
+
+from recapito.domain.excerpt import secrets_of
+from recapito.domain.handshake.consent import asks_by_options, webhook_of
+from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.domain.instant import stamp
+from recapito.domain.resources.subscription import StaticAttribute, Subscription, WebHook
+from recapito.domain.resources.topic import Topic
+
+ORIGIN = "eventgrid.azure.net"
+VALIDATION_EVENT = "Microsoft.EventGrid.SubscriptionValidationEvent"
+DELETED_EVENT = "Microsoft.EventGrid.SubscriptionDeletedEvent"
+_API_VERSION = "2018-05-01-preview"  # the first that had a validationUrl; Event Grid still writes it
+
+# What may pass by itself: such a try is repeated.
+_PASSING = frozenset({Trouble.NAME_NOT_FOUND, Trouble.NOT_CONNECTED, Trouble.TIMED_OUT, Trouble.BROKEN_OFF})
+
+
+class Granted(NamedTuple):
+    """The endpoint consents."""
+
+
+class Awaited(NamedTuple):
+    """The endpoint may consent later."""
+
+
+class Refused(NamedTuple):
+    """The endpoint does not consent. `again`: another try may be answered otherwise."""
+
+    again: bool = False
+
+
+Verdict = Granted | Awaited | Refused
+
+
+class Invitation(NamedTuple):
+    """One handshake: who is asked for which subscription of which topic, and how consent may be given later."""
+
+    topic: Topic
+    subscription: Subscription
+    code: str
+    callback: str
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be shown of an answer: it may repeat what we sent."""
+        hidden = [a.value for a in self.subscription.attributes if isinstance(a, StaticAttribute) and a.secret]
+        words = [word for value in hidden for word in (value, *value.split()) if word]  # a token without its scheme
+        return (self.code, *words, *secrets_of(webhook_of(self.subscription).url))
+
+    def __repr__(self) -> str:
+        return f"<Invitation of {self.subscription!r}>"
+
+
+class Place(NamedTuple):
+    """Where a subscription is found by its name: on a topic, or on one topic of a domain."""
+
+    topic: int
+    domain_topic: str | None
+
+
+def invite(public_url: str, topic: Topic, subscription: Subscription, code: str, now: int) -> Invitation:
+    """A handshake that begins now."""
+    token = _token(Place(topic.id, subscription.domain_topic))
+    query = urlencode({"id": code, "t": stamp(now), "apiVersion": _API_VERSION, "token": token}, safe=":")
+    callback = f"{public_url}/eventsubscriptions/{subscription.name}/validate?{query}"
+    return Invitation(topic, subscription, code, callback)
+
+
+def _token(place: Place) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def read_token(token: str) -> Place | None:
+    """The place that a callback speaks of; None if the token is not one of ours. The secret is the code, not this."""
+    try:
+        place = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=Place)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+    return place if 0 < place.topic < 2**63 else None
+
+
+def is_code(code: str, given: str) -> bool:
+    """Whether somebody knows a code; the comparison takes as long whatever is given."""
+    return compare_digest(code.encode(), given.encode("utf-8", "replace"))
+
+
+def validation_request(invitation: Invitation, event_id: str, now: int) -> Request:
+    """The request of either handshake."""
+    subscription = invitation.subscription
+    if asks_by_options(subscription):
+        asked = (("WebHook-Request-Origin", ORIGIN), ("WebHook-Request-Callback", invitation.callback))
+        return Request("OPTIONS", webhook_of(subscription).url, (*asked, *_static(subscription)))
+    data = {"validationCode": invitation.code, "validationUrl": invitation.callback}
+    return _system_event(
+        invitation.topic, subscription, "SubscriptionValidation", VALIDATION_EVENT, data, event_id, now
+    )
+
+
+def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> Request | None:
+    """What a webhook is told when its subscription is deleted; CloudEvents has no such event."""
+    if not isinstance(subscription.destination, WebHook) or asks_by_options(subscription):
+        return None
+    name = f"{_scope(topic, subscription)}/providers/Microsoft.EventGrid/eventSubscriptions/{subscription.name}"
+    data = {"eventSubscriptionId": name}
+    return _system_event(topic, subscription, "SubscriptionDeletion", DELETED_EVENT, data, event_id, now)
+
+
+def _system_event(
+    topic: Topic, subscription: Subscription, kind: str, event_type: str, data: dict[str, str], event_id: str, now: int
+) -> Request:
+    event = {
+        "id": event_id,
+        "topic": _scope(topic, subscription),
+        "subject": "",
+        "data": data,
+        "eventType": event_type,
+        "eventTime": stamp(now),
+        "metadataVersion": "1",
+        "dataVersion": "1",
+    }
+    headers = (
+        ("Content-Type", "application/json; charset=utf-8"),
+        ("aeg-event-type", kind),
+        ("aeg-subscription-name", subscription.name.upper()),
+        ("aeg-delivery-count", "0"),
+        ("aeg-data-version", "1"),
+        ("aeg-metadata-version", "1"),
+    )
+    return Request("POST", webhook_of(subscription).url, headers + _static(subscription), msgspec.json.encode([event]))
+
+
+def _static(subscription: Subscription) -> tuple[tuple[str, str], ...]:
+    """An endpoint that lets nobody in without a header of its own must be able to consent too."""
+    return tuple((a.name, a.value) for a in subscription.attributes if isinstance(a, StaticAttribute))
+
+
+def _scope(topic: Topic, subscription: Subscription) -> str:
+    """What the subscription is of, as events name it."""
+    if topic.source is not None:
+        return topic.source.resource_id
+    return topic.resource_id + (f"/topics/{subscription.domain_topic}" if subscription.domain_topic else "")
+
+
+def judge(invitation: Invitation, answer: Answer) -> Verdict:
+    """What an answer means."""
+    match answer:
+        case Unanswered(trouble):
+            return Refused(again=trouble in _PASSING)
+        case Reply() if asks_by_options(invitation.subscription):
+            return _judge_options(answer)
+        case Reply(200):
+            return Granted() if answered_code(answer) == invitation.code.lower() else Awaited()
+    return Refused()
+
+
+def _judge_options(reply: Reply) -> Verdict:
+    """A status alone is not consent; an origin that is not ours is none either (spec §4.2)."""
+    origin = allowed_origin(reply)
+    if origin is not None:
+        return Granted() if origin in ("*", ORIGIN) and 200 <= reply.status < 300 else Refused()
+    return Awaited() if reply.status == 200 else Refused()
+
+
+def allowed_origin(reply: Reply) -> str | None:
+    """Whom the endpoint lets in."""
+    origin = reply.header("WebHook-Allowed-Origin")
+    return None if origin is None else origin.strip().lower()
+
+
+def answered_code(reply: Reply) -> str | None:
+    """The `validationResponse` of a body, in lower case. Its name is read in any case, as Event Grid reads it."""
+    try:
+        body = msgspec.json.decode(reply.body.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(body, dict):
+        return None
+    named = next((value for name, value in body.items() if name.lower() == "validationresponse"), None)
+    return named.strip().lower() if isinstance(named, str) else None

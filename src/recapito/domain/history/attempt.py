@@ -1,0 +1,139 @@
+"""An attempt, as history keeps it: one request, how it ended, and what became of each event in it.
+
+Deliveries that end without a request, because they expired or their subscription was deleted, and dead letters that
+were written or given up are kept in the same form, under an outcome of their own.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.domain.delivery.delivery import Identity, Rule
+from recapito.domain.delivery.outcome import Result
+
+
+class Ending(StrEnum):
+    """Outcomes of what was no request."""
+
+    NOT_SENT = "NotSent"
+    DEAD_LETTERED = "DeadLettered"
+    DEAD_LETTER_DROPPED = "DeadLetterDropped"
+
+
+class Then(StrEnum):
+    """What was done about a delivery."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    DEAD_LETTER = "deadLetter"
+    DROP = "drop"
+
+
+FAILED = "Failed"  # stands for every outcome but these
+NOT_FAILED = frozenset({str(Result.SUCCESS), str(Ending.DEAD_LETTERED)})
+
+
+class Label(NamedTuple):
+    """Whose attempt it was, by the names of then: they outlive the subscription."""
+
+    lane: int
+    topic: int
+    topic_name: str
+    subscription: str
+
+
+class Fate(NamedTuple):
+    """What became of one event: when it is due again and by which rule, or why it was given up and where it lies."""
+
+    then: Then
+    due_at: int | None = None
+    rule: Rule | None = None
+    reason: str | None = None
+    where: str | None = None
+
+
+class Told(NamedTuple):
+    """One event of an attempt."""
+
+    id: str
+    identity: Identity
+    number: int
+    fate: Fate
+
+
+DELIVERED = Fate(Then.DELIVERED)
+
+
+class Attempt(msgspec.Struct, frozen=True, gc=False):
+    """One request of a lane: sent `at`, ended `took` later. `late` is a success after it had been given up.
+
+    Its events are in columns: their ids and offsets, and the positions of their segments in runs of (how many events,
+    position). No `numbers` means the first attempt of each; no `fates`, that each was delivered.
+    """
+
+    label: Label
+    at: int
+    took: int
+    outcome: str
+    status: int | None
+    detail: str
+    probe: bool
+    late: bool
+    ids: Sequence[str]
+    positions: Sequence[tuple[int, int]]
+    offsets: Sequence[int]
+    numbers: Sequence[int] = ()
+    fates: Sequence[Fate] = ()
+
+    def told(self) -> Iterator[Told]:
+        """Its events, one by one."""
+        positions = [position for count, position in self.positions for _ in range(count)]
+        for n, (id, position, offset) in enumerate(zip(self.ids, positions, self.offsets, strict=True)):
+            number = self.numbers[n] if self.numbers else 1
+            yield Told(id, Identity(position, offset), number, self.fates[n] if self.fates else DELIVERED)
+
+
+class Selection(NamedTuple):
+    """Which attempts are meant; None is any. Names compare without case; `search` is a part of an event's id.
+
+    `outcome` is one of an attempt, or FAILED; `since` and `until` are instants of sending, both included.
+    """
+
+    event: str | None = None
+    search: str | None = None
+    lane: int | None = None
+    topic: str | None = None
+    subscription: str | None = None
+    outcome: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def takes(self, attempt: Attempt) -> bool:
+        """Whether an attempt is meant."""
+        return (
+            self.takes_label(attempt.label)
+            and self.takes_outcome(attempt.outcome)
+            and self.takes_time(attempt.at)
+            and (self.event is None or self.event in attempt.ids)
+            and (self.search is None or any(self.search in id for id in attempt.ids))
+        )
+
+    def takes_label(self, label: Label) -> bool:
+        """Whether attempts of this lane may be meant."""
+        return (
+            (self.lane is None or self.lane == label.lane)
+            and (self.topic is None or self.topic.lower() == label.topic_name.lower())
+            and (self.subscription is None or self.subscription.lower() == label.subscription.lower())
+        )
+
+    def takes_outcome(self, outcome: str) -> bool:
+        """Whether attempts of this outcome may be meant."""
+        if self.outcome == FAILED:
+            return outcome not in NOT_FAILED
+        return self.outcome is None or self.outcome == outcome
+
+    def takes_time(self, at: int) -> bool:
+        """Whether attempts of this instant may be meant."""
+        return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)

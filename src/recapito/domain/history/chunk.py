@@ -1,0 +1,189 @@
+"""A chunk: some thousand attempts packed together, as history stores them.
+
+The ids of all events are one text between marks, so that one id is found by a plain search through it, without an index
+and without unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, chain
+from operator import itemgetter
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.domain.events.columnar import by_field, numbered
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, Fate, Label, Selection
+
+MARK = b"\0"  # no id holds it
+LINE = "\n"  # no name holds it
+PROBE, LATE = 1, 2
+
+
+class Chunk(NamedTuple):
+    """Attempts as they are stored, and what tells whether a wanted one may be among them."""
+
+    attempts: int
+    first_at: int
+    last_at: int
+    outcomes: str
+    labels: str
+    ids: bytes
+    packed: bytes
+
+
+class _Columns(msgspec.Struct, frozen=True, array_like=True):
+    labels: list[Label]
+    outcomes: list[str]
+    details: list[str]
+    lane: list[int]
+    at: Sequence[int]
+    took: Sequence[int]
+    outcome_of: list[int]
+    status: Sequence[int | None]
+    detail_of: list[int]
+    flags: list[int]
+    events: list[int]  # how many events each attempt has
+    runs: list[int]  # how many runs of positions
+    positions: list[tuple[int, int]]
+    offsets: list[int]
+    told: list[tuple[int, list[int], list[Fate]]]  # the attempts that are not the first, or did not deliver
+
+
+_lane_of = itemgetter(Label._fields.index("lane"))
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Columns).decode
+
+
+def pack(attempts: Sequence[Attempt]) -> Chunk:
+    """The chunk of these attempts, at least one, in their order."""
+    fields = by_field(Attempt, attempts)
+    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, fates = fields
+    lane = list(map(_lane_of, label))
+    labels = dict(zip(lane, label, strict=True))
+    outcomes, outcome_of = numbered(outcome)
+    details, detail_of = numbered(detail)
+    columns = _Columns(
+        lane=lane,
+        at=at,
+        took=took,
+        outcome_of=outcome_of,
+        status=status,
+        detail_of=detail_of,
+        flags=_flags(probe, late),
+        events=list(map(len, ids)),
+        runs=list(map(len, positions)),
+        positions=list(chain.from_iterable(positions)),
+        offsets=list(chain.from_iterable(offsets)),
+        told=_told(numbers, fates),
+        labels=list(labels.values()),
+        outcomes=outcomes,
+        details=details,
+    )
+    return Chunk(
+        attempts=len(attempts),
+        first_at=min(at),
+        last_at=max(at),
+        outcomes=_lines(_outcome_words(outcomes)),
+        labels=_lines(f"{it.lane}/{it.topic_name}/{it.subscription}".lower() for it in columns.labels),
+        ids=_marked(list(chain.from_iterable(ids))),
+        packed=_encode(columns),
+    )
+
+
+def _flags(probe: Sequence[bool], late: Sequence[bool]) -> list[int]:
+    if not (any(probe) or any(late)):
+        return [0] * len(probe)
+    return [a * PROBE + b * LATE for a, b in zip(probe, late, strict=True)]
+
+
+def _told(numbers: Sequence[Sequence[int]], fates: Sequence[Sequence[Fate]]) -> list[tuple[int, list[int], list[Fate]]]:
+    if not (any(numbers) or any(fates)):
+        return []
+    rows = enumerate(zip(numbers, fates, strict=True))
+    return [(n, list(number), list(fate)) for n, (number, fate) in rows if number or fate]
+
+
+class Search(NamedTuple):
+    """The parts that a chunk must hold, each where it belongs, if something selected may be in it; None is any."""
+
+    event: bytes | None
+    search: bytes | None
+    lane: str | None
+    topic: str | None
+    subscription: str | None
+    outcome: str | None
+
+
+def search_for(selection: Selection) -> Search:
+    """What to look for in chunks."""
+    event, search = selection.event, selection.search
+    return Search(
+        event=None if event is None else MARK + event.encode() + MARK,
+        search=None if search is None else search.encode(),
+        lane=None if selection.lane is None else f"{LINE}{selection.lane}/",
+        topic=None if selection.topic is None else f"/{selection.topic.lower()}/",
+        subscription=None if selection.subscription is None else f"/{selection.subscription.lower()}{LINE}",
+        outcome=None if selection.outcome is None else f"{LINE}{selection.outcome}{LINE}",
+    )
+
+
+class Unpacked:
+    """The attempts of a chunk, each made only when it is wanted."""
+
+    def __init__(self, ids: bytes, packed: bytes) -> None:
+        self._columns = _decode(packed)
+        self._ids = ids[1:-1].decode().split("\0")
+        self._labels = {label.lane: label for label in self._columns.labels}
+        self._first_event = [0, *accumulate(self._columns.events)]
+        self._first_run = [0, *accumulate(self._columns.runs)]
+        self._told = {n: (numbers, fates) for n, numbers, fates in self._columns.told}
+
+    def __len__(self) -> int:
+        return len(self._columns.at)
+
+    def select(self, selection: Selection, places: range) -> Iterator[tuple[int, Attempt]]:
+        """Those of the attempts at these places that are meant, and where each is."""
+        columns = self._columns
+        lanes = {lane for lane, label in self._labels.items() if selection.takes_label(label)}
+        outcomes = {n for n, outcome in enumerate(columns.outcomes) if selection.takes_outcome(outcome)}
+        for n in places:
+            if columns.lane[n] in lanes and columns.outcome_of[n] in outcomes:
+                attempt = self._attempt(n)
+                if selection.takes(attempt):
+                    yield n, attempt
+
+    def _attempt(self, n: int) -> Attempt:
+        columns, (numbers, fates) = self._columns, self._told.get(n, ((), ()))
+        events = slice(self._first_event[n], self._first_event[n + 1])
+        return Attempt(
+            label=self._labels[columns.lane[n]],
+            at=columns.at[n],
+            took=columns.took[n],
+            outcome=columns.outcomes[columns.outcome_of[n]],
+            status=columns.status[n],
+            detail=columns.details[columns.detail_of[n]],
+            probe=bool(columns.flags[n] & PROBE),
+            late=bool(columns.flags[n] & LATE),
+            ids=self._ids[events],
+            positions=columns.positions[self._first_run[n] : self._first_run[n + 1]],
+            offsets=columns.offsets[events],
+            numbers=numbers,
+            fates=fates,
+        )
+
+
+def _marked(ids: list[str]) -> bytes:
+    """The ids between marks. Publishers can send none with a mark in it; what others put into dead letters, perhaps."""
+    text = "\0".join(ids)
+    if text.count("\0") >= max(len(ids), 1):
+        text = "\0".join([id.replace("\0", "\ufffd") for id in ids])
+    return MARK + text.encode() + MARK
+
+
+def _outcome_words(outcomes: list[str]) -> list[str]:
+    """The outcomes, and the word that stands for all that failed."""
+    return [*outcomes, FAILED] if set(outcomes) - NOT_FAILED else outcomes
+
+
+def _lines(words: Iterator[str] | list[str]) -> str:
+    return LINE + LINE.join(words) + LINE

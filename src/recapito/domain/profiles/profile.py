@@ -1,0 +1,117 @@
+"""Behaviour profiles: what Event Grid's rules were at a date, as data. No rule asks for a year.
+
+Each profile is a file `profiles/<name>.toml` with its source; `docs/compatibility.md` has the matrix.
+"""
+
+import tomllib
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import msgspec
+
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.instant import SECOND
+from recapito.errors import InvalidInput
+
+DEFAULT = "2021-03"
+
+
+class EndpointKind(StrEnum):
+    """The two kinds of endpoint that the profiles tell apart: webhooks, and everything else."""
+
+    WEBHOOK = "webhook"
+    AZURE_RESOURCE = "azure_resource"
+
+
+class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Delays after the 1st, 2nd, … failed attempt, in seconds; after the last of them, `then_every_s`."""
+
+    delays_s: tuple[int, ...]
+    then_every_s: int
+    jitter: float
+
+
+class StatusRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a status code means at one kind of endpoint: never retried, or not before so many seconds."""
+
+    never: tuple[int, ...] = ()
+    minimum_s: dict[str, int] = {}
+
+
+class Statuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rules by status code. `minimum_s` counts where no row of the endpoint kind does, no answer included."""
+
+    success: tuple[int, ...]
+    never_with_dead_letter: tuple[int, ...]
+    minimum_s: int
+    webhook: StatusRules
+    azure_resource: StatusRules
+
+
+class DelayedDelivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a subscription is held back, and for how long. `table_s` is the probation table by outcome.
+
+    `failures` is the number of events whose first attempt fails with no success in between. `first_s` is the period
+    for an outcome without a row; a failed probe doubles the period up to `longest_s`, which is also the longest that
+    any event waits for its turn. An outcome whose row is at least `at_once_from_s` holds the subscription at once.
+    """
+
+    failures: int
+    first_s: int
+    longest_s: int
+    at_once_from_s: int | None = None
+    table_s: dict[Result, int] = {}
+
+
+class DeadLetterRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long after the last attempt a dead letter is written, and when an unreachable vault is given up."""
+
+    delay_s: int
+    unavailable_s: int
+    missing_container: Literal["unavailable", "drop"]
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Event Grid's behaviour at one date."""
+
+    name: str
+    title: str
+    source: str
+    batching: bool
+    custom_headers: bool
+    schedule: Schedule
+    status: Statuses
+    dead_letter: DeadLetterRules
+    delayed_delivery: DelayedDelivery | None = None
+
+    def rules(self, kind: EndpointKind) -> StatusRules:
+        """The status rules of one kind of endpoint."""
+        return self.status.webhook if kind is EndpointKind.WEBHOOK else self.status.azure_resource
+
+    def never_retried(self, status: int | None, kind: EndpointKind, dead_letters: bool) -> bool:
+        """Whether this status ends delivery at once."""
+        return status in self.rules(kind).never or (dead_letters and status in self.status.never_with_dead_letter)
+
+    def minimum_ns(self, status: int | None, kind: EndpointKind) -> int:
+        """The least delay before the next attempt after this status, or after no answer."""
+        return self.rules(kind).minimum_s.get(str(status), self.status.minimum_s) * SECOND
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """The names of all profiles, oldest first."""
+    folder = resources.files(__package__) / "profiles"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+@cache
+def load(name: str) -> Profile:
+    """The profile of that name; an unknown name is the caller's error."""
+    if name not in names():
+        raise InvalidInput(
+            "InvalidProfile", f"Profile '{name}' is unknown. Known profiles: {', '.join(names())}.", "profile"
+        )
+    text = (resources.files(__package__) / "profiles" / f"{name}.toml").read_text("utf-8")
+    return msgspec.convert(tomllib.loads(text), Profile, strict=True)

@@ -1,0 +1,163 @@
+"""Finding an event by its id: in history if it was attempted, and in the logs, newest first, in slices, up to a bound.
+
+An id may have been published more than once, and an event may have been redriven: each time is a place of its own.
+"""
+
+from collections.abc import AsyncIterator, Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.contracts.history import HistoryReader, Kept
+from recapito.contracts.store import EntryKind, Log, Registry
+from recapito.domain import limits
+from recapito.domain.delivery.delivery import Identity
+from recapito.domain.events.segment import Segment
+from recapito.domain.filters.explanation import Seen
+from recapito.domain.history.attempt import Selection
+from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.errors import StoreFailed
+
+PAGE = 100
+ALL = 1 << 62  # above every position
+
+
+class Event(NamedTuple):
+    """An event as it lies in the log; `only` is the one subscription that a redriven event is for.
+
+    `origin` is the file of dead letters that it was redriven from.
+    """
+
+    seen: Seen
+    published_at: int
+    only: int = 0
+    origin: str = ""
+
+
+class Found(NamedTuple):
+    """Where an event was found: its topic, its places, the newest first, and what history has of it, oldest first."""
+
+    topic: int
+    places: list[Identity]
+    kept: list[Kept]
+    notes: list[str]
+
+
+class Lookup:
+    """Looks for events. What can not be known is said in notes."""
+
+    def __init__(self, log: Log, registry: Registry, history: HistoryReader) -> None:
+        self._log = log
+        self._registry = registry
+        self._history = history
+
+    async def find(self, id: str, topic: Topic | None) -> Found | None:
+        """The event of that id, of one topic or of whichever had it last."""
+        notes: list[str] = []
+        kept = [one for one in await self._kept(id, notes) if topic is None or one.attempt.label.topic == topic.id]
+        if not kept:
+            return await self._find_in_logs(id, topic, notes)
+        chosen = kept[-1].attempt.label
+        others = {one.attempt.label.topic_name for one in kept if one.attempt.label.topic != chosen.topic}
+        if others:
+            notes.append(f"Topics {', '.join(sorted(others))} had events of this id too: ask for each by its name.")
+        kept = [one for one in kept if one.attempt.label.topic == chosen.topic]
+        places = {told.identity for one in kept for told in one.attempt.told() if told.id == id}
+        budget = _Budget()
+        async for place in self._search(chosen.topic, id, max(places).position, budget):
+            places.add(place)
+        return Found(chosen.topic, sorted(places, reverse=True), kept, notes)
+
+    async def read(self, topic: int, place: Identity) -> Event | None:
+        """The event at a place, if the log still has it."""
+        try:
+            entries = await self._log.read(topic, place.position, 1)
+        except (LookupError, StoreFailed):
+            return None
+        if not entries or entries[0].kind is not EntryKind.SEGMENT:
+            return None
+        segment = Segment(entries[0].columns, entries[0].body)
+        i = place.offset
+        domain_topic = segment.domain_topics[segment.domain_topic_of[i]] if segment.domain_topics else ""
+        seen = Seen(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
+        return Event(seen, segment.published_at[i], segment.only, segment.origin)
+
+    async def is_damaged(self, topic: int, position: int) -> bool:
+        """Whether an entry is in the log, and damaged."""
+        try:
+            entries = await self._log.read(topic, position, 1)
+        except (LookupError, StoreFailed):
+            return False
+        return bool(entries) and entries[0].kind is EntryKind.DAMAGED
+
+    async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
+        """What history has of it, oldest first."""
+        selection, before, kept = Selection(event=id), None, list[Kept]()
+        try:
+            while len(kept) < limits.EXPLAINED_ATTEMPTS:
+                page = await self._history.newest_first(selection, before, limits.EXPLAINED_ATTEMPTS - len(kept))
+                kept += page.value
+                before = page.next
+                if before is None:
+                    break
+            else:
+                notes.append(f"Only the newest {limits.EXPLAINED_ATTEMPTS} attempts are shown.")
+        except StoreFailed:
+            notes.append("History can not be read just now: attempts are missing here.")
+        return kept[::-1]
+
+    async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> Found | None:
+        budget = _Budget()
+        topics = await self._registry.topics("", PAGE) if topic is None else [topic]
+        while topics and not budget.spent:
+            for one in topics:
+                places = [place async for place in self._search(one.id, id, 0, budget)]
+                if places:
+                    return Found(one.id, sorted(places, reverse=True), [], notes)
+            topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
+        return None
+
+    async def _search(self, topic: int, id: str, above: int, budget: "_Budget") -> AsyncIterator[Identity]:
+        """Places of the event in one log above a position, newest first; only a slice is looked at in one go."""
+        below: int | None = ALL
+        while below is not None and below > above + 1 and not budget.spent:
+            sought = await self._log.search(topic, id.encode(), below, limits.SEARCH_SLICE)
+            for position in sought.positions:
+                if position > above:
+                    for offset in await self._offsets(topic, position, id):
+                        yield Identity(position, offset)
+            below = sought.below
+            budget.spend(limits.SEARCH_SLICE)
+
+    async def _offsets(self, topic: int, position: int, id: str) -> Iterable[int]:
+        try:
+            entries = await self._log.read(topic, position, 1)
+        except (LookupError, StoreFailed):
+            return []
+        try:
+            segment = Segment(entries[0].columns, entries[0].body)
+        except msgspec.DecodeError:  # it is damaged
+            return []
+        return [i for i, found in enumerate(segment.ids) if found == id]
+
+
+class _Budget(msgspec.Struct):
+    """How many entries one search may still look at."""
+
+    entries: int = limits.SEARCH_ENTRIES
+
+    @property
+    def spent(self) -> bool:
+        return self.entries <= 0
+
+    def spend(self, entries: int) -> None:
+        self.entries -= entries
+
+
+async def topic_named(registry: Registry, name: str) -> Topic | None:
+    """The topic of that name, of whichever kind: custom ones first."""
+    for kind in TopicKind:
+        topic = await registry.topic(name, kind)
+        if topic is not None:
+            return topic
+    return None

@@ -1,0 +1,267 @@
+"""Why an event was delivered, or was not: for each subscription of its topic whether it matched, what was tried, how
+it stands now, and what comes next. It only reads.
+"""
+
+from collections.abc import AsyncIterator
+from typing import NamedTuple, Protocol
+
+from recapito.clock import Clock
+from recapito.contracts.history import HistoryReader, Kept
+from recapito.contracts.store import Buried, Lane, Log, Registry
+from recapito.domain import limits
+from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
+from recapito.domain.events.segment import StampedEvent
+from recapito.domain.filters.explanation import Seen, Verdict, explain
+from recapito.domain.filters.filter import TAKE_NONE
+from recapito.domain.history.attempt import Label
+from recapito.domain.profiles.profile import Profile, load
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.errors import NotFound
+from recapito.intake.explain.delivery_state import (
+    Case,
+    Standing,
+    State,
+    Try,
+    before_publishing,
+    how_it_ended,
+    standing,
+)
+from recapito.intake.explain.event_lookup import Event, Found, Lookup, topic_named
+from recapito.intake.maintenance.damage_report import Damages
+
+PAGE = 500
+TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
+DAMAGED = (
+    "Its entry in the log, at position {}, is damaged: subscriptions that read it since gave it up as CorruptRecord. "
+    "See `recapito damaged list`."
+)
+FORGOTTEN = "Its first attempts are so long ago that history has them no more (history.keep_hours of the settings)."
+
+
+class LaneStates(Protocol):
+    """The part of the Ledger that is asked."""
+
+    async def lane(self, id: int) -> Lane | None:
+        """One lane."""
+
+    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+        """What waits of one delivery."""
+
+
+class Explained(NamedTuple):
+    """One subscription's part in an event. `kept` are the attempts of this event, oldest first."""
+
+    label: Label
+    verdict: Verdict
+    kept: list[Kept]
+    standing: Standing
+
+
+class Explanation(NamedTuple):
+    """An event, None if it is not in the log any more, where it lies, and what each subscription made of it."""
+
+    id: str
+    topic: str
+    place: Identity | None
+    event: Event | None
+    notes: list[str]
+    subscriptions: list[Explained]
+
+
+class Explainer:
+    """Explains events; `default_profile` is that of topics which have none of their own."""
+
+    def __init__(
+        self,
+        log: Log,
+        registry: Registry,
+        ledger: LaneStates,
+        history: HistoryReader,
+        clock: Clock,
+        default_profile: str,
+        damages: Damages,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._ledger = ledger
+        self._clock = clock
+        self._default_profile = default_profile
+        self._damages = damages
+        self._lookup = Lookup(log, registry, history)
+
+    async def explain(self, id: str, topic_name: str | None) -> Explanation:
+        """What became of the event of that id."""
+        topic = None if topic_name is None else await self.topic(topic_name)
+        found = await self._lookup.find(id, topic)
+        if found is None:
+            await self._refuse_damaged(id)
+            raise NotFound(
+                "EventNotFound",
+                "No event of this id is known: it was never published here, or it was delivered so long ago that "
+                f"neither history nor the newest {limits.SEARCH_ENTRIES} entries of the logs have it.",
+                "event",
+            )
+        events = {
+            place: await self._lookup.read(found.topic, place) for place in found.places[: limits.EXPLAINED_PLACES]
+        }
+        place, event = next(iter(events.items()))
+        notes = list(found.notes)
+        if event is None:
+            damaged = await self._lookup.is_damaged(found.topic, place.position)
+            notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
+        if len(found.places) > 1:
+            notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
+        explained = [one async for one in self._explain_all(id, found, events)]
+        if any(_begins_late(id, one.kept) for one in explained):
+            notes.append(FORGOTTEN)
+        topic = topic or await self._registry.topic_by_id(found.topic)
+        name = topic.name if topic else next((one.attempt.label.topic_name for one in found.kept), "")
+        return Explanation(id, name, place, event, notes, explained)
+
+    async def _refuse_damaged(self, id: str) -> None:
+        """Say so if the event was in a record that is damaged and was set aside."""
+        record = await self._damages.holding(id.encode())
+        if record is not None:
+            raise NotFound(
+                "EventDamaged",
+                f"This event was stored, and its record is damaged: subscriptions that had not read it gave it up as "
+                f"{CORRUPT}. See `recapito damaged export {record.name}`, and publish it again if it is needed.",
+                "event",
+            )
+
+    async def rehearse(self, topic: Topic, event: StampedEvent) -> Explanation:
+        """What would become of an event if it were published now."""
+        now = self._clock.now()
+        seen = Seen(event.type, event.subject, event.body, event.domain_topic)
+        explained: list[Explained] = []
+        async for subscription in self._subscriptions(topic.id, event.domain_topic):
+            if subscription.deleted_position is None:
+                verdict = _verdict(subscription, None, seen)
+                label = Label(subscription.id, topic.id, topic.name, subscription.name)
+                state = NOT_MATCHED
+                if verdict.matched:
+                    state = before_publishing(subscription, await self._ledger.lane(subscription.id), now)
+                explained.append(Explained(label, verdict, [], state))
+        return Explanation(event.id, topic.name, None, Event(seen, now), [], explained)
+
+    async def topic(self, name: str) -> Topic:
+        """The topic of that name; of whichever kind."""
+        topic = await topic_named(self._registry, name)
+        if topic is None:
+            raise NotFound("TopicNotFound", "There is no topic of this name.", "topic")
+        return topic
+
+    async def _explain_all(
+        self, id: str, found: Found, events: dict[Identity, Event | None]
+    ) -> AsyncIterator[Explained]:
+        """Every subscription of the topic that may have to do with the event, and those that are gone since."""
+        topic = await self._registry.topic_by_id(found.topic)
+        profile = load((topic and topic.profile) or self._default_profile)
+        domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
+        by_lane: dict[int, list[Kept]] = {}
+        for one in found.kept:
+            by_lane.setdefault(one.attempt.label.lane, []).append(one)
+        async for subscription in self._subscriptions(found.topic, domain_topic):
+            kept = by_lane.pop(subscription.id, [])
+            place = _place_for(subscription, events)
+            topic_name = topic.name if topic else ""
+            label = Label(subscription.id, found.topic, topic_name, subscription.name)
+            yield await self._explain_one(label, subscription, profile, place, events[place], _tries(id, kept))
+        for kept in by_lane.values():
+            yield _explain_gone(_tries(id, kept))
+
+    async def _explain_one(
+        self,
+        label: Label,
+        subscription: Subscription,
+        profile: Profile,
+        place: Identity,
+        event: Event | None,
+        kept: list[tuple[Kept, Try, Identity]],
+    ) -> Explained:
+        tries = [one for _, one, identity in kept if identity == place]
+        shown = _attempts(kept)
+        waiting = await self._ledger.find(subscription.id, place)
+        verdict = _verdict(subscription, place, None if event is None else event.seen, event)
+        if verdict.matched is None and (tries or waiting is not None):
+            verdict = Verdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
+        if not verdict.matched:
+            state = NOT_MATCHED if verdict.matched is False else NOT_KNOWN
+            return Explained(label, verdict, shown, state)
+        published_at = None if event is None else event.published_at
+        lane = await self._ledger.lane(subscription.id)
+        case = Case(subscription, profile, place, published_at, lane, waiting, tries, self._clock.now())
+        return Explained(label, verdict, shown, standing(case))
+
+    async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
+        """The subscriptions of a topic; in a domain, without those of its other topics."""
+        after = 0
+        while page := await self._registry.subscriptions(topic, after, PAGE):
+            for subscription in page:
+                of = subscription.domain_topic
+                if of is None or not domain_topic or of.lower() == domain_topic.lower():
+                    yield subscription
+            after = page[-1].id
+
+
+NOT_MATCHED = Standing(State.NOT_MATCHED, "The subscription does not take it.")
+NOT_KNOWN = Standing(State.UNKNOWN, "Whether the subscription took it is not known any more.")
+
+
+def _verdict(
+    subscription: Subscription, place: Identity | None, seen: Seen | None, event: Event | None = None
+) -> Verdict:
+    """Whether a subscription takes an event: by its filter at that place of the log, or now."""
+    if place is not None and subscription.created_position > place.position:
+        return Verdict(False, "notYetCreated", "the subscription was created after the event was published")
+    deleted = subscription.deleted_position
+    if deleted is not None and (place is None or deleted <= place.position):
+        return Verdict(False, "deleted", "the subscription was deleted before the event was published")
+    if event is not None and event.only:
+        if event.only == subscription.id:
+            whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
+            return Verdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
+        return Verdict(False, "redriven", "it was redriven for another subscription")
+    if seen is None:
+        return Verdict(None, "unknown", "the event is not in the log any more")
+    filter = subscription.filter if place is None else subscription.filter_at(place.position)
+    if filter == TAKE_NONE and subscription.handshake is not None:
+        return Verdict(False, "handshake", "the endpoint had not consented to get events")
+    return explain(filter, seen)
+
+
+def _place_for(subscription: Subscription, events: dict[Identity, Event | None]) -> Identity:
+    """The newest place of an event that concerns a subscription: one redriven for another does not."""
+    for place, event in events.items():
+        if event is None or event.only in (0, subscription.id):
+            return place
+    return next(iter(events))
+
+
+def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, Identity]]:
+    """Each attempt with what it says of this event."""
+    return [
+        (one, Try(one.attempt, told.number, told.fate), told.identity)
+        for one in kept
+        for told in one.attempt.told()
+        if told.id == id
+    ]
+
+
+def _attempts(kept: list[tuple[Kept, Try, Identity]]) -> list[Kept]:
+    """Each attempt once, though a batch may have had two events of the id."""
+    return list({one.mark: one for one, _, _ in kept}.values())
+
+
+def _begins_late(id: str, kept: list[Kept]) -> bool:
+    """Whether the first attempt that is left was not the first."""
+    return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
+
+
+def _explain_gone(kept: list[tuple[Kept, Try, Identity]]) -> Explained:
+    """A subscription that is not there any more."""
+    tries = [one for _, one, _ in kept]
+    verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
+    gone = Standing(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
+    return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

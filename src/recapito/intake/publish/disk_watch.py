@@ -1,0 +1,101 @@
+"""Free space on the store's volume: intake closes before the disk is full, so that dispatch can go on draining.
+
+Before each commit intake asks whether it fits. What is written is there twice for a while: in the WAL and, once that is
+copied, in the file, unless the file has free pages for it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from recapito.domain import limits
+from recapito.domain.capacity.volume_shares import Shares, share_out
+from recapito.observability.journal import Journal, silent
+
+WARN_FRACTION = 0.20
+
+
+class Space(NamedTuple):
+    """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
+
+    `damage` says what is wrong with a file that is there. `reusable` is negative when more waits in the WAL to be
+    copied into the file than the file has free pages.
+    """
+
+    free: int
+    total: int
+    lost: str = ""
+    reusable: int = 0
+    damage: str = ""
+
+    @property
+    def usable(self) -> int:
+        """The room on the volume and in the files."""
+        return self.free + self.reusable
+
+    def fits(self, size: int, shares: Shares) -> bool:
+        """Whether intake may write so many bytes and leave to dispatch what is dispatch's."""
+        return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
+
+
+class DiskWatch:
+    """Looks at the free space when told to. `reason` says why intake is closed; None while it is open.
+
+    `measure` is for each commit: it says how much room there is, and not whether a file is lost or damaged.
+    """
+
+    def __init__(
+        self,
+        space: Callable[[], Space],
+        close_fraction: float = limits.DISK_STOP_FRACTION,
+        close_bytes: int = limits.DISK_STOP_BYTES,
+        journal: Journal = silent,
+        measure: Callable[[], Space] | None = None,
+    ) -> None:
+        self._space = space
+        self._measure = measure or space
+        self._harmed = False
+        self._close_fraction = close_fraction
+        self._close_bytes = close_bytes
+        self._journal = journal
+        self._low = False
+        self._reason: str | None = None
+
+    def reason(self) -> str | None:
+        """Why intake is closed, as of the last look."""
+        return self._reason
+
+    def reserve(self, size: int) -> str | None:
+        """Why so many bytes may not be written now; None if they may. A refusal closes intake."""
+        if not self._harmed:
+            self._judge(self._measure(), size)
+        return self._reason
+
+    def look(self) -> None:
+        """Measure; close below the limit, reopen only well above it, and tell the journal about each change."""
+        space = self._space()
+        self._harmed = bool(space.lost or space.damage)
+        self._judge(space)
+        low = space.usable < space.total * WARN_FRACTION
+        if low and not self._low:
+            self._journal("disk.low", free=space.free, total=space.total)
+        self._low = low
+
+    def _judge(self, space: Space, size: int = 0) -> None:
+        shares = share_out(space.total, self._close_fraction, self._close_bytes)
+        if space.lost:
+            self._lose(space.lost)
+        elif space.damage:
+            self._reason = space.damage
+        elif self._reason is None and not space.fits(size, shares):
+            self._reason = f"The disk is nearly full: {space.free // limits.MB} MB are free."
+            self._journal("disk.full", free=space.free, total=space.total, limit=shares.stop, wanted=size)
+        elif self._reason is not None and space.fits(max(size, shares.stop // 8), shares):
+            self._reason = None
+            self._journal("disk.reopened", free=space.free, total=space.total, limit=shares.stop)
+
+    def _lose(self, file: str) -> None:
+        """What is stored in a file without a name is gone with the process: nothing more is accepted."""
+        reason = f"{file} was removed from the data directory: put it back, or stop the server and restore a backup."
+        if reason != self._reason:
+            self._journal("store.lost", file=file)
+        self._reason = reason

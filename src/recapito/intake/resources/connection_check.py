@@ -1,0 +1,189 @@
+"""Connections, tried: each resource that a subscription reaches by one is probed, and what is wrong is said.
+
+A connection that nothing is reached by yet is tried on a name that is not there: to be told so proves the rest.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import NamedTuple
+
+from recapito.clock import Clock
+from recapito.contracts.store import Registry
+from recapito.domain import limits
+from recapito.domain.connections.connection import AccountKey, Connection, Service, check_usable
+from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.instant import SECOND
+from recapito.domain.resources.resource_id import (
+    EVENT_HUBS_NAMESPACE,
+    ResourceId,
+    container_id,
+    parse_resource_id,
+    queue_id,
+)
+from recapito.domain.resources.subscription import DeadLetterBlobs, Subscription, WebHook
+from recapito.errors import InvalidInput, NotFound, SettingsError
+from recapito.intake.resources.connection_required import SERVICE_OF, Find
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+NOBODY = "recapito-check"
+CLOSED = "it can not be opened"
+PAGE = 200
+
+_ASK = {
+    Result.SOCKET_ERROR: "Is it up, may this machine reach it, and is its address right? If not",
+    Result.RESOLUTION_ERROR: "Is the name right, and known where the server runs? If not",
+    Result.TIMED_OUT: "Is it up, and may this machine reach it? If its address is wrong",
+}
+
+Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
+
+
+class Finding(NamedTuple):
+    """What came of trying one resource."""
+
+    state: str
+    resource: str
+    found: str
+    remedy: str = ""
+
+
+class Target(NamedTuple):
+    """A resource that is reached by a service; `made_up` is one that is not expected to be there."""
+
+    service: Service
+    place: ResourceId
+    made_up: bool = False
+
+
+class Uses(NamedTuple):
+    """What subscriptions reach, by the connections' keys, and what they can not."""
+
+    by_connection: dict[str, list[Target]]
+    unconnected: list[str]
+
+
+class Examiner:
+    """Tries connections from where deliveries start. `wall` is real time, which bounds each try."""
+
+    def __init__(self, registry: Registry, find: Find, probes: Mapping[Service, Probe], wall: Clock) -> None:
+        self._registry = registry
+        self._find = find
+        self._probes = probes
+        self._wall = wall
+
+    async def uses(self) -> Uses:
+        """Which resources living subscriptions name, and by which connection each is reached."""
+        found = Uses({}, [])
+        seen: set[tuple[Service, str]] = set()
+        async for subscription in self._subscriptions():
+            for target in _named(subscription):
+                key = target.service, target.place.key
+                if key in seen:
+                    continue
+                seen.add(key)
+                try:
+                    connection = await self._find(target.place.text)
+                except SettingsError:  # which listing the connections tells
+                    continue
+                if connection is None or target.service not in connection.endpoints:
+                    found.unconnected.append(target.place.text)
+                else:
+                    found.by_connection.setdefault(connection.key, []).append(target)
+        return found
+
+    async def examine(self, resource_id: str) -> list[Finding]:
+        """Try the connection of a resource. NotFound if it has none."""
+        try:
+            connection = await self._find(resource_id)
+        except SettingsError as error:
+            return [Finding(WRONG, resource_id, CLOSED, str(error))]
+        if connection is None:
+            remedy = f"recapito connection set {resource_id}"
+            raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}. Set one: {remedy}")
+        targets = (await self.uses()).by_connection.get(connection.key) or _stand_ins(connection)
+        return await asyncio.gather(*(self._try(connection, target) for target in targets[: limits.EXAMINED_RESOURCES]))
+
+    async def _try(self, connection: Connection, target: Target) -> Finding:
+        name = target.place.top.text if target.made_up else target.place.text
+        try:
+            check_usable(connection, target.service, self._wall.now())
+        except InvalidInput as error:
+            return Finding(WRONG, name, "The signature is of no use.", error.message)
+        if target.service is Service.RELAY and not target.made_up:
+            if parse_resource_id(connection.resource_id).key == target.place.key:
+                said = "It is not tried: whoever listens would get the request."
+                return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+            target = Target(Service.RELAY, _within(target.place.top, "hybridConnections"), made_up=True)
+        try:
+            async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
+                outcome = await self._probes[target.service](target.place, connection)
+        except TimeoutError:
+            return Finding(WRONG, name, "There is no answer.", "Is it up, and may this machine reach it?")
+        return _judge(name, connection, target, outcome)
+
+    async def _subscriptions(self) -> AsyncIterator[Subscription]:
+        after = 0
+        while page := await self._registry.subscriptions(None, after, PAGE):
+            for subscription in page:
+                if subscription.deleted_position is None:
+                    yield subscription
+            after = page[-1].id
+
+
+def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) -> Finding:
+    if outcome.result is Result.SUCCESS:
+        return Finding(OK, name, f"its {target.service} service takes what is sent")
+    absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is Service.FUNCTION else Result.NOT_FOUND
+    absent = outcome.result is absence
+    if absent and target.made_up and target.service is Service.RELAY:
+        said = "It answers; whether it takes the key, only a delivery shows."
+        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+    if absent and target.made_up:
+        return Finding(OK, name, f"its {target.service} service answers, and knows us")
+    keyed = isinstance(connection.credential, AccountKey)
+    if outcome.result is Result.FORBIDDEN and target.service is Service.QUEUE and not keyed:
+        said = "The credential may not look at it; whether it may add messages is not known."
+        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+    status = "" if outcome.status is None else f" ({outcome.status})"
+    said = outcome.detail.removeprefix(f"{NOBODY} of ")  # a name that nobody has given
+    return Finding(WRONG, name, f"{outcome.result}{status}", _remedy(said, connection, outcome))
+
+
+def _remedy(said: str, connection: Connection, outcome: Outcome) -> str:
+    """What a service says has its remedy in it; where nobody has answered, what to look at is added."""
+    ask = None if outcome.status else _ASK.get(outcome.result)
+    if ask is None:
+        return said
+    if "egress refused" in said:
+        return f"{said}. The setting delivery.egress says which addresses are dialled."
+    return f"{said}. {ask}: recapito connection set {connection.resource_id}"
+
+
+def _named(subscription: Subscription) -> list[Target]:
+    destination, place = subscription.destination, subscription.dead_letter
+    targets: list[Target] = []
+    if not isinstance(destination, WebHook):
+        targets.append(Target(SERVICE_OF[type(destination)], parse_resource_id(destination.resource_id)))
+    if isinstance(place, DeadLetterBlobs):
+        targets.append(Target(Service.BLOB, parse_resource_id(container_id(place.account, place.container_name))))
+    return targets
+
+
+def _stand_ins(connection: Connection) -> list[Target]:
+    """What a connection is tried on that nobody uses: itself, or names that are not in it."""
+    resource = parse_resource_id(connection.resource_id)
+    if resource != resource.top:
+        return [Target(service, resource) for service in connection.endpoints]
+    entities = "eventHubs" if resource.kind == EVENT_HUBS_NAMESPACE else "queues"
+    made_up = {
+        Service.BLOB: lambda: parse_resource_id(container_id(resource.text, NOBODY)),
+        Service.QUEUE: lambda: parse_resource_id(queue_id(resource.text, NOBODY)),
+        Service.MESSAGING: lambda: _within(resource, entities),
+        Service.FUNCTION: lambda: _within(resource, "functions"),
+        Service.RELAY: lambda: _within(resource, "hybridConnections"),
+    }
+    return [Target(service, made_up[service](), made_up=True) for service in connection.endpoints]
+
+
+def _within(top: ResourceId, collection: str) -> ResourceId:
+    return parse_resource_id(f"{top.text}/{collection}/{NOBODY}")

@@ -1,0 +1,63 @@
+"""A resource that is named by its id must have a connection when a subscription asks for it, and one of use."""
+
+from collections.abc import Awaitable, Callable
+
+from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service, check_usable, command_for
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.subscription import (
+    AzureFunction,
+    AzureResource,
+    DeadLetterBlobs,
+    DeadLetterDestination,
+    EventHub,
+    HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
+    StorageQueue,
+)
+from recapito.errors import InvalidInput, SettingsError
+
+Find = Callable[[str], Awaitable[Connection | None]]
+"""The connection to use for a resource id."""
+
+SERVICE_OF = {
+    StorageQueue: Service.QUEUE,
+    AzureFunction: Service.FUNCTION,
+    HybridConnection: Service.RELAY,
+    ServiceBusQueue: Service.MESSAGING,
+    ServiceBusTopic: Service.MESSAGING,
+    EventHub: Service.MESSAGING,
+}
+
+
+async def nowhere(resource_id: str) -> Connection | None:
+    """A server without connections."""
+    return None
+
+
+async def check_connected(find: Find, destination: AzureResource, now: int) -> None:
+    """InvalidInput, naming the command, if nobody has said how this destination is reached; `now` is real time."""
+    await _check(find, destination.resource_id, SERVICE_OF[type(destination)], now, "resourceId")
+
+
+async def check_dead_letters_connected(find: Find, place: DeadLetterDestination | None, now: int) -> None:
+    """InvalidInput, naming the command, if nobody has said how this blob container is reached."""
+    if isinstance(place, DeadLetterBlobs):
+        await _check(find, place.container, Service.BLOB, now, "deadLetterDestination", place.account)
+
+
+async def _check(find: Find, id: str, service: Service, now: int, target: str, top: str = "") -> None:
+    top = top or parse_resource_id(id).top.text
+    command = command_for(parse_resource_id(top))
+    try:
+        connection = await find(id)
+    except SettingsError as error:
+        raise InvalidInput("InvalidRequest", f"The connection to {top} can not be opened: {error}", target) from None
+    if connection is None or service not in connection.endpoints:
+        local = "; or serve with --azurite, for an Azurite on this machine" if service in STORAGE_SERVICES else ""
+        raise InvalidInput(
+            "InvalidRequest",
+            f"There is no connection to the {service} service of {top}. Set one first: {command}{local}",
+            target,
+        )
+    check_usable(connection, service, now, target)

@@ -1,0 +1,86 @@
+"""Subscriptions that have an expiration time are deleted when it comes, on the service's clock."""
+
+import asyncio
+import heapq
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+
+from recapito.clock import Clock, SystemClock
+from recapito.contracts.store import Registry
+from recapito.domain.instant import SECOND
+from recapito.domain.resources.subscription import Subscription
+from recapito.errors import StoreFailed
+from recapito.observability.journal import Journal, silent
+
+PAGE = 1000
+RETRY_NS = 1 * SECOND
+
+
+class Expiry:
+    """Knows which subscription's time is over next. One that changed meanwhile is looked at, and left alone."""
+
+    def __init__(self, registry: Registry, clock: Clock, journal: Journal = silent) -> None:
+        self._registry = registry
+        self._clock = clock
+        self._journal = journal
+        self._times: list[tuple[int, int]] = []  # instants and ids, a heap
+        self._more = asyncio.Event()
+        self._expiring = False
+
+    def watch(self, subscription: Subscription) -> None:
+        """Remember when a subscription's time is over."""
+        if subscription.expires_at is not None:
+            heapq.heappush(self._times, (subscription.expires_at, subscription.id))
+            self._more.set()
+
+    def quiet(self) -> bool:
+        """True when nobody's time is over and not yet dealt with."""
+        return not self._expiring and (not self._times or self._times[0][0] > self._clock.now())
+
+    async def run(self, expire: Callable[[int], Awaitable[None]]) -> None:
+        """Call `expire` for each subscription at its time, for ever. What fails is tried again a second later."""
+        await self._insist(self._load)
+        while True:
+            self._more.clear()
+            if not self._times:
+                await self._more.wait()
+            elif self.quiet():
+                await self._sleep_until(self._times[0][0])
+            else:
+                self._expiring = True
+                _, id = heapq.heappop(self._times)
+                await self._insist(partial(expire, id))
+                self._expiring = False
+
+    async def _load(self) -> None:
+        times: list[tuple[int, int]] = []
+        after = 0
+        while page := await self._registry.subscriptions(None, after, PAGE):
+            for one in page:
+                if one.deleted_position is None and one.expires_at is not None:
+                    times.append((one.expires_at, one.id))
+            after = page[-1].id
+        self._times += times
+        heapq.heapify(self._times)
+
+    async def _insist(self, act: Callable[[], Awaitable[None]]) -> None:
+        wall = SystemClock()
+        while True:
+            try:
+                return await act()
+            except StoreFailed as error:
+                self._journal("expiry.failed", error=error)
+            await wall.sleep_until(wall.now() + RETRY_NS)
+
+    async def _sleep_until(self, when: int) -> None:
+        """Sleep until an instant, or until there is an earlier one to sleep for."""
+        sleeping = asyncio.ensure_future(self._clock.sleep_until(when))
+        more = asyncio.ensure_future(self._more.wait())
+        try:
+            await asyncio.wait((sleeping, more), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (sleeping, more):
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task

@@ -1,0 +1,71 @@
+"""The portal as an application: its pages, its assets, its login."""
+
+from collections.abc import Awaitable, Callable
+from importlib import resources
+from pathlib import Path
+
+from fastapi import FastAPI
+from nicegui import ui
+from starlette.requests import Request
+from starlette.staticfiles import StaticFiles
+
+from recapito.clock import SystemClock
+from recapito.identity.wrong_secrets import WrongSecrets
+from recapito.observability.journal import LineJournal
+from recapito.portal.client import Refused, Unreachable
+from recapito.portal.dependencies import Parts
+from recapito.portal.login import Login
+from recapito.portal.page import Visit
+from recapito.portal.pages import PAGES
+from recapito.portal.session import Sessions
+from recapito.portal.template import stamp_templates
+
+Build = Callable[[Visit], Awaitable[None]]
+_STYLE = '<link rel="stylesheet" href="/assets/portal.css?{version}" />'
+_BUILD_S = 20.0
+_RECONNECT_S = 10.0
+
+
+def make_app(parts: Parts) -> FastAPI:
+    """The application, without what guards it."""
+    stamp_templates()
+    assets = Path(str(resources.files("recapito.portal") / "assets"))
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.mount("/assets", StaticFiles(directory=assets))
+    if parts.sessions is not None:
+        app.router.routes.extend(_login(parts, parts.sessions).routes())
+    version = (assets / "portal.css").stat().st_mtime_ns
+    ui.add_head_html(_STYLE.format(version=version), shared=True)
+    for path, build in PAGES.items():
+        _add(parts, path, build)
+    ui.run_with(
+        app,
+        title="Recapito",
+        favicon=assets / "mark.svg",
+        dark=None,
+        reconnect_timeout=_RECONNECT_S,
+        message_history_length=200,
+        binding_refresh_interval=None,
+        gzip_middleware_factory=None,
+        tailwind=False,
+        show_welcome_message=False,
+    )
+    return app
+
+
+def _login(parts: Parts, sessions: Sessions) -> Login:
+    wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
+    return Login(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
+
+
+def _add(parts: Parts, path: str, build: Build) -> None:
+    async def page(request: Request) -> None:
+        visit = Visit(parts, request)
+        try:
+            await build(visit)
+        except (Refused, Unreachable) as error:
+            visit.show_trouble(error)
+        finally:
+            visit.leave()
+
+    ui.page(path, response_timeout=_BUILD_S)(page)

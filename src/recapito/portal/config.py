@@ -1,0 +1,41 @@
+"""What the portal's process is told, and where the portal is: for those who start it, without loading it."""
+
+import msgspec
+
+from recapito.domain.access.roles import is_loopback
+from recapito.settings.settings import Settings
+
+
+class PortalOrder(msgspec.Struct, frozen=True):
+    """What the portal is told on its standard input: the settings, and its listening socket."""
+
+    settings: dict[str, object]
+    listener: int
+
+
+def with_portal(settings: Settings, port: int | None) -> Settings:
+    """The same settings with the portal's real port; None is without a portal."""
+    portal = msgspec.structs.replace(settings.portal, enabled=port is not None, port=port or 0)
+    return msgspec.structs.replace(settings, portal=portal)
+
+
+def portal_url(settings: Settings) -> str:
+    """Where the portal is. Over TLS that is a name, since some clients check no addresses."""
+    host = f"[{settings.portal.host}]" if ":" in settings.portal.host else settings.portal.host
+    if settings.tls.on and host == "127.0.0.1":
+        host = "localhost"
+    return f"{'https' if settings.tls.on else 'http'}://{host}:{settings.portal.port}"
+
+
+def server_url(settings: Settings) -> str:
+    """How the portal reaches the server: on this machine, whatever addresses it listens on."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    return f"{'https' if settings.tls.on else 'http'}://{host}:{settings.server.port}"
+
+
+def needs_login(settings: Settings) -> bool:
+    """Whether people sign in: others can reach the portal, or its server wants to know who asks."""
+    host = settings.portal.host
+    return not (settings.on_loopback and (host == "localhost" or is_loopback(host)))

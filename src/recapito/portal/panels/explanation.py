@@ -1,0 +1,185 @@
+"""What became of an event, subscription by subscription: a page at a time, those that are not well first.
+
+A topic may have hundreds of subscriptions; the counts above the page are of all of them.
+"""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+from nicegui import ui
+
+from recapito.portal import format
+from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, Fate
+from recapito.portal.page import Visit
+from recapito.portal.panels.attempts import ENDINGS, number_text, outcome_text, then_text, tone_of
+from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.pieces import Fact, bar, chip, facts, note, panel, say_empty, text
+from recapito.portal.widgets.table import Cell, Row, Table
+
+PAGE = 10  # a fate is some ten lines, and more with its attempts
+_TONES = {
+    "delivered": "good",
+    "parked": "wait",
+    "held": "wait",
+    "unread": "wait",
+    "underWay": "wait",
+    "deadLetterWaiting": "bad",
+    "deadLettered": "bad",
+    "dropped": "bad",
+}
+# In the order in which they are shown.
+_STATES = {
+    "dropped": "Dropped",
+    "deadLettered": "Dead-lettered",
+    "deadLetterWaiting": "Waits to be dead-lettered",
+    "held": "Held back",
+    "parked": "Waits for a retry",
+    "underWay": "Under way",
+    "unread": "Not read yet",
+    "unknown": "Unknown",
+    "delivered": "Delivered",
+    "notMatched": "Not matched",
+}
+_ORDER = {state: n for n, state in enumerate(_STATES)}
+
+
+class Part(NamedTuple):
+    """What is shown of an explanation: the fates from one on that are asked for, and how many these are."""
+
+    found: Explanation
+    fates: list[Fate]
+    first: int
+    chosen: int
+
+
+class Fates:
+    """All that is known of an event, as it is now, and asked for again whenever it is refreshed."""
+
+    def __init__(self, visit: Visit, ask: Callable[[], Awaitable[Explanation]]) -> None:
+        self._ask = ask
+        self._shown: object = None
+        self._head = ui.element("div")
+        self._tally = text("p", "", "muted")
+        self._search = ui.input("Search by subscription").props("outlined dense clearable debounce=300")
+        self._search.classes("apart")
+        self._search.set_visibility(False)
+        self._place = ui.element("div")
+        self._listing = Listing(visit, self._load, self._show)
+        self._search.on_value_change(self._listing.restart)
+
+    async def refresh(self) -> None:
+        """Ask again, and show what has changed."""
+        await self._listing.refresh()
+
+    async def _load(self, start: str | None) -> Part:
+        return choose(await self._ask(), self._search.value or "", int(start or 0))
+
+    async def _show(self, part: Part) -> str | None:
+        found = part.found
+        seen = (found.note, found.event, len(found.subscriptions), part.fates)
+        if seen != self._shown:
+            self._shown = seen
+            self._rebuild(part)
+        self._tally.text = tally(found.subscriptions)
+        self._search.set_visibility(len(found.subscriptions) > PAGE)
+        following = part.first + PAGE
+        return str(following) if following < part.chosen else None
+
+    def _rebuild(self, part: Part) -> None:
+        self._head.clear()
+        with self._head:
+            _event(part.found)
+        self._place.clear()
+        with self._place:
+            for fate in part.fates:
+                _fate(fate, part.found.now)
+            if not part.found.subscriptions:
+                hint = "Create one on its topic; it gets what is published from then on."
+                say_empty("No subscription knows of it.", hint)
+            elif not part.fates:
+                say_empty("There is no such subscription.", "Its name holds what is searched for.")
+
+
+def choose(found: Explanation, search: str, first: int) -> Part:
+    """A page of the fates whose subscriptions are searched for."""
+    chosen = [fate for fate in found.subscriptions if search.lower() in fate.subscription.lower()]
+    chosen.sort(key=lambda fate: _ORDER.get(fate.state, 0))
+    return Part(found, chosen[first : first + PAGE], first, len(chosen))
+
+
+def tally(fates: list[Fate]) -> str:
+    """How many subscriptions there are of each state; nothing if one look shows it."""
+    if len(fates) <= PAGE:
+        return ""
+    counts = Counter(fate.state for fate in fates)
+    states = sorted(counts, key=lambda state: _ORDER.get(state, 0))
+    said = ", ".join(f"{_STATES.get(state, state).lower()} {format.number(counts[state])}" for state in states)
+    return f"{format.number(len(fates))} subscriptions: {said}."
+
+
+def _event(found: Explanation) -> None:
+    if found.note:
+        note(found.note)
+    if found.event is not None:
+        with panel("Event"):
+            facts(
+                Fact(name, format.instant(found.event[key]) if key == "publishedAt" else str(found.event[key]))
+                for key, name in (
+                    ("id", "Id"),
+                    ("type", "Type"),
+                    ("subject", "Subject"),
+                    ("topic", "Topic"),
+                    ("publishedAt", "Published"),
+                    ("position", "Position"),
+                )
+                if found.event.get(key) is not None
+            )
+
+
+def _fate(fate: Fate, now: str) -> None:
+    with panel(classes="fate"):
+        with bar():
+            text("h2", f"{fate.topic} / {fate.subscription}")
+            chip(_STATES.get(fate.state, fate.state), _TONES.get(fate.state, "plain"))
+        if fate.state_text:
+            text("p", fate.state_text)
+        facts(_fate_facts(fate, now))
+        if fate.attempts:
+            text("h3", "Attempts")
+            table = Table("Attempts", ("No.", "Sent (UTC)", "Outcome", "Took#", "Then", "Answer"))
+            table.show([_attempt_row(attempt) for attempt in fate.attempts])
+
+
+def _fate_facts(fate: Fate, now: str) -> list[Fact]:
+    shown: list[Fact] = []
+    if fate.decided_by is not None:
+        matched = {True: "Matched", False: "Not matched", None: "Unknown"}[fate.matched]
+        shown.append(Fact(matched, f"{fate.decided_by.text} ({fate.decided_by.clause})"))
+    if fate.next is not None:
+        when = f"{format.instant(fate.next.at)}, {format.relative(fate.next.at, now)}"
+        shown.append(Fact("Next attempt", f"{when}: {fate.next.text}"))
+    if fate.ttl_left_seconds is not None and fate.next is not None:
+        left = f"{format.duration(fate.ttl_left_seconds)} left, until {format.instant(fate.expires_at)}"
+        shown.append(Fact("Time to live", left))
+    if fate.attempts_left is not None and fate.next is not None:
+        shown.append(Fact("Attempts left", str(fate.attempts_left)))
+    if fate.end is not None:
+        parts = (format.instant(fate.end.at), fate.end.reason, fate.end.where)
+        shown.append(Fact("End", ", ".join(part for part in parts if part)))
+    return shown
+
+
+def _attempt_row(attempt: Attempt) -> Row:
+    event = attempt.events[0] if attempt.events else AttemptEvent()
+    return Row(
+        attempt.mark or attempt.at,
+        (
+            Cell(number_text(attempt, event)),
+            Cell(format.instant(attempt.at)),
+            Cell(outcome_text(attempt), tone=tone_of(attempt)),
+            Cell("–" if attempt.outcome in ENDINGS else format.milliseconds(attempt.took_ms)),
+            Cell(then_text(event)),
+            Cell(attempt.detail),
+        ),
+    )

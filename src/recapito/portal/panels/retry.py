@@ -1,0 +1,45 @@
+"""The panel with a subscription's retry timetable, for an endpoint that always answers the same."""
+
+from typing import Any
+
+from nicegui import ui
+
+from recapito.domain.instant import SECOND
+from recapito.portal import format
+from recapito.portal.page import Visit
+from recapito.portal.panels.retry_chart import ANSWERS, draw, sentence, timetable_of
+from recapito.portal.widgets.pieces import panel, text
+
+
+def retry_panel(visit: Visit, topic: dict[str, Any], shown: dict[str, Any]) -> None:
+    """The picture, the sentence that says the same, and every attempt in words."""
+    properties = shown["properties"]
+    policy = properties["retryPolicy"]
+    wrapped = properties.get("deliveryWithResourceIdentity") or {}
+    destination = properties.get("destination") or wrapped.get("destination") or {}
+    is_webhook = destination.get("endpointType") == "WebHook"
+    dead_letters = bool(properties.get("deadLetterDestination") or properties.get("deadLetterWithResourceIdentity"))
+    profile = (topic.get("tags") or {}).get("recapito-profile") or visit.settings.delivery.profile
+    with panel("Retry timetable", "retry"):
+        text(
+            "p",
+            f"If the endpoint keeps failing, by the profile {profile}; random delays and probation not counted.",
+            "muted",
+        )
+        answer = ui.select(ANSWERS, label="The endpoint answers", value="none").props("outlined dense")
+        said = text("p", "")
+        picture = ui.element("div")
+        with ui.element("details"):
+            text("summary", "Every attempt")
+            listed = text("p", "", "mono")
+
+        def show() -> None:
+            attempts, minutes = policy["maxDeliveryAttempts"], policy["eventTimeToLiveInMinutes"]
+            times = timetable_of(profile, is_webhook, attempts, minutes, str(answer.value), dead_letters)
+            said.text = sentence(times, dead_letters)
+            draw(picture, times)
+            steps = (f"{n}: {format.duration(at / SECOND)}" for n, at in enumerate(times.attempts, 1))
+            listed.text = " · ".join(steps)
+
+        answer.on_value_change(show)
+        show()

@@ -1,0 +1,124 @@
+"""The parent of a server on two processes: it holds the listening socket and the wake-up, and keeps both roles running.
+
+A role that dies is started again; the sockets stay, so callers only wait a moment.
+"""
+
+import asyncio
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+import msgspec
+
+from recapito.clock import Origin
+from recapito.errors import SettingsError
+from recapito.observability.journal import Journal
+from recapito.process.child import Child
+from recapito.process.role_config import RoleOrder
+from recapito.settings.settings import Settings
+
+BACKLOG = 2048
+BIND_TRIES = 20
+BIND_PAUSE_S = 0.05
+
+
+def listen(host: str, port: int, section: str = "server", flag: str = "--port") -> socket.socket:
+    """A listening socket; a busy port or a wrong address is a settings error of this section."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"{section}.host: '{host}' can not be listened on: {error}") from None
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        _bind(listener, address)
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"{section}.port: {host} port {port} can not be listened on: {error.strerror}. "
+            f"Is another server running there? Choose another with {flag}."
+        ) from None
+    return listener
+
+
+def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
+    """A process of a server that was killed may be about to let go of the port."""
+    for tries in reversed(range(BIND_TRIES)):
+        try:
+            listener.bind(address)
+            break
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not tries:
+                raise
+            time.sleep(BIND_PAUSE_S)
+
+
+class Supervisor:
+    """Runs intake and dispatch until told to stop."""
+
+    def __init__(self, settings: Settings, origin: Origin, listener: socket.socket, journal: Journal) -> None:
+        self._settings = settings
+        self._origin = origin
+        self._listener = listener
+        self._journal = journal
+        self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._stopping = asyncio.Event()
+        self._failure: str | None = None
+
+    async def run(self, on_ready: Callable[[], None]) -> None:
+        """Start both roles, say when both are ready for the first time, and keep them running until `stop`."""
+        read_end, write_end = os.pipe()
+        ready = asyncio.create_task(self._await_ready(read_end, on_ready))
+        try:
+            async with asyncio.TaskGroup() as roles:
+                roles.create_task(self._keep("intake", self._wakes[0], write_end))
+                roles.create_task(self._keep("dispatch", self._wakes[1], write_end))
+        finally:
+            ready.cancel()
+            with suppress(asyncio.CancelledError):
+                await ready
+            os.close(read_end)
+            os.close(write_end)
+            for end in self._wakes:
+                end.close()
+        if self._failure is not None:
+            raise SettingsError(self._failure)
+
+    def stop(self) -> None:
+        """End both roles; each finishes what it has begun."""
+        self._stopping.set()
+
+    async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        signalled = asyncio.Event()
+        seen: set[bytes] = set()
+
+        def read() -> None:
+            seen.update(os.read(read_end, 4096).splitlines())
+            if {b"intake", b"dispatch"} <= seen:
+                signalled.set()
+
+        loop.add_reader(read_end, read)
+        try:
+            await signalled.wait()
+            on_ready()
+            await asyncio.Event().wait()
+        finally:
+            loop.remove_reader(read_end)
+
+    async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
+        """One role, kept running until we stop. A role that refuses its settings ends everything."""
+        listener = self._listener.fileno() if role == "intake" else -1
+        order = RoleOrder(
+            msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
+        )
+        descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]
+        if not await Child(role, msgspec.json.encode(order), descriptors, self._journal).keep(self._stopping):
+            self._failure = f"the {role} role could not start; its message is above"
+            self._stopping.set()

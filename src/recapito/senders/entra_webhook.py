@@ -1,0 +1,70 @@
+"""The sender to webhooks that an application of Microsoft Entra protects: a token is fetched, and then it is a webhook.
+
+A webhook without an application passes through. A token that is refused is not shown a second time.
+"""
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from recapito.azure.entra import EntraTokens
+from recapito.contracts.sender import Exchange, Sender
+from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.subscription import WebHook
+from recapito.senders.azure_http import ConnectedExchange, Waiting
+
+
+class ProtectedSender:
+    """Carries batches to webhooks, by a sender that others may use too."""
+
+    def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
+        self._webhooks = webhooks
+        self._tokens = tokens
+        self._waiting = Waiting()
+        self.closed = False
+
+    def __repr__(self) -> str:
+        return f"<ProtectedSender by {self._tokens}>"
+
+    def send(self, destination: WebHook, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
+        """Start one exchange."""
+        if self.closed:
+            raise RuntimeError("The sender is closed.")
+        tenant, application = destination.tenant, destination.application
+        if tenant is None or application is None:
+            return self._webhooks.send(destination, batch, answer)
+        exchange = ConnectedExchange(answer)
+        known = self._tokens.known(tenant, application)
+        if known is not None:
+            self._post(destination.url, tenant, application, known, batch, exchange)
+            return exchange
+        self._waiting.start(exchange, self._fetch_and_post(destination.url, tenant, application, batch, exchange))
+        return exchange
+
+    async def close(self) -> None:
+        """Abort what waits, and close the sender to webhooks."""
+        self.closed = True
+        await self._waiting.abort_all()
+        await self._webhooks.close()
+
+    async def _fetch_and_post(
+        self, url: str, tenant: str, application: str, batch: Batch, exchange: ConnectedExchange
+    ) -> None:
+        token = await self._tokens.token(tenant, application)
+        if isinstance(token, Outcome):
+            exchange.finish(token)
+        elif not exchange.over:
+            self._post(url, tenant, application, token, batch, exchange)
+
+    def _post(
+        self, url: str, tenant: str, application: str, token: str, batch: Batch, exchange: ConnectedExchange
+    ) -> None:
+        def answer(outcome: Outcome) -> None:
+            if outcome.status in (401, 403):
+                self._tokens.forget(tenant, application)
+            exchange.finish(outcome)
+
+        shown = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
+        exchange.inner = self._webhooks.send(WebHook(url=url), shown, answer)

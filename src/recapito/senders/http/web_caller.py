@@ -1,0 +1,147 @@
+"""The caller on libcurl: single requests through a pump of its own, under the rules of egress.
+
+It trusts nothing that comes back: what is kept of an answer is cut at its limits.
+"""
+
+import asyncio
+from functools import partial
+
+import pycurl
+
+from recapito.domain import limits
+from recapito.domain.access.egress import Egress, judge
+from recapito.domain.delivery.outcome import Result
+from recapito.domain.excerpt import excerpt
+from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.senders.endpoint import Route, header
+from recapito.senders.http import transfer
+from recapito.senders.http.curl import Pump
+from recapito.senders.http.resolver import Resolved, Resolver
+
+# What libcurl's errors are here; an error that is not in the table broke the exchange off.
+TROUBLE_OF_CURL = {
+    pycurl.E_COULDNT_RESOLVE_HOST: Trouble.NAME_NOT_FOUND,
+    pycurl.E_COULDNT_CONNECT: Trouble.NOT_CONNECTED,
+    pycurl.E_OPERATION_TIMEDOUT: Trouble.TIMED_OUT,  # only connecting has a time-out
+    pycurl.E_SSL_CONNECT_ERROR: Trouble.TLS_FAILED,
+    pycurl.E_SSL_CERTPROBLEM: Trouble.TLS_FAILED,
+    pycurl.E_SSL_CIPHER: Trouble.TLS_FAILED,
+    pycurl.E_SSL_CACERT_BADFILE: Trouble.TLS_FAILED,
+    pycurl.E_SSL_ISSUER_ERROR: Trouble.TLS_FAILED,
+    pycurl.E_SSL_INVALIDCERTSTATUS: Trouble.TLS_FAILED,
+    pycurl.E_PEER_FAILED_VERIFICATION: Trouble.TLS_FAILED,
+}
+_TROUBLE_OF_ROUTE = {
+    Result.RESOLUTION_ERROR: Trouble.NAME_NOT_FOUND,
+    Result.SOCKET_ERROR: Trouble.ADDRESS_REFUSED,
+    Result.GENERIC_ERROR: Trouble.INVALID_URL,
+}
+_SILENCED = ["Accept:", "Expect:", "Content-Type:"]  # libcurl's own, which we do not send
+_CLOSED = Unanswered(Trouble.CLOSED, "the service is ending")
+
+
+class _Call:
+    """One request on its way: a Post for the pump."""
+
+    kept_bytes = limits.RESPONSE_BODY_BYTES
+
+    def __init__(self, request: Request, route: Route) -> None:
+        self.method: str = request.method
+        self.url = route.url
+        self.headers = [line for name, value in request.headers for line in header(name, value)]
+        given = {line.partition(":")[0].lower() for line in self.headers}
+        self.headers += [line for line in _SILENCED if line[:-1].lower() not in given]
+        self.body = request.body
+        self.resolve = route.resolve
+        self.over = False
+        self.transfer: transfer.Transfer | None = None
+        self._secrets = route.secrets
+        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+    def finish(self, reply: transfer.Reply) -> None:
+        """The pump's word for the end."""
+        self.end(_answer_of(reply, self._secrets))
+
+    def end(self, answer: Answer) -> None:
+        """Say what came of it, once."""
+        self.over = True
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class WebCaller:
+    """Makes requests, over a pump that it starts with the first of them."""
+
+    def __init__(self, egress: Egress, ca_file: str | None = None, resolver: Resolver | None = None) -> None:
+        self._egress = egress
+        self._trust = transfer.trust(partial(judge, egress=egress), ca_file)
+        self._resolver = resolver or Resolver()
+        self._pump: Pump | None = None
+        self._open: set[asyncio.Future[Resolved] | _Call] = set()
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<WebCaller {self._pump or 'unused'}>"
+
+    async def ask(self, request: Request) -> Answer:
+        """Make one request."""
+        route = Route(self._egress, request.url)
+        if route.host:
+            route.settle(await self._resolve(route.host))
+        if self._closed:
+            return _CLOSED
+        if route.failure is not None:
+            return Unanswered(_TROUBLE_OF_ROUTE[route.failure.result], route.failure.detail)
+        return await self._call(_Call(request, route))
+
+    async def close(self) -> None:
+        """End what is open as Unanswered and free everything."""
+        self._closed = True
+        for waiting in self._open:
+            if isinstance(waiting, _Call):
+                waiting.end(_CLOSED)
+            elif not waiting.done():
+                waiting.set_result(Resolved((), _CLOSED.detail))
+        if self._pump is not None:
+            await self._pump.close()
+            self._pump = None
+
+    async def _resolve(self, host: str) -> Resolved:
+        known = self._resolver.known(host)
+        if known is not None or self._closed:
+            return known or Resolved((), _CLOSED.detail)
+        found: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
+
+        def settle(resolved: Resolved) -> None:
+            if not found.done():
+                found.set_result(resolved)
+
+        self._open.add(found)
+        try:
+            self._resolver.ask(host, settle)
+            return await found
+        finally:
+            self._open.discard(found)
+
+    async def _call(self, call: _Call) -> Answer:
+        if self._pump is None:
+            self._pump = Pump(self._trust)
+        self._open.add(call)
+        try:
+            self._pump.submit(call)
+            return await call.answer
+        finally:
+            self._open.discard(call)
+            if not call.over:
+                call.over = True
+                self._pump.abort(call)
+
+
+def _answer_of(reply: transfer.Reply, secrets: tuple[str, ...]) -> Answer:
+    if reply.status:
+        pairs = (line.decode("latin-1").partition(":") for line in reply.headers[1:])
+        return Reply(
+            reply.status, tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon), reply.body
+        )
+    detail = reply.note or reply.problem or "the connection was closed before an answer was complete"
+    return Unanswered(TROUBLE_OF_CURL.get(reply.code, Trouble.BROKEN_OFF), excerpt(detail, secrets))

@@ -1,0 +1,302 @@
+"""Settings: the defaults file, then a settings file, then the environment, then the command line.
+
+An unknown key, a wrong type or a value out of range is an error at start that names the key.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from enum import EnumType
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
+
+import msgspec
+
+from recapito.connections.configured import Given
+from recapito.domain.access.egress import Egress
+from recapito.domain.access.roles import is_loopback
+from recapito.domain.profiles import profile
+from recapito.errors import CallerError, SettingsError
+from recapito.identity.principal_settings import IdentitySettings, check_identity
+from recapito.intake.resources.quota import Quota
+from recapito.intake.resources.storage_accounts import account_of
+from recapito.observability.journal import Telemetry
+from recapito.settings.source import from_text, merge, read_file
+
+ENVIRONMENT_PREFIX = "RECAPITO_"
+CONNECTION_KEY = "connection.key"
+MOST_WAIT_S = 60
+
+
+class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the server listens and keeps its data."""
+
+    host: str
+    port: int
+    public_url: str
+    data: str
+    store: Literal["sqlite", "memory"]
+
+
+class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the portal runs, and where it listens."""
+
+    enabled: bool
+    host: str
+    port: int
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether HTTPS is served, and with which certificate; without a file of its own the server makes one."""
+
+    enabled: bool
+    cert: str
+    key: str
+
+    @property
+    def on(self) -> bool:
+        """True when HTTPS is served."""
+        return self.enabled or bool(self.cert)
+
+
+class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a publish may wait to be stored, and how fast a topic may be published to; 0 is no limit."""
+
+    wait_s: float
+    events_per_second: int
+    bytes_per_second: int
+
+
+class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How events are delivered."""
+
+    profile: str
+    egress: Egress
+    handshake: Literal["on", "off"]
+    jitter: bool
+    webhook_tokens: Literal["own", "entra"]
+    ca_file: str
+
+
+class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which clock runs."""
+
+    mode: str
+    patience_s: float
+
+    @property
+    def manual(self) -> bool:
+        """True when the clock stands still until it is moved."""
+        return self.mode == "manual"
+
+    @property
+    def rate(self) -> int:
+        """How many seconds pass in one."""
+        return int(self.mode.removeprefix("scaled:")) if self.mode.startswith("scaled:") else 1
+
+
+class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What becomes of dead letters."""
+
+    keep_for_ever: bool
+    extra_fields: bool
+
+
+class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much is kept of what was attempted, and of the events themselves."""
+
+    enabled: bool
+    keep_hours: int
+    keep_mb: int
+    keep_events_mb: int
+
+
+class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How connections to Azure resources are kept, and those that are given here."""
+
+    key_file: str
+    resources: tuple[Given, ...]
+
+
+class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """When a filling disk stops intake."""
+
+    stop_percent: float
+    stop_mb: int
+    ballast_mb: int
+    allow_network_filesystem: bool
+
+
+class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may read metrics, the description of the API, and the details of readiness."""
+
+    authenticate: bool
+
+
+class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of Azure is known here from the start."""
+
+    storage_accounts: tuple[str, ...]
+    azurite: bool
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All settings, checked."""
+
+    server: Server
+    portal: Portal
+    tls: Tls
+    identity: IdentitySettings
+    publish: Publish
+    delivery: Delivery
+    clock: ClockSettings
+    dead_letter: DeadLetter
+    history: HistorySettings
+    connection: ConnectionSettings
+    disk: Disk
+    quota: Quota
+    metrics: Metrics
+    azure: Azure
+    telemetry: Telemetry
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return Path(self.server.data)
+
+    @property
+    def connection_key(self) -> Path:
+        """The file with the key that connections are sealed under."""
+        return Path(self.connection.key_file or self.data / CONNECTION_KEY)
+
+    @property
+    def public_url(self) -> str:
+        """How callers reach the server. Over TLS that is a name, since some clients check no addresses."""
+        host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
+        if self.tls.on and host == "127.0.0.1":
+            host = "localhost"
+        scheme = "https" if self.tls.on else "http"
+        return self.server.public_url.rstrip("/") or f"{scheme}://{host}:{self.server.port}"
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        return self.server.host == "localhost" or is_loopback(self.server.host)
+
+    @property
+    def own_urls(self) -> tuple[str, ...]:
+        """How callers may name this server: its public URL, and on loopback every way to write that."""
+        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback else ()
+        scheme = "https" if self.tls.on else "http"
+        return self.public_url, *(f"{scheme}://{host}:{self.server.port}" for host in hosts)
+
+    @property
+    def certificate_names(self) -> tuple[str, ...]:
+        """The names and addresses that a certificate of ours must be good for, Event Grid's own host names included."""
+        given = (self.server.host, urlsplit(self.public_url).hostname or "")
+        grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
+        return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
+
+    @property
+    def certificate_files(self) -> tuple[Path, Path]:
+        """The certificate that is served, and its key."""
+        own = Path(self.tls.cert), Path(self.tls.key)
+        return own if self.tls.cert else (self.data / "tls" / "server.pem", self.data / "tls" / "server.key")
+
+    @property
+    def one_process(self) -> bool:
+        """Whether both roles run in one process: memory can not be shared, and a manual clock moves both."""
+        return self.server.store == "memory" or self.clock.manual
+
+
+def defaults_text() -> str:
+    """The defaults file, with its comments."""
+    return (resources.files("recapito") / "defaults.toml").read_text("utf-8")
+
+
+def load(
+    file: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+    flags: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Read and check all settings. `flags` maps dotted keys, e.g. `server.port`, to values; None means not given."""
+    tree = tomllib.loads(defaults_text())
+    if file is not None:
+        merge(tree, read_file(file), str(file))
+    for section, keys in tree.items():
+        for key, default in keys.items():
+            name = f"{ENVIRONMENT_PREFIX}{section}_{key}".upper()
+            if name in environment:
+                keys[key] = from_text(environment[name], default, name)
+    for dotted, value in (flags or {}).items():
+        section, _, key = dotted.partition(".")
+        if value is not None:
+            merge(tree, {section: {key: value}}, "settings")
+    return from_tree(tree)
+
+
+def with_port(settings: Settings, port: int) -> Settings:
+    """The same settings with the port that is really listened on."""
+    return msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, port=port))
+
+
+def from_tree(tree: Mapping[str, Any]) -> Settings:
+    """Settings from plain data, checked."""
+    try:
+        settings = msgspec.convert(tree, Settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(_explain(str(error))) from None
+    _check(settings)
+    check_identity(settings.identity)
+    return settings
+
+
+def _explain(error: str) -> str:
+    """An error of msgspec: which key it is about, what is wrong, and what there is to choose from."""
+    said, _, place = error.partition(" - at `$.")
+    key = place.rstrip("`")
+    section, _, name = key.partition(".")
+    kind = get_type_hints(get_type_hints(Settings).get(section, Settings)).get(name)
+    choices = list(kind) if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
+    known = f"; known: {', '.join(choices)}" if choices else ""
+    return f"{key or 'settings'}: {said.replace('`', '')}{known}"
+
+
+def _check(settings: Settings) -> None:
+    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+        if not 0 <= port <= 65535:
+            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
+    if not settings.server.data:
+        raise SettingsError("server.data: a directory must be named")
+    try:
+        profile.load(settings.delivery.profile)
+    except CallerError as error:
+        raise SettingsError(f"delivery.profile: {error.message}") from None
+    mode = settings.clock.mode
+    rate = mode.removeprefix("scaled:")
+    if mode not in ("system", "manual") and not (mode.startswith("scaled:") and rate.isdigit() and int(rate) >= 1):
+        raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
+    if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
+        raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
+    if bool(settings.tls.cert) != bool(settings.tls.key):
+        raise SettingsError("tls: cert and key belong together; name both files or none")
+    if not 0 < settings.publish.wait_s <= MOST_WAIT_S:
+        raise SettingsError(f"publish.wait_s: {settings.publish.wait_s:g} is not above 0 and at most {MOST_WAIT_S}")
+    for key in ("events_per_second", "bytes_per_second"):
+        if getattr(settings.publish, key) < 0:
+            raise SettingsError(f"publish.{key}: {getattr(settings.publish, key)} is negative; 0 is no limit")
+    for name in Quota.__struct_fields__:
+        if getattr(settings.quota, name) < 0:
+            raise SettingsError(f"quota.{name}: it must not be negative")
+    if fault := settings.telemetry.fault:
+        raise SettingsError(f"telemetry.{fault}")
+    for id in settings.azure.storage_accounts:
+        if account_of(id) is None:
+            raise SettingsError(f"azure.storage_accounts: '{id}' is not the resource id of a storage account")
+    for key, least in (("keep_hours", 1), ("keep_mb", 1), ("keep_events_mb", 0)):
+        if getattr(settings.history, key) < least:
+            raise SettingsError(f"history.{key}: {getattr(settings.history, key)} is less than {least}")
+    if not 0 <= settings.disk.stop_percent <= 100 or settings.disk.stop_mb < 0 or settings.disk.ballast_mb < 0:
+        raise SettingsError("disk: stop_percent is 0 to 100, stop_mb and ballast_mb are not negative")

@@ -1,0 +1,94 @@
+"""What both stores on SQLite share: their verbs go through a pump to the synchronous functions on one file."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import ClassVar, Concatenate, ParamSpec, Self, TypeVar
+
+import apsw
+
+from recapito.observability.journal import Journal, silent
+from recapito.stores.sqlite.database import Database
+from recapito.stores.sqlite.files import volume
+from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium
+from recapito.stores.sqlite.worker import InlinePump, Pump, ThreadPump
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Face:
+    """The asynchronous face of a Database of one kind, which only the pump may call."""
+
+    KIND: ClassVar[FileKind]
+
+    def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
+        self.database = database
+        self._journal = journal
+        self._free_pages = 0  # in bytes
+        self._pump: Pump = (
+            ThreadPump(f"store-{database.path.stem}", self._clean_up) if threaded else InlinePump(self._clean_up)
+        )
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        threaded: bool = True,
+        medium: Medium = DISK,
+        ballast: Ballast | None = None,
+        allow_network: bool = False,
+        journal: Journal = silent,
+    ) -> Self:
+        """Open the file to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
+        if medium.vfs is None:
+            volume.check_directory(directory, allow_network)
+            medium = medium._replace(trusted_times=not allow_network)
+        path = directory / cls.KIND.file
+        return cls(Database(path, cls.KIND, medium=medium, ballast=ballast, journal=journal), threaded, journal)
+
+    @classmethod
+    def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> Self:
+        """Open the file to read it, inline unless told otherwise: such reads are short.
+
+        Verbs that write raise io.UnsupportedOperation.
+        """
+        path = directory / cls.KIND.file
+        return cls(Database(path, cls.KIND, read_only=True, journal=journal), threaded, journal)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self.database!r}>"
+
+    @property
+    def reusable(self) -> int:
+        """The bytes of free pages in the file, less what waits in the WAL to be copied into it."""
+        return self._free_pages - self.database.uncopied
+
+    async def close(self) -> None:
+        """Finish what is under way, and close the file."""
+        try:
+            await self._pump(self.database.close)
+        finally:
+            await self._pump.close()
+
+    def _clean_up(self) -> None:
+        """The housekeeping after each call."""
+        self.database.checkpoint()
+
+    def _count_free_pages(self) -> None:
+        self._free_pages = self.database.read(_free_pages_bytes)
+
+    async def _read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._pump(partial(self.database.read, verb, *args, **kwargs))
+
+    async def _write(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._pump(partial(self.database.write, verb, *args, **kwargs))
+
+    async def _drain(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._pump(partial(self.database.drain, verb, *args, **kwargs))
+
+
+def _free_pages_bytes(connection: apsw.Connection) -> int:
+    return int(connection.pragma("freelist_count")) * int(connection.pragma("page_size"))

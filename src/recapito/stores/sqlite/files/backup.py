@@ -1,0 +1,108 @@
+"""Backup beside a running server, and restore into an empty data directory.
+
+dispatch.db is copied first and log.db second, while nothing is trimmed: so every cursor in the copy finds its entries.
+Dead letters that were written are plain files and not part of it. A copy holds keys: only its owner can read it.
+"""
+
+import os
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from functools import partial
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from recapito.domain.delivery.cursor import Cursor
+from recapito.errors import SettingsError
+from recapito.stores.sqlite.files import lock
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, open_reader
+from recapito.stores.sqlite.sql import log_sql
+from recapito.system.durable_names import make_directory, sync_directory
+
+_cursor = msgspec.json.Decoder(Cursor).decode
+
+
+def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
+    """Copy both files of a data directory to an empty one, as they are at one moment each."""
+    _prepare(target, "The backup's directory")
+    with lock.no_trimming(data):
+        for kind in (DISPATCH, LOG):
+            progress(f"copying {kind.file}")
+            with closing(open_reader(data / kind.file, kind)) as connection:
+                _copy(target, kind, partial(_vacuum_into, connection))
+            progress(f"copied {kind.file}: {(target / kind.file).stat().st_size} bytes")
+
+
+def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda line: None) -> None:
+    """Check a backup and copy it into an empty data directory that nobody uses."""
+    for kind in (LOG, DISPATCH):
+        if not (source / kind.file).exists():
+            raise SettingsError(f"{source / kind.file} does not exist: {source} is no backup, or not a whole one.")
+    _prepare(data, "The data directory")
+    with ExitStack() as locks:
+        for role in lock.ROLES:
+            locks.enter_context(lock.lock_role(data, role))
+        progress("checking the backup")
+        _check(source)
+        for kind in (LOG, DISPATCH):
+            _copy(data, kind, partial(shutil.copyfile, source / kind.file))
+            progress(f"restored {kind.file}")
+
+
+def _prepare(directory: Path, what: str) -> None:
+    """Make a directory, or see that it is empty but for locks."""
+    try:
+        make_directory(directory)
+        found = [path.name for path in directory.iterdir() if path.suffix != ".lock"]
+    except OSError as error:
+        raise SettingsError(f"{what} {directory} can not be used: {error.strerror}.") from error
+    if found:
+        raise SettingsError(f"{what} {directory} is not empty ({min(found)}): choose another.")
+
+
+def _copy(directory: Path, kind: FileKind, fill: Callable[[Path], object]) -> None:
+    """Make a file that has its name only when it is whole and durable."""
+    unfinished = directory / f"{kind.file}.partial"
+    handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        fill(unfinished)
+        os.fsync(handle)
+        unfinished.rename(directory / kind.file)
+    except (apsw.Error, OSError) as error:
+        raise SettingsError(f"{directory / kind.file} can not be written: {error}.") from error
+    finally:
+        os.close(handle)
+        unfinished.unlink(missing_ok=True)
+    sync_directory(directory)
+
+
+def _vacuum_into(connection: apsw.Connection, path: Path) -> None:
+    connection.execute("VACUUM INTO ?", (str(path),))
+
+
+def _check(source: Path) -> None:
+    """A backup is fit to be restored if both files are sound and every cursor lies within its log."""
+    with (
+        closing(open_reader(source / LOG.file, LOG, any_version=True)) as log,
+        closing(open_reader(source / DISPATCH.file, DISPATCH, any_version=True)) as dispatch,
+    ):
+        for connection, kind in ((log, LOG), (dispatch, DISPATCH)):
+            found = connection.pragma("quick_check")
+            if found != "ok":
+                raise SettingsError(f"{source / kind.file} is damaged: {found}.")
+        for lane, topic, log_id, cursor in dispatch.execute("SELECT id, topic, log_id, cursor FROM lane ORDER BY id"):
+            _check_cursor(log, lane, topic, log_id, _cursor(cursor))
+
+
+def _check_cursor(log: apsw.Connection, lane: int, topic: int, log_id: str, cursor: Cursor) -> None:
+    """A lane whose topic is gone needs nothing more of the log: its subscription was forgotten between the copies."""
+    end = log_sql.end(log, topic)
+    if not end:
+        return
+    if log_id != log_sql.id(log):
+        raise SettingsError(f"The backup does not fit together: lane {lane} reads another log than {LOG.file}.")
+    highest = max(cursor.low, *(until for _, until in cursor.finished)) if cursor.finished else cursor.low
+    if not (log_sql.first(log, topic) <= cursor.low[0] and highest <= (end + 1, 0)):
+        raise SettingsError(f"The backup does not fit together: lane {lane} is at {cursor.low[0]} of a log to {end}.")

@@ -1,0 +1,202 @@
+"""Opening a database file so that it can be relied on: every setting is read back, every doubt refuses the file.
+
+An old SQLite, a foreign or newer file, a setting that did not take: a SettingsError that names the file and what to do.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import apsw
+
+from recapito.domain import limits
+from recapito.errors import SettingsError
+from recapito.stores.sqlite.files.migration import migrate, migrations, version
+from recapito.system.durable_names import FileNames
+
+OLDEST_SQLITE = (3, 51, 3)  # before it the WAL-reset race can corrupt a file
+PATIENCE_MS = 5000  # while another process recovers the WAL
+
+
+class FileKind(NamedTuple):
+    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one.
+
+    Of a file that is not `promised` nothing depends: whatever happens to it closes nothing.
+    """
+
+    name: str
+    application_id: int
+    page_bytes: int
+    promised: bool = True
+
+    @property
+    def file(self) -> str:
+        """Its name in a data directory."""
+        return f"{self.name}.db"
+
+
+LOG = FileKind("log", 0x52636C67, limits.LOG_PAGE_BYTES)  # "Rclg"
+DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp"
+HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES, promised=False)  # "Rchs"
+
+
+class Names(Protocol):
+    """How files get names, and names become durable."""
+
+    def make(self, path: Path) -> None:
+        """Make an empty file, unless it is there."""
+
+    def sync(self, directory: Path) -> None:
+        """Make the names in a directory durable."""
+
+
+class Medium(NamedTuple):
+    """What files lie on: the disk; or, in the power-loss test alone, a VFS that loses what was not synced.
+
+    `trusted_times`: a file says when it was written, as on every local file system.
+    """
+
+    vfs: str | None = None
+    synchronous: str = "FULL"
+    checkpoint_bytes: int = limits.WAL_CHECKPOINT_BYTES
+    trusted_times: bool = True
+    wal_kept_bytes: int = limits.WAL_KEPT_BYTES
+    names: Names = FileNames()
+
+
+DISK = Medium()
+SYNCHRONOUS = {"OFF": 0, "NORMAL": 1, "FULL": 2}
+
+
+def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = True) -> apsw.Connection:
+    """The one connection that writes a file, which is migrated first if need be.
+
+    A file that is not there, or empty, is made; but not when it was there before: it is lost or its volume is gone.
+    """
+    _check_sqlite()
+    if make:
+        with _named(path):
+            medium.names.make(path)
+    with _translated(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=medium.vfs)
+        try:
+            connection.set_busy_timeout(PATIENCE_MS)
+            if medium.vfs is not None:
+                connection.pragma("locking_mode", "EXCLUSIVE")  # a VFS in Python has no shared memory
+            if make and _is_empty(connection):
+                connection.pragma("page_size", kind.page_bytes)
+            else:
+                _check_ours(connection, path, kind)
+            _configure(connection, path, _WRITER)
+            _configure(connection, path, _by_medium(medium))
+            migrate(connection, kind.application_id, migrations(kind.name))
+            if make:
+                with _named(path):
+                    medium.names.sync(path.parent)
+            connection.set_busy_timeout(0)  # from here on nobody else writes
+        except BaseException:
+            connection.close(True)
+            raise
+    return connection
+
+
+def open_reader(path: Path, kind: FileKind, any_version: bool = False) -> apsw.Connection:
+    """A connection that can only read, in the process of the other role or in ours.
+
+    An older version of the schema is refused, for our verbs would fail on it, unless the file is only to be looked at.
+    """
+    _check_sqlite()
+    if not path.exists():
+        raise SettingsError(f"{path} does not exist: was the data directory ever served?")
+    with _translated(path):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            connection.set_busy_timeout(PATIENCE_MS)
+            found, known = _check_ours(connection, path, kind), len(migrations(kind.name))
+            if found < known and not any_version:
+                raise SettingsError(f"{path} has schema {found}, not {known}: run `recapito serve`, which migrates it.")
+            _configure(connection, path, _READER)
+        except BaseException:
+            connection.close(True)
+            raise
+    return connection
+
+
+# What is set, and what may be read back.
+_READER: dict[str, tuple[object, ...]] = {
+    "trusted_schema": ("OFF", 0),
+    "cell_size_check": ("ON", 1),
+    "mmap_size": (0, 0, None),  # None: the VFS has no such thing
+    "cache_size": (-limits.PAGE_CACHE_BYTES // limits.KB, -limits.PAGE_CACHE_BYTES // limits.KB),
+}
+_WRITER: dict[str, tuple[object, ...]] = _READER | {
+    "journal_mode": ("WAL", "wal"),
+    "foreign_keys": ("ON", 1),
+    "wal_autocheckpoint": (0, 0),
+    "temp_store": ("MEMORY", 2),  # what could undo a statement: five pages of it would be a file otherwise
+}
+
+
+def _by_medium(medium: Medium) -> dict[str, tuple[object, ...]]:
+    return {
+        "synchronous": (medium.synchronous, SYNCHRONOUS[medium.synchronous]),
+        "journal_size_limit": (medium.wal_kept_bytes, medium.wal_kept_bytes),
+    }
+
+
+def _configure(connection: apsw.Connection, path: Path, settings: dict[str, tuple[object, ...]]) -> None:
+    if connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1) != 1:
+        raise SettingsError(f"{path}: SQLite did not become defensive.")
+    for name, (value, *accepted) in settings.items():
+        connection.execute(f"PRAGMA {name} = {value}").fetchall()
+        taken = connection.pragma(name)
+        if taken not in accepted:
+            raise SettingsError(f"{path}: SQLite's {name} is {taken}, not {value}.")
+
+
+def _check_sqlite() -> None:
+    numbers = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if numbers < OLDEST_SQLITE:
+        wanted = ".".join(map(str, OLDEST_SQLITE))
+        raise SettingsError(f"SQLite {apsw.sqlite_lib_version()} can corrupt files: apsw with {wanted} is needed.")
+
+
+def _is_empty(connection: apsw.Connection) -> bool:
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    return not (tables or connection.pragma("application_id") or version(connection))
+
+
+def _check_ours(connection: apsw.Connection, path: Path, kind: FileKind) -> int:
+    """Refuse a file of somebody else's or of a later time; the version of its schema."""
+    if connection.pragma("application_id") != kind.application_id:
+        raise SettingsError(f"{path} is not recapito's {kind.name} file: move it away or choose another directory.")
+    found, known = version(connection), len(migrations(kind.name))
+    if found > known:
+        raise SettingsError(f"{path} is of a newer recapito (schema {found}, we know {known}): upgrade recapito.")
+    return found
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Around what gives a file its name for good, before anything is acknowledged that is in it.
+
+    Also gone for good is the journal of the switch to a WAL: one that came back would undo all that followed. That
+    SQLite syncs the directory when it makes a WAL is a courtesy, which builds of it may leave out.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise SettingsError(f"{path} can not be made: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except apsw.NotADBError as error:
+        raise SettingsError(f"{path} is not a database: move it away or choose another directory.") from error
+    except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
+        raise SettingsError(f"{path} can not be opened: {error}.") from error
+    except apsw.CorruptError as error:
+        raise SettingsError(f"{path} is damaged ({error}): restore a backup.") from error

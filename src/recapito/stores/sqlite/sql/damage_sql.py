@@ -1,0 +1,73 @@
+"""Rows that bit rot has reached: found when they are read, never delivered, never in the way of the others.
+
+The read that meets some raises Damaged; they are then moved aside, counted as dropped for CORRUPT, and read around.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from recapito.contracts.store import Damage
+from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.stores.sqlite.files.connection import DISPATCH, open_reader
+from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql.rows import text
+
+SQL = load("damage")
+
+
+class Misnamed(Exception):
+    """The path of a dead letter or of a group is damaged: one has no other, and would wait for ever."""
+
+    def __init__(self) -> None:
+        super().__init__("dead letters and their groups have different paths")
+
+
+class Damaged(Exception):
+    """These parked deliveries or dead letters of a lane do not have the checksum that they were stored with."""
+
+    def __init__(self, lane: int, parked: list[Identity], burials: list[Identity]) -> None:
+        super().__init__(f"lane {lane} has damaged rows: parked {parked}, dead letters {burials}")
+        self.lane = lane
+        self.parked = parked
+        self.burials = burials
+
+
+def set_aside(connection: apsw.Connection, damage: Damaged) -> None:
+    """Move damaged rows aside and count them."""
+    lane, parked, burials = damage.lane, text(damage.parked), text(damage.burials)
+    connection.execute(SQL["keep_parked"], (lane, parked))
+    connection.execute(SQL["remove_parked"], (lane, parked))
+    connection.execute(SQL["keep_burials"], (lane, burials))
+    connection.execute(SQL["remove_burials"], (lane, burials))
+    connection.execute(SQL["remove_empty_groups"], (lane,))
+    connection.execute(SQL["count"], (lane, len(damage.parked), len(damage.burials)))
+    connection.execute(SQL["drop"], (lane, CORRUPT, len(damage.parked) + len(damage.burials)))
+
+
+def keep_entry(connection: apsw.Connection, damage: Damage) -> bool:
+    """Keep a damaged entry of the log, if it is not kept already."""
+    connection.execute(SQL["keep_entry"], damage[:-1])
+    return bool(connection.changes())
+
+
+def damaged(connection: apsw.Connection, after: int, limit: int) -> list[Damage]:
+    """What was set aside after a number."""
+    return [Damage(*row) for row in connection.execute(SQL["damaged"], (after, limit))]
+
+
+def counts(connection: apsw.Connection, after: int) -> dict[str, int]:
+    """How many were set aside after a number, by table."""
+    return dict(Counter(table for (table,) in connection.execute(SQL["counts"], (after,))))
+
+
+def read_all(directory: Path) -> Iterator[Damage]:
+    """Everything that was set aside in a data directory, one after the other."""
+    with closing(open_reader(directory / DISPATCH.file, DISPATCH)) as connection:
+        after = 0
+        while page := damaged(connection, after, 1):
+            yield from page
+            after = page[-1].number

@@ -1,0 +1,121 @@
+"""The verbs of history as functions of a connection to history.db: one row per chunk, found by searching its texts."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from recapito.contracts.history import Extent, Keep, Kept, Page
+from recapito.domain import limits
+from recapito.domain.history.attempt import Attempt, Selection
+from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
+from recapito.stores.sqlite.sql.query import load
+
+SQL = load("history")
+END = 1 << 62  # above every mark
+REMOVED_AT_ONCE = 64
+
+
+class Bounds(NamedTuple):
+    """How many bytes all chunks have, and the newest mark."""
+
+    size: int
+    newest: int
+
+
+def bounds(connection: apsw.Connection) -> Bounds:
+    """What is there."""
+    found: Any = connection.execute(SQL["bounds"]).fetchone()
+    return Bounds(*found)
+
+
+def extent(connection: apsw.Connection) -> Extent:
+    """What is kept."""
+    found: Any = connection.execute(SQL["extent"]).fetchone()
+    return Extent(*found)
+
+
+def write(
+    connection: apsw.Connection, attempts: Sequence[Attempt], omitted: int, before: Bounds, keep: Keep, now: int
+) -> Bounds:
+    """Store attempts in chunks, and remove what is too old or too much."""
+    size, newest = before
+    for part in _parts(attempts):
+        chunk = pack(part)
+        length = _size(chunk)
+        head = newest + 1, chunk.attempts, chunk.first_at, chunk.last_at, length
+        connection.execute(SQL["insert"], (*head, chunk.outcomes, chunk.labels, chunk.ids, chunk.packed))
+        size, newest = size + length, newest + chunk.attempts
+    if omitted:
+        connection.execute(SQL["omit"], (omitted,))
+    return Bounds(size - _remove(connection, size - keep.size, now - keep.age_ns), newest)
+
+
+def newest_first(connection: apsw.Connection, selection: Selection, before: int | None, limit: int) -> Page:
+    """A page back in time."""
+    newest = bounds(connection).newest
+    edge = END if before is None else before
+    found: list[Kept] = []
+    for n, (first, attempts, ids, packed) in enumerate(_chunks(connection, "newest_first", selection, before=edge)):
+        if n >= limits.HISTORY_CHUNKS:
+            return Page(found, first + attempts, newest)
+        places = range(min(attempts, edge - first) - 1, -1, -1)
+        for place, attempt in Unpacked(ids, packed).select(selection, places):
+            if len(found) == limit:
+                return Page(found, found[-1].mark, newest)
+            found.append(Kept(first + place, attempt))
+    return Page(found, None, newest)
+
+
+def oldest_first(connection: apsw.Connection, selection: Selection, after: int, limit: int) -> Page:
+    """A page forward in time."""
+    newest = bounds(connection).newest
+    found: list[Kept] = []
+    for n, (first, attempts, ids, packed) in enumerate(_chunks(connection, "oldest_first", selection, after=after)):
+        if n >= limits.HISTORY_CHUNKS:
+            return Page(found, first - 1, first - 1)
+        places = range(max(after + 1 - first, 0), attempts)
+        for place, attempt in Unpacked(ids, packed).select(selection, places):
+            if len(found) == limit:
+                return Page(found, found[-1].mark, found[-1].mark)
+            found.append(Kept(first + place, attempt))
+    return Page(found, None, newest)
+
+
+def _chunks(
+    connection: apsw.Connection, statement: str, selection: Selection, **edge: int
+) -> Iterator[tuple[int, int, bytes, bytes]]:
+    wanted = {"since": selection.since, "until": selection.until, **search_for(selection)._asdict(), **edge}
+    rows: Any = connection.execute(SQL[statement], wanted)
+    yield from rows
+
+
+def _parts(attempts: Sequence[Attempt]) -> Iterator[Sequence[Attempt]]:
+    """Runs of attempts with as many events as a chunk should have."""
+    start = events = 0
+    for n, attempt in enumerate(attempts):
+        if n > start and events + len(attempt.ids) > limits.HISTORY_CHUNK_EVENTS:
+            yield attempts[start:n]
+            start, events = n, 0
+        events += len(attempt.ids) or 1
+    if attempts:
+        yield attempts[start:]
+
+
+def _size(chunk: Chunk) -> int:
+    return len(chunk.ids) + len(chunk.packed) + len(chunk.labels) + len(chunk.outcomes)
+
+
+def _remove(connection: apsw.Connection, surplus: int, oldest_at: int) -> int:
+    """Remove the oldest chunks while there are too many bytes or they are too old; how many bytes went."""
+    removed = 0
+    last: int | None = None
+    oldest: list[Any] = connection.execute(SQL["oldest"], (REMOVED_AT_ONCE,)).fetchall()
+    for first, size, last_at in oldest:
+        if removed >= surplus and last_at >= oldest_at:
+            break
+        removed += size
+        last = first
+    if last is not None:
+        connection.execute(SQL["remove"], (last,))
+    return removed
