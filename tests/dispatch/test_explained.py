@@ -30,7 +30,7 @@ from recapito.errors import NotFound
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import Damages
 from recapito.stores.memory.history import MemoryHistory
-from tests.dispatch.test_whole import Bench
+from tests.dispatch.test_dispatcher import Bench
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
 

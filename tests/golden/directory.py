@@ -150,8 +150,8 @@ async def _put_documents(stores: Opened) -> None:
     )
     key = f"{group.azure_subscription}/{group.name}"
     await stores.log.put_document(it.groups.KIND, key, msgspec.json.encode(group))
-    await it.accounts.Accounts(stores.log, it.ManualClock(NOW)).put(
-        it.accounts.Account(
+    await it.storage_accounts.Accounts(stores.log, it.ManualClock(NOW)).put(
+        it.storage_accounts.Account(
             name="goldenstore",
             azure_subscription=group.azure_subscription,
             resource_group="golden",
@@ -161,7 +161,7 @@ async def _put_documents(stores: Opened) -> None:
     domain = await stores.log.topic("shop", it.TopicKind.DOMAIN)
     assert domain is not None
     await it.domain_topics.DomainTopics(stores.log, it.ManualClock(NOW), 10).put(domain, "Fruit")
-    await stores.log.put_document(it.damages.KIND, it.damages.SEEN, b"0")
+    await stores.log.put_document(it.damage_report.KIND, it.damage_report.SEEN, b"0")
 
 
 def _stamped(topics: dict[str, it.Topic]) -> Iterator[tuple[int, list[it.Publish]]]:
@@ -172,7 +172,7 @@ def _stamped(topics: dict[str, it.Topic]) -> Iterator[tuple[int, list[it.Publish
         for n in range(4)
     ]
     orders, clouds, readings, shop = (topics[name] for name in ("Orders", "Clouds", "Readings", "Shop"))
-    accepted = [it.event.accept(body, orders.resource_id) for body in ours]
+    accepted = [it.event_grid.accept(body, orders.resource_id) for body in ours]
     yield (
         orders.id,
         [
@@ -203,7 +203,7 @@ def _stamped(topics: dict[str, it.Topic]) -> Iterator[tuple[int, list[it.Publish
         b'"data":null}]'
     )
     bodies = [sold % (1, b"Fruit"), sold % (2, b"meat")]
-    found = [one for body in bodies for one in it.event.accept(body, shop.resource_id, True)]
+    found = [one for body in bodies for one in it.event_grid.accept(body, shop.resource_id, True)]
     yield shop.id, [it.Publish(published_at=NOW, events=found)]
 
 
@@ -215,7 +215,7 @@ async def _publish(log: it.SqliteLog, topics: dict[str, it.Topic]) -> None:
     await log.append(segments)
     again = it.Publish(
         published_at=NOW + 3,
-        events=it.event.accept(
+        events=it.event_grid.accept(
             b'[{"id":"o9","eventTime":"2026-09-21T14:00:00Z","eventType":"Golden.Again","subject":"/golden/9"}]',
             topics["Orders"].resource_id,
         ),
@@ -225,7 +225,7 @@ async def _publish(log: it.SqliteLog, topics: dict[str, it.Topic]) -> None:
         key=it.mark_key("dead", "AUDIT/2026/9/21/14/a.json"),
         content=msgspec.json.encode([it.Redriven(at=NOW, redrive="r", places=[0])]),
     )
-    await log.append_marked([redriven], it.letters.KIND, [mark])
+    await log.append_marked([redriven], it.search.KIND, [mark])
 
 
 async def _change(log: it.SqliteLog, topics: dict[str, it.Topic], lanes: dict[str, it.Subscription]) -> None:
@@ -354,7 +354,7 @@ def _buried(events: dict[it.Identity, bytes], where: it.Identity) -> it.Burial:
         identity=where,
         write_at=NOW + 5 * it.MINUTE,
         container="dead",
-        record=it.deadletter.record(delivery, "TimeToLiveExceeded"),
+        record=it.record.record(delivery, "TimeToLiveExceeded"),
     )
 
 

@@ -216,7 +216,7 @@ def _registry() -> dict[str, Case]:
             it.groups.Group(name="golden", azure_subscription="5b4b650e", location="local", created_at=NOW)
         ),
         "storage account": _json(
-            it.accounts.Account(
+            it.storage_accounts.Account(
                 name="goldenstore",
                 azure_subscription="5b4b650e",
                 resource_group="golden",
@@ -593,7 +593,7 @@ def _dead(body: bytes, published: it.InputSchema, delivered: it.DeliverySchema, 
 
     def bury(body: bytes) -> bytes:
         delivery = msgspec.structs.replace(TRIED.delivery, body=body)
-        return it.deadletter.record(delivery, "MaxDeliveryAttemptsExceeded", published, delivered, extra)
+        return it.record.record(delivery, "MaxDeliveryAttemptsExceeded", published, delivered, extra)
 
     return Case(body, bury, lambda record: it.restore(it.read_letters(record)[0], published).body)
 
@@ -614,9 +614,9 @@ def _dead_letters() -> dict[str, Case]:
         "cloud event": _dead(CLOUD_EVENT, cloud, to_cloud),
         "cloud event, extra fields": _dead(CLOUD_EVENT, cloud, to_cloud, True),
         "custom": _dead(EVENT, custom, to_custom),
-        "never tried": Case(NEW.delivery, lambda value: it.deadletter.record(value, "TimeToLiveExceeded"), None),
-        "file": Case([b"{}", b"{}"], it.deadletter.array, None),
-        "path": _text(it.deadletter.path("Billing", NOW, "guid")),
+        "never tried": Case(NEW.delivery, lambda value: it.record.record(value, "TimeToLiveExceeded"), None),
+        "file": Case([b"{}", b"{}"], it.record.array, None),
+        "path": _text(it.record.path("Billing", NOW, "guid")),
         "diagnostic record of a delivery": _written(failure),
         "diagnostic record of a publish": _written(it.publish_failure("/t", "BadRequest", "id", "http://u", "no", NOW)),
     }
@@ -631,16 +631,16 @@ def _names() -> dict[str, Case]:
     constants: Mapping[str, Any] = {
         "kinds of documents": [
             it.keyring.KIND,
-            it.accounts.KIND,
+            it.storage_accounts.KIND,
             it.groups.KIND,
             it.domain_topics.KIND,
-            it.letters.KIND,
-            [it.damages.KIND, it.damages.SEEN],
+            it.search.KIND,
+            [it.damage_report.KIND, it.damage_report.SEEN],
             [it.TAKEN_KIND, it.TAKEN],
         ],
         "files of a data directory": [
             *(kind.file for kind in (it.LOG, it.DISPATCH, it.HISTORY)),
-            it.marker.FILE,
+            it.damage_marker.FILE,
             it.ballast.FILE,
             *(f"{role}.lock" for role in (*it.lock.ROLES, it.lock.TRIM)),
             it.CONNECTION_KEY,

@@ -18,11 +18,8 @@ from tests.mutants.reach import find_reach, sources
 from tests.mutants.sandbox import ROOT, Sandbox
 
 PLACES = (
-    "src/recapito/domain/*.py",
-    "src/recapito/dispatch/*.py",
-    "src/recapito/intake/*.py",
-    "src/recapito/stores/**/*.py",
-    *(f"src/recapito/api/{name}.py" for name in ("authenticate", "identity", "issuer", "jwks", "local", "token")),
+    *(f"src/recapito/{part}/**/*.py" for part in ("domain", "dispatch", "intake", "stores", "api/auth")),
+    "src/recapito/api/publish/authenticate.py",
 )
 WITHOUT = ("src/recapito/domain/limits.py",)  # a limit that is one larger is another limit, not a bug
 GOAL = 0.95

@@ -14,7 +14,7 @@ from recapito.stores.sqlite.files.lock import lock_role, no_trimming, trimming_a
 HOLD = """
 import sys
 from pathlib import Path
-from recapito.stores.sqlite.lock import lock_role
+from recapito.stores.sqlite.files.lock import lock_role
 with lock_role(Path(sys.argv[1]), "intake"):
     print("held", flush=True)
     sys.stdin.read()
@@ -24,7 +24,7 @@ with lock_role(Path(sys.argv[1]), "intake"):
 ORPHAN = """
 import os, sys
 from pathlib import Path
-from recapito.stores.sqlite.lock import lock_role
+from recapito.stores.sqlite.files.lock import lock_role
 parent = os.getpid()
 if os.fork() == 0:
     with lock_role(Path(sys.argv[1]), "intake"):

@@ -16,21 +16,22 @@ FREE_TO_GO = ("*.lock", "history.db*", "*-shm")
 EVERYTHING = """
 import asyncio, sys
 from pathlib import Path
-from recapito import access, settings, storage
+from recapito.composition import identity, stores
 from recapito.clock import SystemClock
-from recapito.keys.seal import Seal
-from recapito.stores.sqlite.backup import backup, restore
-from recapito.telemetry import silent
+from recapito.connections.encryption import Seal
+from recapito.observability.journal import silent
+from recapito.settings import settings
+from recapito.stores.sqlite.files.backup import backup, restore
 from recapito.vaults.directory import DirectoryVault
 
 root = Path(sys.argv[1])
 chosen = settings.load(environment={}, flags={"server.data": str(root / "new" / "data"), "tls.enabled": True})
 
 async def main():
-    await storage.prepare_store(chosen, silent)
-    access.prepare_tls(chosen)
-    access.prepare_identity(chosen)
-    async with storage.open_both(chosen, SystemClock(), silent):
+    await stores.prepare_store(chosen, silent)
+    identity.prepare_tls(chosen)
+    identity.prepare_identity(chosen)
+    async with stores.open_both(chosen, SystemClock(), silent):
         Seal.in_file(chosen.connection_key).close(b"a secret", "/a/resource")
         await DirectoryVault(chosen.data / "deadletters").write("box", "SUB/2026/1/letter.json", b"[]")
 
@@ -85,9 +86,10 @@ def test_a_new_data_directory_is_private(tmp_path: Path, umask: str) -> None:
     """Whatever the umask, only its owner may look into a data directory that we make, and at the files in it."""
     data = tmp_path / "above" / "data"
     made = (
-        "import asyncio; from recapito import settings, storage; from recapito.telemetry import silent;"
+        "import asyncio; from recapito.composition import stores; from recapito.settings import settings;"
+        "from recapito.observability.journal import silent;"
         f"chosen = settings.load(environment={{}}, flags={{'server.data': '{data}'}});"
-        "asyncio.run(storage.prepare_store(chosen, silent))"
+        "asyncio.run(stores.prepare_store(chosen, silent))"
     )
     subprocess.run(["sh", "-c", f"umask {umask}; exec '{sys.executable}' -c \"$0\"", made], check=True, timeout=60)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700

@@ -1,1 +1,4 @@
-"""Reaching Azure's services with Microsoft's own clients: by connection, guarded, their errors as Outcomes."""
+"""Microsoft's clients for storage, Service Bus and Event Hubs: guarded, their faults as Outcomes.
+
+Nothing here is imported before a connection needs it.
+"""

@@ -213,7 +213,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def defaults_text() -> str:
     """The defaults file, with its comments."""
-    return (resources.files("recapito") / "defaults.toml").read_text("utf-8")
+    return (resources.files(__package__) / "defaults.toml").read_text("utf-8")
 
 
 def load(

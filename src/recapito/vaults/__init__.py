@@ -1,1 +1,4 @@
-"""Vaults: implementations of `recapito.vault`."""
+"""Implementations of the vault, where dead letters are written: directories, blob containers, memory.
+
+A write is whole or not there, and the same path is never written with other content.
+"""

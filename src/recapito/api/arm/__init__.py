@@ -1,0 +1,1 @@
+"""Resources under Azure Resource Manager's paths, with the statuses that the Azure SDKs accept."""

@@ -1,0 +1,1 @@
+"""For operators and their tools: health, metrics, the clock, lanes, deliveries, dead letters, connections, damage."""

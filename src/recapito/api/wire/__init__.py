@@ -1,0 +1,1 @@
+"""Bodies of management requests into drafts, and resources into bodies, to the field name."""

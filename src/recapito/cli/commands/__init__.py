@@ -1,0 +1,1 @@
+"""The commands, one file for each noun of the command line, and nothing else."""

@@ -1,0 +1,1 @@
+"""The webhook behind `recapito listen`, and the script by which it answers."""

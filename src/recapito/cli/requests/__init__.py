@@ -1,0 +1,1 @@
+"""Flags into the bodies and events that the server takes."""

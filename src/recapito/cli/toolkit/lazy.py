@@ -18,7 +18,7 @@ def commands(help: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typ
 
 
 class Target(NamedTuple):
-    """Where a command is: a module of this package and what it is called there, with what the help says of it."""
+    """Where a command is: a module of `cli/commands` and what it is called there, with what the help says of it."""
 
     module: str
     attribute: str
@@ -34,7 +34,7 @@ class LazyCommand(TyperCommand):
 
     def load(self) -> TyperCommand | TyperGroup:
         """The real one."""
-        found = getattr(import_module(f"{__package__}.{self._target.module}"), self._target.attribute)
+        found = getattr(import_module(f"recapito.cli.commands.{self._target.module}"), self._target.attribute)
         if not isinstance(found, typer.Typer):
             alone = commands()
             alone.command(self.name)(found)

@@ -102,7 +102,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def names() -> tuple[str, ...]:
     """The names of all profiles, oldest first."""
-    folder = resources.files(__package__) / "profiles"
+    folder = resources.files(__package__)
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
@@ -113,5 +113,5 @@ def load(name: str) -> Profile:
         raise InvalidInput(
             "InvalidProfile", f"Profile '{name}' is unknown. Known profiles: {', '.join(names())}.", "profile"
         )
-    text = (resources.files(__package__) / "profiles" / f"{name}.toml").read_text("utf-8")
+    text = (resources.files(__package__) / f"{name}.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), Profile, strict=True)

@@ -1,0 +1,1 @@
+"""Larger parts that several pages show: attempts, explanations, dead letters, the retry timetable, the clock."""

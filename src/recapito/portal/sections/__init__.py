@@ -1,1 +1,1 @@
-"""The sections of an event subscription's form: each shows a part of what the API says, and reads it back."""
+"""The sections of an event subscription's form: each shows a part of the API's body and reads it back."""

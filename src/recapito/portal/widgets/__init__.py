@@ -1,0 +1,1 @@
+"""The small parts that pages are made of: tables, forms, charts, dialogs."""

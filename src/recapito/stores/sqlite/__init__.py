@@ -1,4 +1,8 @@
-"""The embedded store: SQLite by apsw, one writer for each file."""
+"""The embedded store: SQLite by apsw, one writer for each file.
+
+`log`, `ledger` and `history` implement the contracts by running the functions of `sql/` in transactions of `database`,
+on the files that `files/` opens and watches. A commit is synced before it is answered.
+"""
 
 from recapito.stores.sqlite.history import SqliteHistory, SqliteHistoryReader
 from recapito.stores.sqlite.ledger import SqliteLedger

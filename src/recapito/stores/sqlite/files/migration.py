@@ -5,17 +5,17 @@ A crash inside a migration leaves the file at the version before it.
 
 from collections.abc import Sequence
 from functools import cache, partial
+from importlib import resources
 
 import apsw
 
 from recapito.stores.sqlite.files.transaction import transact
-from recapito.stores.sqlite.sql.query import HERE
 
 
 @cache
 def migrations(kind: str) -> tuple[str, ...]:
     """The migrations of one kind of file, in their order; the first makes version 1."""
-    files = sorted((HERE / "schema" / kind).iterdir(), key=lambda file: file.name)
+    files = sorted((resources.files(__package__) / "schema" / kind).iterdir(), key=lambda file: file.name)
     numbers = [int(file.name[:4]) for file in files]
     assert numbers == list(range(1, len(files) + 1)), f"the migrations of {kind} have the numbers {numbers}"
     return tuple(file.read_text("utf-8") for file in files)

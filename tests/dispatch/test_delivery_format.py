@@ -1,0 +1,247 @@
+"""Events on the wire: each pair of schemas fresh and parked, batches measured as they are sent, custom headers."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recapito.contracts.store import Entry, EntryKind, NewSegment
+from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.due_queue import Retries
+from recapito.dispatch.lane.in_flight import Load
+from recapito.dispatch.lane.log_reader import FreshReader, terms_at
+from recapito.domain import limits
+from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.cursor import Cursor
+from recapito.domain.delivery.delivery import Parked
+from recapito.domain.events.accept import accept
+from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.segment import Publish, pack
+from recapito.domain.filters.filter import TAKE_ALL
+from recapito.domain.resources.subscription import (
+    Batching,
+    DeliveryAttribute,
+    DynamicAttribute,
+    FilterSince,
+    StaticAttribute,
+    Subscription,
+    WebHook,
+)
+from recapito.domain.resources.topic import Topic
+from recapito.observability.journal import silent
+from recapito.stores.memory import MemoryLog
+from tests.dispatch.test_log_reader import Shelf
+from tests.domain.texts import value
+
+PAIRS = [(published, delivered) for published, schemas in DELIVERABLE.items() for delivered in schemas]
+EVERYTHING = Batching(max_events=5000, preferred_kilobytes=1024)
+
+
+def topic(schema: InputSchema) -> Topic:
+    return Topic(
+        name="orders",
+        azure_subscription="s",
+        resource_group="g",
+        location="l",
+        key1="1",
+        key2="2",
+        input_schema=schema,
+        mapping=InputMapping(event_type=MappedField(default="t"), data_version=MappedField(default="7")),
+        created_at=0,
+        modified_at=0,
+    )
+
+
+def published(schema: InputSchema, *data: str) -> bytes:
+    """A publish request of events with these data; a custom event is an object around them."""
+    match schema:
+        case InputSchema.EVENT_GRID:
+            head, tail = (
+                '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","dataVersion":"7"',
+                "",
+            )
+        case InputSchema.CLOUD_EVENT:
+            head, tail = '{"id":"1","source":"s","type":"t"', ',"specversion":"1.0"'
+        case InputSchema.CUSTOM:
+            head, tail = '{"own":"x"', ""
+    events = [head + ',"data":' + text + tail + "}" for text in data]
+    return f"[{','.join(events)}]".encode()
+
+
+def entries(schema: InputSchema, *publishes: Sequence[str]) -> list[Entry]:
+    """A log of these publishes, one segment each."""
+    found = []
+    for n, data in enumerate(publishes):
+        events = accept(topic(schema), {}, published(schema, *data), n, lambda: "id")
+        found.append(Entry(n + 1, EntryKind.SEGMENT, *pack([Publish(n, events)])))
+    return found
+
+
+def subscription(
+    delivered: DeliverySchema, batching: Batching = EVERYTHING, attributes: tuple[DeliveryAttribute, ...] = ()
+) -> Subscription:
+    return Subscription(
+        topic=1,
+        name="sub",
+        destination=WebHook(url="http://sub/"),
+        delivery_schema=delivered,
+        batching=batching,
+        attributes=attributes,
+        filters=(FilterSince(0, TAKE_ALL),),
+        created_at=0,
+        modified_at=0,
+    )
+
+
+def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[Load, Batch]]:
+    """What a lane would send of a log, as fresh events."""
+    shown = Presentation(wanted, schema, silent)
+    terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
+    reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
+    found = []
+    while (taken := reader.take(wanted, len(log), terms)) is not None:
+        found.append((taken, taken.batch(shown, "origin")))
+    return found
+
+
+def parked_batches(rows: list[Parked], wanted: Subscription, schema: InputSchema) -> list[Batch]:
+    """What a lane would send of parked deliveries."""
+    shown = Presentation(wanted, schema, silent)
+    retries = Retries(None)
+    retries.queue(rows)
+    found = []
+    while len(retries):
+        taken, headers = retries.take(wanted.batching.event_limit, wanted.batching.byte_limit, shown)
+        found.append(Load((), [row.delivery for row in taken], (), len(taken), headers).batch(shown, "origin"))
+    return found
+
+
+def park(loads: list[tuple[Load, Batch]]) -> list[Parked]:
+    return [Parked(0, delivery) for load, _ in loads for delivery in load.deliveries()]
+
+
+@pytest.mark.parametrize(("schema", "delivered"), PAIRS)
+@settings(max_examples=40)
+@given(data=st.lists(st.lists(value, min_size=1, max_size=3), min_size=1, max_size=3), batching=st.booleans())
+def test_every_pair_fresh_and_parked(
+    schema: InputSchema, delivered: DeliverySchema, data: list[list[str]], batching: bool
+) -> None:
+    """Fresh or parked, batched or one by one, the same bytes are sent, and in them the data that was published."""
+    wanted = subscription(delivered, EVERYTHING if batching else Batching())
+    loads = fresh_loads(entries(schema, *data), wanted, schema)
+    parked = parked_batches(park(loads), wanted, schema)
+    assert parked == [batch for _, batch in loads]
+    sent = b"".join([batch.body for batch in parked])
+    at = 0
+    for text in [text for row in data for text in row]:
+        at = sent.index(b'"data":' + text.encode(), at) + 1
+    assert len(parked) == (1 if batching else sum(len(row) for row in data))
+
+
+@pytest.mark.parametrize(
+    ("schema", "delivered", "batching", "form", "version"),
+    [
+        (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID, Batching(), Form.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.CUSTOM, Batching(), Form.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID, EVERYTHING, Form.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT, Batching(), Form.CLOUD_EVENT, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(1, 64), Form.CLOUD_EVENT, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(max_events=2), Form.CLOUD_EVENTS, None),
+        (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT, Batching(preferred_kilobytes=1), Form.CLOUD_EVENTS, None),
+    ],
+)
+def test_form_and_version(
+    schema: InputSchema, delivered: DeliverySchema, batching: Batching, form: Form, version: str | None
+) -> None:
+    """An array, unless it is a CloudEvent and batching is off; CloudEvents have no data version."""
+    ((_, batch),) = fresh_loads(entries(schema, ["1"]), subscription(delivered, batching), schema)
+    assert (batch.form, batch.data_version, batch.output_id) == (form, version, "origin-0000-000000000001")
+    assert batch.body[:1] == (b"{" if form is Form.CLOUD_EVENT else b"[")
+
+
+def test_a_changed_delivery_schema_counts_from_the_next_attempt() -> None:
+    """What is parked is the stored event: it is sent in the schema of now."""
+    first = subscription(DeliverySchema.EVENT_GRID)
+    rows = park(fresh_loads(entries(InputSchema.CUSTOM, ["1", "2"]), first, InputSchema.CUSTOM))
+    changed = subscription(DeliverySchema.CUSTOM)
+    (batch,) = parked_batches(rows, changed, InputSchema.CUSTOM)
+    assert batch.body == b'[{"own":"x","data":1},{"own":"x","data":2}]'
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_limits_are_those_of_what_is_sent(parked: bool) -> None:
+    """A kilobyte holds many custom events, though few of them in their envelopes."""
+    log = entries(InputSchema.CUSTOM, ["1"] * 60)
+    firsts = []
+    for delivered in DELIVERABLE[InputSchema.CUSTOM]:
+        wanted = subscription(delivered, Batching(preferred_kilobytes=1))
+        loads = fresh_loads(log, wanted, InputSchema.CUSTOM)
+        batches = parked_batches(park(loads), wanted, InputSchema.CUSTOM) if parked else [batch for _, batch in loads]
+        assert all(len(batch.body) <= 1024 for batch in batches)
+        assert sum(batch.events for batch in batches) == 60
+        one_more = (len(batches[0].body) - 1) // batches[0].events
+        assert len(batches[0].body) + one_more > 1024
+        firsts.append(batches[0].events)
+    assert firsts[2] > 5 * max(firsts[:2])
+
+
+HEADERS = (DynamicAttribute("X-Tenant", "data.tenant"), StaticAttribute("X-Env", "prod"))
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_batch_has_one_set_of_headers(parked: bool) -> None:
+    """What has the same values goes together, over segments too; others wait for their turn, in their order."""
+    rows = [["a", "a", "b"], ["b", "a"], ["a"]]
+    log = entries(InputSchema.EVENT_GRID, *([f'{{"tenant":"{name}"}}' for name in row] for row in rows))
+    wanted = subscription(DeliverySchema.CLOUD_EVENT, EVERYTHING, HEADERS)
+    loads = fresh_loads(log, wanted, InputSchema.EVENT_GRID)
+    batches = [batch for _, batch in loads]
+    if parked:
+        batches = parked_batches(park(loads), wanted, InputSchema.EVENT_GRID)
+    assert [[event["data"]["tenant"] for event in json.loads(batch.body)] for batch in batches] == [
+        ["a", "a", "a", "a"],
+        ["b", "b"],
+    ]
+    assert [dict(header[:2] for header in batch.headers) for batch in batches] == [
+        {"X-Env": "prod", "X-Tenant": name} for name in "ab"
+    ]
+
+
+def test_one_by_one_each_event_has_its_own_headers() -> None:
+    """Without batching too, and an event without the value goes without the header, which is counted and told."""
+    told: list[tuple[str, dict[str, object]]] = []
+    wanted = subscription(DeliverySchema.EVENT_GRID, Batching(), HEADERS)
+    shown = Presentation(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
+    log = entries(InputSchema.EVENT_GRID, ['{"tenant":"a"}', '{"tenant":"a\\r\\nX-Evil: 1"}', "1"])
+    reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
+    terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
+    names = []
+    while (taken := reader.take(wanted, 1, terms)) is not None:
+        names.append([header.name for header in taken.batch(shown, "origin").headers])
+    assert names == [["X-Env", "X-Tenant"], ["X-Env"], ["X-Env"]]
+    assert told == [("delivery.header_left_out", {"subscription": "sub", "header": "X-Tenant", "count": 1})]
+
+
+def test_a_segment_is_converted_once_and_counted() -> None:
+    """All lanes that want a schema share one conversion, and the cache knows its size."""
+
+    async def main() -> None:
+        log = MemoryLog()
+        stored = await log.put_topic(topic(InputSchema.EVENT_GRID))
+        events = accept(stored, {}, published(InputSchema.EVENT_GRID, "1", "2"), 0, lambda: "id")
+        (position,) = await log.append([NewSegment(stored.id, 2, *pack([Publish(0, events)]))])
+        segments = Segments(log)
+        await segments.load(stored.id, position, lambda failure: None)
+        entry = segments.get(stored.id, position)
+        convert = Presentation(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
+        assert entry is not None and convert is not None
+        before = segments.size
+        converted = segments.converted(entry, convert)
+        assert segments.converted(entry, convert) is converted
+        assert segments.size - before >= len(converted.body)
+
+    asyncio.run(main())

@@ -1,0 +1,138 @@
+"""What people read when a handshake did not succeed: each typical mistake has advice of its own, and no secret."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recapito.domain import limits
+from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.handshake.advice import advise, explain_refusal, explain_waiting
+from recapito.domain.handshake.handshake import Invitation, invite
+from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.resources.subscription import StaticAttribute
+from tests.domain.handshake.test_handshake import CODE, NOW, subscription, topic
+
+HEADER = StaticAttribute("Authorization", "Basic c2VjcmV0", True)
+
+
+def invitation(schema: DeliverySchema = DeliverySchema.EVENT_GRID) -> Invitation:
+    return invite("https://grid.example", topic(), subscription(schema, attributes=(HEADER,)), CODE, NOW)
+
+
+EVENT = invitation()
+OPTIONS = invitation(DeliverySchema.CLOUD_EVENT)
+REFUSED = Unanswered(Trouble.NOT_CONNECTED, "Failed to connect to 127.0.0.1 port 9000")
+
+MISTAKES: list[tuple[Invitation, Answer, str, str]] = [
+    (EVENT, REFUSED, "port 9000", "Start the endpoint before you subscribe it"),
+    (EVENT, Unanswered(Trouble.NAME_NOT_FOUND, "Name or service not known"), "not known", "Correct the name"),
+    (EVENT, Unanswered(Trouble.TLS_FAILED, "self-signed certificate"), "self-signed", "delivery.ca_file"),
+    (EVENT, Unanswered(Trouble.TIMED_OUT, "no answer within 30 s"), "within 30 s", "answer within 30 seconds"),
+    (EVENT, Unanswered(Trouble.BROKEN_OFF, "Empty reply from server"), "Empty reply", "Look into its log"),
+    (EVENT, Unanswered(Trouble.ADDRESS_REFUSED, "egress refused 10.0.0.1"), "10.0.0.1", "delivery.egress"),
+    (EVENT, Unanswered(Trouble.INVALID_URL), "InvalidUrl", "Correct endpointUrl"),
+    (EVENT, Reply(202, (), b"queued"), "status 202, body: queued", "202 is not an answer to the handshake"),
+    (EVENT, Reply(204), "status 204, an empty body", "Only 200 counts"),
+    (EVENT, Reply(301, (("Location", "https://b.test/?k=1"),)), "Location: https://b.test/,", "Redirects are not"),
+    (EVENT, Reply(400, (), b'{"error": "bad"}'), 'body: {"error": "bad"}', "If the endpoint expects CloudEvents"),
+    (EVENT, Reply(415), "status 415", "aeg-event-type: SubscriptionValidation before anything else"),
+    (EVENT, Reply(401), "status 401", "wants credentials"),
+    (EVENT, Reply(403), "status 403", "firewall"),
+    (EVENT, Reply(404), "status 404", "Correct the path"),
+    (EVENT, Reply(405), "status 405", "does not take POST"),
+    (EVENT, Reply(429), "status 429", "Try again later"),
+    (EVENT, Reply(500, (), b"Traceback"), "body: Traceback", "Look into its log"),
+    (EVENT, Reply(503), "status 503", "not ready"),
+    (EVENT, Reply(200, (), b"OK"), "status 200, body: OK", "does not know the handshake"),
+    (EVENT, Reply(200, (), b'{"validationResponse": "1"}'), "status 200", "not the code that was sent"),
+    (EVENT, Reply(200, (), f'["{CODE}"]'.encode()), "status 200", "but not as validationResponse"),
+    (OPTIONS, REFUSED, "port 9000", "Start the endpoint before you subscribe it"),
+    (OPTIONS, Reply(405), "no WebHook-Allowed-Origin", "does not take OPTIONS"),
+    (OPTIONS, Reply(501), "status 501", "does not take OPTIONS"),
+    (OPTIONS, Reply(404), "status 404", "does not answer OPTIONS at this path"),
+    (OPTIONS, Reply(401), "status 401", "wants credentials"),
+    (OPTIONS, Reply(302), "status 302", "Redirects are not followed"),
+    (OPTIONS, Reply(204), "status 204", "the header is missing"),
+    (OPTIONS, Reply(200), "no WebHook-Allowed-Origin", "WebHook-Request-Callback within 10 minutes"),
+    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "somebody else"),
+    (OPTIONS, Reply(500), "status 500", "WebHook-Allowed-Origin: eventgrid.azure.net (or *)"),
+]
+
+
+@pytest.mark.parametrize(("asked", "answer", "came_back", "advice"), MISTAKES)
+def test_each_mistake_has_its_advice(asked: Invitation, answer: Answer, came_back: str, advice: str) -> None:
+    """The message says what was sent, what came back and what to change, in this order."""
+    message = explain_refusal(asked, answer, 1)
+    before, sent, back, change = (
+        message.find(part) for part in (" failed. ", "Sent: ", "Came back: ", "What to change: ")
+    )
+    assert 0 < before < sent < back < change
+    assert message.startswith("The attempt to validate the provided endpoint https://example.com/hook failed. ")
+    assert came_back in message[back:change]
+    assert advice in message[change:]
+    assert ("POST with aeg-event-type" if asked is EVENT else "OPTIONS with WebHook-Request-Origin") in message[
+        sent:back
+    ]
+    assert "recapito serve --handshake off" in message
+    assert "https://aka.ms/esvalidation" in message
+
+
+def test_advice_differs() -> None:
+    """No two kinds of mistakes of one handshake get the same advice, but for those that are the same."""
+    alike = {400: 415, 501: 405}
+    for asked in (EVENT, OPTIONS):
+        rows = [answer for one, answer, *_ in MISTAKES if one is asked]
+        texts = [advise(asked, a) for a in rows if not (isinstance(a, Reply) and a.status in alike)]
+        assert len(set(texts)) == len(texts)
+
+
+def test_every_trouble_has_advice() -> None:
+    """Whatever keeps an answer away, there is something to say about it."""
+    assert all(advise(EVENT, Unanswered(trouble)) for trouble in Trouble)
+
+
+@pytest.mark.parametrize("status", range(200, 600))
+def test_every_status_has_advice(status: int) -> None:
+    """Whatever an endpoint answers, the message is whole."""
+    for asked in (EVENT, OPTIONS):
+        assert f"status {status}" in explain_refusal(asked, Reply(status), 1)
+
+
+def test_tries_are_counted() -> None:
+    """Who waited for three tries is told so."""
+    assert "3 times, 5 seconds apart" in explain_refusal(EVENT, REFUSED, 3)
+    assert "times" not in explain_refusal(EVENT, REFUSED, 1).partition("Came back")[0]
+
+
+def test_why_consent_is_awaited() -> None:
+    """Whose endpoint answered 200 in other words learns what is missing, in the same shape."""
+    note = explain_waiting(EVENT, Reply(200, (), b"fine"))
+    assert note.startswith("Sent: POST")
+    assert "Came back: status 200, body: fine. What to change: " in note
+    assert "data.validationUrl within 10 minutes" in note
+
+
+@pytest.mark.parametrize("secret", ["hush-hush", "Basic c2VjcmV0", "c2VjcmV0", CODE])
+def test_no_secret_is_repeated(secret: str) -> None:
+    """An endpoint that repeats what it got does not make us show a query, a secret header or the code."""
+    echoes = [
+        Reply(500, (), f"you sent {secret}!".encode()),
+        Reply(302, (("Location", f"https://b.test/{secret}/?x={secret}"),), secret.encode()),
+        Unanswered(Trouble.BROKEN_OFF, f"strange {secret}"),
+        Reply(200, (("WebHook-Allowed-Origin", secret),), secret.encode()),
+    ]
+    for asked in (EVENT, OPTIONS):
+        for answer in echoes:
+            assert secret not in explain_refusal(asked, answer, 1)
+            assert secret not in explain_waiting(asked, answer)
+
+
+@given(st.binary(max_size=5000), st.text(max_size=5000))
+def test_any_answer_fits_on_a_line(body: bytes, header: str) -> None:
+    """Whatever comes back, the message is printable, one line, and of bounded length."""
+    for asked in (EVENT, OPTIONS):
+        message = explain_refusal(
+            asked, Reply(300, (("Location", header), ("WebHook-Allowed-Origin", header)), body), 1
+        )
+        assert message.isprintable()
+        assert len(message) < 1000 + 4 * limits.HANDSHAKE_EXCERPT_CHARS
