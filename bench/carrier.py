@@ -20,8 +20,8 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.storage.queue.aio import QueueClient
 
 from bench.event import stamped, template
-from recapito.azure.amqp_clients import Brokers
-from recapito.azure.storage_clients import Reach
+from recapito.azure.amqp_clients import AmqpClients
+from recapito.azure.storage_clients import StorageClients
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
@@ -108,8 +108,8 @@ async def carry_by_sender(order: Order, carrying: Carrying) -> None:
     async def find(resource_id: str) -> Connection:
         return connection
 
-    way = (Reach if order.kind == QUEUE else Brokers)(find, Resolver(), Egress.LOCAL)
-    sender: Any = StorageQueueSender(way) if isinstance(way, Reach) else BrokerSender(way)
+    way = (StorageClients if order.kind == QUEUE else AmqpClients)(find, Resolver(), Egress.LOCAL)
+    sender: Any = StorageQueueSender(way) if isinstance(way, StorageClients) else BrokerSender(way)
     over = asyncio.Event()
     under_way = WINDOW
 

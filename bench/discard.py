@@ -15,7 +15,7 @@ from recapito.api.server.protocol import HttpProtocol
 from recapito.clock import SystemClock
 from recapito.composition import service
 from recapito.composition import stores as storage
-from recapito.connections.encryption import Seal
+from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.store import NewSegment
 from recapito.observability.journal import silent
@@ -34,7 +34,7 @@ class DiscardingLog(MemoryLog):
 async def serve(listener: socket.socket, express: bool) -> None:
     """Serve until standard input closes."""
     log = DiscardingLog()
-    stores = storage.Stores(log, log, MemoryLedger(), Keyring(log, Seal.in_memory()))
+    stores = storage.Stores(log, log, MemoryLedger(), Keyring(log, SecretBox.in_memory()))
     chosen = settings.load(environment={}, flags={"server.store": "memory"})
     intake = service.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())

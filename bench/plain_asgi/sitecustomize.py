@@ -16,4 +16,4 @@ class PlainProtocol(HttpProtocol):
         super().__init__(**arguments)
 
 
-fast_publish.ExpressProtocol = PlainProtocol  # type: ignore[assignment,misc]
+fast_publish.FastPublishProtocol = PlainProtocol  # type: ignore[assignment,misc]

@@ -18,7 +18,7 @@ from bench.report import Goal, Sample
 from bench.scenarios import Round
 from recapito.contracts.store import Settlement
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.instant import DAY, SECOND
 from recapito.stores.sqlite import SqliteLedger
 
@@ -80,7 +80,7 @@ async def _fill(ledger: SqliteLedger, count: int, due: Callable[[int], int]) -> 
     await ledger.open_lane(_LANE, 1, "bench", 1)
     for first in range(0, count, limits.PARKED_SLICE):
         numbers = range(first, min(first + limits.PARKED_SLICE, count))
-        rows = [Parked(due(n), Delivery(Identity(1 + n // 1000, n % 1000), _START, _BODY, 1)) for n in numbers]
+        rows = [Parked(due(n), Delivery(DeliveryId(1 + n // 1000, n % 1000), _START, _BODY, 1)) for n in numbers]
         await _settle(ledger, rows, matched=len(rows))
 
 

@@ -19,9 +19,9 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
-from recapito.intake.dead_letters.search import Letters
+from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
-from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
@@ -89,7 +89,7 @@ class World:
         )
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
-        damages = Damages(self.log, self.ledger)
+        damages = DamageReport(self.log, self.ledger)
         self.surface = make_surface(
             Services(
                 publisher=self.publisher,
@@ -119,7 +119,7 @@ class World:
         names = (f"redrive-{n}" for n in range(1, 10_000))
         return Redriver(
             self.log,
-            Letters(self.log, self.vault),
+            DeadLetterSearch(self.log, self.vault),
             self.clock,
             self.patience,
             self.publisher.check_open,

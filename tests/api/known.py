@@ -10,7 +10,7 @@ from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.tokens import TokenVerifier
 from recapito.api.services import Access
 from recapito.domain import limits
-from recapito.domain.access.principals import Directory, Registered, hash_secret
+from recapito.domain.access.principals import PrincipalDirectory, RegisteredPrincipal, hash_secret
 from recapito.domain.access.roles import Plane, Principal, Role
 from recapito.identity.signer import Signer
 from tests.intake.doubles import StillClock
@@ -40,7 +40,9 @@ class Known:
 
     def __init__(self, open_to_loopback: bool = True) -> None:
         self.clock = StillClock()
-        directory = Directory(Registered(id, hash_secret(SECRET), roles) for id, roles in CLIENTS.items())
+        directory = PrincipalDirectory(
+            RegisteredPrincipal(id, hash_secret(SECRET), roles) for id, roles in CLIENTS.items()
+        )
         audiences = {Plane.MANAGEMENT: frozenset({URL, MANAGEMENT}), Plane.DATA: frozenset({DATA})}
         signer = Signer(key(), URL, TENANT, lambda: self.clock.now(), limits.BEARER_LIFE_NS)
         self.issuer = TokenIssuer(signer, directory, audiences)

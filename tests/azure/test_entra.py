@@ -12,7 +12,7 @@ from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.subscription import WebHook
-from recapito.senders.entra_webhook import ProtectedSender
+from recapito.senders.entra_webhook import EntraWebhookSender
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, status
 
@@ -86,7 +86,7 @@ def test_without_a_token_the_event_waits() -> None:
     telling(story)
 
 
-async def send(sender: ProtectedSender, url: str, **protection: str) -> Outcome:
+async def send(sender: EntraWebhookSender, url: str, **protection: str) -> Outcome:
     """Post one batch."""
     told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     sender.send(WebHook(url=url, **protection), batch(), told.set_result)
@@ -100,7 +100,7 @@ def test_a_webhook_sees_the_token(code: int) -> None:
     async def story(identity: Identity, tokens: EntraTokens) -> None:
         answer = OK if code == 200 else status(401, body=b"no")
         async with Receiver(answering(answer)) as receiver:
-            sender = ProtectedSender(WebhookSender(Egress.LOCAL, now=lambda: NOON), tokens)
+            sender = EntraWebhookSender(WebhookSender(Egress.LOCAL, now=lambda: NOON), tokens)
             await send(sender, receiver.url)
             for _ in range(2):
                 outcome = await send(sender, receiver.url, tenant="t-1", application=APPLICATION)
@@ -118,7 +118,7 @@ def test_an_aborted_exchange_is_not_answered() -> None:
 
     async def story(identity: Identity, tokens: EntraTokens) -> None:
         async with Receiver(answering(OK)) as receiver:
-            sender = ProtectedSender(WebhookSender(Egress.LOCAL, now=lambda: NOON), tokens)
+            sender = EntraWebhookSender(WebhookSender(Egress.LOCAL, now=lambda: NOON), tokens)
             heard: list[Outcome] = []
             hook = WebHook(url=receiver.url, tenant="t-1", application=APPLICATION)
             sender.send(hook, batch(), heard.append).abort()

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import STORAGE_SERVICES
@@ -84,13 +84,13 @@ def guarded(certificate: tuple[str, str]) -> Iterator[Azurite]:
         yield it
 
 
-def reaching(azurite: Azurite, identity: Identity, ca_file: str | None) -> Reach:
+def reaching(azurite: Azurite, identity: Identity, ca_file: str | None) -> StorageClients:
     """A way by this identity; its authority is trusted by the file alone."""
     connection = from_default_credential(ACCOUNT, {service: azurite.url(service) for service in STORAGE_SERVICES})
-    return Reach(known(connection), names(), Egress.LOCAL, ca_file, credential=lambda: identity)
+    return StorageClients(known(connection), names(), Egress.LOCAL, ca_file, credential=lambda: identity)
 
 
-async def sent(reach: Reach, azurite: Azurite, trusted: str) -> Outcome:
+async def sent(reach: StorageClients, azurite: Azurite, trusted: str) -> Outcome:
     """What a message to a new queue is answered."""
     queue = await asyncio.to_thread(new_queue, azurite, 60, connection_verify=trusted)
     sender = StorageQueueSender(reach)

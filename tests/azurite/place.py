@@ -4,8 +4,8 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.name_service import Names
-from recapito.azure.storage_clients import Reach
+from recapito.azure.name_service import NameService
+from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
@@ -45,9 +45,11 @@ def known(*connections: Connection) -> Callable[[str], Awaitable[Connection | No
     return find
 
 
-def reaching(*connections: Connection, names: Names | None = None, egress: Egress = Egress.LOCAL) -> Reach:
+def reaching(
+    *connections: Connection, names: NameService | None = None, egress: Egress = Egress.LOCAL
+) -> StorageClients:
     """A reach to what these connections lead to."""
-    return Reach(known(*connections), names or Resolver(), egress)
+    return StorageClients(known(*connections), names or Resolver(), egress)
 
 
 def new_container(azurite: "Azurite", **options: Any) -> str:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from recapito.connections.configured import read_given
-from recapito.connections.encryption import Seal
+from recapito.connections.configured import read_configured
+from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.domain.connections.connection import AccountKey, Connection, DefaultCredential, Service
 from recapito.domain.connections.parse_storage import azurite
@@ -27,7 +27,7 @@ def read(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -
     file.write_text(text)
     chosen = settings.load(file, environment or {})
     assert SECRET not in repr(chosen)
-    return read_given(chosen.connection.resources, environment or {})
+    return read_configured(chosen.connection.resources, environment or {})
 
 
 def table(*lines: str, id: str = ACCOUNT) -> str:
@@ -47,7 +47,7 @@ def test_a_secret_may_lie_elsewhere(tmp_path: Path) -> None:
         assert found[ACCOUNT.lower()].credential == wanted, line
     whole = f'[{{"resource_id": "{ACCOUNT}", "connection_string": "{STRING}"}}]'
     (given,) = settings.load(environment={"RECAPITO_CONNECTION_RESOURCES": whole}).connection.resources
-    assert read_given([given], {})[ACCOUNT.lower()].credential == wanted
+    assert read_configured([given], {})[ACCOUNT.lower()].credential == wanted
 
 
 def test_every_way(tmp_path: Path) -> None:
@@ -98,10 +98,10 @@ def test_a_given_connection_is_found_and_not_kept() -> None:
     """It is listed as given, wins over one that was set before, and can be neither set nor removed by command."""
 
     async def story() -> None:
-        log, seal, given = MemoryLog(), Seal.in_memory(), azurite(ACCOUNT)
-        before = Keyring(log, seal)
+        log, secret_box, given = MemoryLog(), SecretBox.in_memory(), azurite(ACCOUNT)
+        before = Keyring(log, secret_box)
         await before.set(Connection(resource_id=ACCOUNT, endpoints={}, credential=AccountKey("orders1", SECRET)), 0)
-        keyring = Keyring(log, seal, given={given.key: given})
+        keyring = Keyring(log, secret_box, given={given.key: given})
         assert await keyring.find(f"{ACCOUNT}/blobServices/default/containers/dead") == given
         (listed,) = await keyring.list()
         assert (listed.resource_id, listed.given) == (ACCOUNT, True)

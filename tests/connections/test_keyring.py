@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.connections.encryption import KEY_BYTES, Seal
+from recapito.connections.encryption import KEY_BYTES, SecretBox
 from recapito.connections.keyring import KIND, Keyring
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import azurite, from_connection_string, from_sas_url
@@ -24,9 +24,9 @@ KEY_FILE = "connection.key"
 NOW = 1_800_000_000_000_000_000
 
 
-def keyring(seal: Seal | None = None) -> Keyring:
+def keyring(secret_box: SecretBox | None = None) -> Keyring:
     """An empty keyring in memory."""
-    return Keyring(MemoryLog(MemoryDisk()), seal or Seal.in_memory())
+    return Keyring(MemoryLog(MemoryDisk()), secret_box or SecretBox.in_memory())
 
 
 async def filled(ring: Keyring, *connections: Connection) -> Keyring:
@@ -95,10 +95,10 @@ def test_no_secret_on_the_disk(tmp_path: Path) -> None:
 
     async def main() -> None:
         log = SqliteLog.open(tmp_path, threaded=False)
-        await filled(Keyring(log, Seal.in_file(tmp_path / KEY_FILE)), KEY, SAS)
+        await filled(Keyring(log, SecretBox.in_file(tmp_path / KEY_FILE)), KEY, SAS)
         stored = await log.document(KIND, KEY.key)
         assert stored is not None and CANARY.encode() not in stored
-        again = Keyring(log, Seal.in_file(tmp_path / KEY_FILE))
+        again = Keyring(log, SecretBox.in_file(tmp_path / KEY_FILE))
         assert await again.get(ACCOUNT) == KEY
         await log.close()
 
@@ -114,9 +114,9 @@ def test_another_process_reads_what_was_set(tmp_path: Path) -> None:
     async def main() -> None:
         log = SqliteLog.open(tmp_path, threaded=False)
         reader = SqliteLog.open_reader(tmp_path)
-        dispatch = Keyring(reader, Seal.in_file(tmp_path / KEY_FILE))
+        dispatch = Keyring(reader, SecretBox.in_file(tmp_path / KEY_FILE))
         assert await dispatch.find(DEAD) is None
-        await filled(Keyring(log, Seal.in_file(tmp_path / KEY_FILE)), KEY)
+        await filled(Keyring(log, SecretBox.in_file(tmp_path / KEY_FILE)), KEY)
         assert await dispatch.find(DEAD) == KEY
         await reader.close()
         await log.close()
@@ -129,7 +129,7 @@ def test_a_sealed_connection_can_not_be_moved() -> None:
 
     async def main() -> None:
         log = MemoryLog(MemoryDisk())
-        ring = await filled(Keyring(log, Seal.in_memory()), KEY)
+        ring = await filled(Keyring(log, SecretBox.in_memory()), KEY)
         stored = await log.document(KIND, KEY.key) or b""
         other = KEY.key.replace("orders1", "orders2")
         for moved in (stored, stored[:-1], stored[:-1] + bytes([stored[-1] ^ 1]), b"", b"\x02" + stored[1:]):
@@ -146,8 +146,8 @@ def test_a_lost_key() -> None:
 
     async def main() -> None:
         log = MemoryLog(MemoryDisk())
-        await filled(Keyring(log, Seal.in_memory()), KEY)
-        (listed,) = await Keyring(log, Seal.in_memory()).list()
+        await filled(Keyring(log, SecretBox.in_memory()), KEY)
+        (listed,) = await Keyring(log, SecretBox.in_memory()).list()
         assert (listed.resource_id, listed.kind) == (ACCOUNT.lower(), "unknown")
         assert "put the old key back" in (listed.problem or "")
 
@@ -165,13 +165,13 @@ def test_a_bad_key_file(tmp_path: Path, content: bytes | None, mode: int, why: s
         file.write_bytes(content)
         file.chmod(mode)
     with pytest.raises(SettingsError, match=why) as caught:
-        Seal.in_file(file).open(b"\x01" + bytes(40), "x")
+        SecretBox.in_file(file).open(b"\x01" + bytes(40), "x")
     assert str(file) in str(caught.value)
 
 
 def test_two_makers_agree_on_one_key(tmp_path: Path) -> None:
     """Whoever comes second takes the key that is there, and nothing else is left in the directory."""
-    one, two = Seal.in_file(tmp_path / KEY_FILE), Seal.in_file(tmp_path / KEY_FILE)
+    one, two = SecretBox.in_file(tmp_path / KEY_FILE), SecretBox.in_file(tmp_path / KEY_FILE)
     assert two.open(one.close(b"a", "x"), "x") == one.open(two.close(b"a", "x"), "x") == b"a"
     assert [file.name for file in tmp_path.iterdir()] == [KEY_FILE]
 
@@ -180,7 +180,7 @@ def test_an_azurite_stands_for_what_has_no_connection() -> None:
     """Where the server is told so, storage without a connection of its own is an Azurite, and nothing else is."""
 
     async def main() -> None:
-        ring = Keyring(MemoryLog(MemoryDisk()), Seal.in_memory(), azurite=True)
+        ring = Keyring(MemoryLog(MemoryDisk()), SecretBox.in_memory(), azurite=True)
         assert await ring.find(DEAD) == azurite(ACCOUNT)
         await filled(ring, KEY)
         assert await ring.find(DEAD) == KEY

@@ -11,7 +11,7 @@ from recapito.clock import ManualClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress
-from recapito.domain.handshake.http_call import Reply, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
 from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import MemoryCaller, ScriptedAnswer
 from tests.senders.receiver import Connection, Receiver, answering, names, silent, status
@@ -48,7 +48,7 @@ async def memory_world() -> AsyncIterator[World]:
         places[0]: ScriptedAnswer(hello),
         places[1]: ScriptedAnswer(Reply(401, (("Content-Length", "4"),), b"who?"), 0.01),
         places[2]: None,
-        places[3]: ScriptedAnswer(Unanswered(Trouble.NAME_NOT_FOUND, "no such name")),
+        places[3]: ScriptedAnswer(NoReply(FailureKind.NAME_NOT_FOUND, "no such name")),
     }
     caller = MemoryCaller(lambda request: script[request.url])
     yield World(caller, *places)
@@ -94,8 +94,8 @@ def test_no_answer_is_a_value(hold: Callable[[Law], None]) -> None:
     async def law(world: World) -> None:
         for _ in range(2):  # the second time from what the caller remembers
             answer = await world.caller.ask(Request("GET", world.gone))
-            assert isinstance(answer, Unanswered)
-            assert answer.trouble is Trouble.NAME_NOT_FOUND
+            assert isinstance(answer, NoReply)
+            assert answer.trouble is FailureKind.NAME_NOT_FOUND
             assert answer.detail
 
     hold(law)
@@ -112,7 +112,7 @@ def test_the_clock_ends_a_wait(hold: Callable[[Law], None]) -> None:
         await asyncio.sleep(0.05)
         assert not asking.done()
         clock.move_to(30 * 10**9)
-        assert await asking == Unanswered(Trouble.TIMED_OUT, "no answer within 30 s")
+        assert await asking == NoReply(FailureKind.TIMED_OUT, "no answer within 30 s")
         assert isinstance(await ask_in_time(world.caller, Request("GET", world.good), clock, 1), Reply)
         assert clock.next_instant() is None
 
@@ -140,8 +140,8 @@ def test_close_answers_everybody(hold: Callable[[Law], None]) -> None:
         await asyncio.sleep(0.05)
         await world.caller.close()
         for answer in (await asking, await world.caller.ask(Request("GET", world.good))):
-            assert isinstance(answer, Unanswered)
-            assert answer.trouble is Trouble.CLOSED
+            assert isinstance(answer, NoReply)
+            assert answer.trouble is FailureKind.CLOSED
 
     hold(law)
 
@@ -172,18 +172,18 @@ def test_what_goes_over_the_wire() -> None:
 @pytest.mark.parametrize(
     ("url", "trouble"),
     [
-        ("http://127.0.0.1/", Trouble.ADDRESS_REFUSED),
-        ("http://inside.test/", Trouble.ADDRESS_REFUSED),
-        ("ftp://example.test/", Trouble.INVALID_URL),
+        ("http://127.0.0.1/", FailureKind.ADDRESS_REFUSED),
+        ("http://inside.test/", FailureKind.ADDRESS_REFUSED),
+        ("ftp://example.test/", FailureKind.INVALID_URL),
     ],
 )
-def test_egress_rules_hold(url: str, trouble: Trouble) -> None:
+def test_egress_rules_hold(url: str, trouble: FailureKind) -> None:
     """What deliveries may not reach, requests may not either; no thread is started for it."""
 
     async def law() -> None:
         caller = WebCaller(Egress.PUBLIC, resolver=names(inside_test="10.0.0.1"))
         answer = await caller.ask(Request("GET", url))
-        assert isinstance(answer, Unanswered)
+        assert isinstance(answer, NoReply)
         assert answer.trouble is trouble
         assert "unused" in repr(caller)
         await caller.close()
@@ -226,11 +226,11 @@ def test_hostile_answers() -> None:
             assert isinstance(reply, Reply)
             assert reply.body == b"x" * limits.RESPONSE_BODY_BYTES
             broken = await caller.ask(Request("GET", cut.url))
-            assert isinstance(broken, Unanswered)
-            assert broken.trouble is Trouble.BROKEN_OFF
+            assert isinstance(broken, NoReply)
+            assert broken.trouble is FailureKind.BROKEN_OFF
         refused = await caller.ask(Request("GET", cut.url + "?code=topsecret"))
-        assert isinstance(refused, Unanswered)
-        assert refused.trouble is Trouble.NOT_CONNECTED
+        assert isinstance(refused, NoReply)
+        assert refused.trouble is FailureKind.NOT_CONNECTED
         assert "topsecret" not in refused.detail
         await caller.close()
 

@@ -4,15 +4,25 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import Counts, Damage, Document, Drop, Due, Entry, EntryKind, Lane, Passed
+from recapito.contracts.store import (
+    Damage,
+    Document,
+    Drop,
+    Due,
+    Entry,
+    EntryKind,
+    LaneCounts,
+    LaneRow,
+    SkippedDeadLetters,
+)
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import RecordDamaged
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
 LARGE = 1 << 20
-NOBODY = Passed()
+NOBODY = SkippedDeadLetters()
 
 
 def test_a_damaged_entry_is_read_as_one(stores: Any, run: Any) -> None:
@@ -49,16 +59,16 @@ def test_a_damaged_parked_delivery_is_set_aside(stores: Any, run: Any, verb: str
     """Whichever verb meets it: the others are served, the books have a line for it, and it is kept."""
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     run(stores.ledger.settle([settlement(lane, matched=2, park=[parked(1, 0, 10), parked(1, 1, 11)])]))
-    assert stores.spoil.row("parked", 7, Identity(1, 0))
+    assert stores.spoil.row("parked", 7, DeliveryId(1, 0))
     met = {
         "due": lambda: stores.ledger.due(7, 99, 9),
         "parked": lambda: stores.ledger.parked(7, 9),
-        "find": lambda: stores.ledger.find(7, Identity(1, 0)),
+        "find": lambda: stores.ledger.find(7, DeliveryId(1, 0)),
     }
     served = {"due": Due([parked(1, 1, 11)], None), "parked": [parked(1, 1, 11)], "find": None}
     assert run(met[verb]()) == served[verb]
     stored = run(stores.ledger.lane(7))
-    assert (stored.counts, stored.next_due_at) == (Counts(matched=2, dropped={CORRUPT: 1}, parked=1), 11)
+    assert (stored.counts, stored.next_due_at) == (LaneCounts(matched=2, dropped={CORRUPT: 1}, parked=1), 11)
     (kept,) = run(stores.ledger.damaged(0, 9))
     assert kept[:6] == ("parked", 3, 7, 1, 0, 1) and kept.content
 
@@ -70,11 +80,11 @@ def test_a_damaged_dead_letter_is_set_aside(stores: Any, run: Any, named: bool) 
     run(stores.ledger.settle([settlement(lane, matched=2, bury=[burial(1, 0), burial(1, 1)])]))
     if named:
         run(stores.ledger.name_group(run(stores.ledger.burials_due(99, 9, LARGE, NOBODY)), "path", 1))
-    assert stores.spoil.row("burial", 7, Identity(1, 0))
+    assert stores.spoil.row("burial", 7, DeliveryId(1, 0))
     assert run(stores.ledger.burials_due(99, 9, LARGE, NOBODY)).burials == [burial(1, 1)]
-    assert stores.spoil.row("burial", 7, Identity(1, 1))
+    assert stores.spoil.row("burial", 7, DeliveryId(1, 1))
     assert run(stores.ledger.burials_due(99, 9, LARGE, NOBODY)) is None
-    assert run(stores.ledger.lane(7)).counts == Counts(matched=2, dropped={CORRUPT: 2})
+    assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=2, dropped={CORRUPT: 2})
     assert [damage[:5] for damage in run(stores.ledger.damaged(0, 9))] == [("burial", 3, 7, 1, n) for n in (0, 1)]
 
 
@@ -82,21 +92,21 @@ def test_what_was_set_aside_is_settled_no_more(stores: Any, run: Any) -> None:
     """A delivery that was on the wire when its row was set aside cannot be parked or dropped again; the books hold."""
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     run(stores.ledger.settle([settlement(lane, matched=2, park=[parked(1, 0, 10), parked(1, 1, 11)])]))
-    assert stores.spoil.row("parked", 7, Identity(1, 0))
+    assert stores.spoil.row("parked", 7, DeliveryId(1, 0))
     run(stores.ledger.due(7, 99, 9))
     again = [parked(1, 0, 20), parked(1, 1, 21)]
     run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), park=again)]))
     assert run(stores.ledger.parked(7, 9)) == [parked(1, 1, 21)]
     run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), bury=[burial(1, 0)])]))
-    run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), drop=[Drop(Identity(1, 0), "Canceled")])]))
-    assert run(stores.ledger.lane(7)).counts == Counts(matched=2, dropped={CORRUPT: 1}, parked=1)
+    run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), drop=[Drop(DeliveryId(1, 0), "Canceled")])]))
+    assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=2, dropped={CORRUPT: 1}, parked=1)
 
 
 def test_a_damaged_row_that_is_written_anew_is_whole(stores: Any, run: Any) -> None:
     """A delivery whose row was damaged and not read since is parked again as if nothing were."""
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     run(stores.ledger.settle([settlement(lane, matched=1, park=[parked(1, 0, 10)])]))
-    assert stores.spoil.row("parked", 7, Identity(1, 0))
+    assert stores.spoil.row("parked", 7, DeliveryId(1, 0))
     run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), park=[parked(1, 0, 20)])]))
     assert run(stores.ledger.due(7, 99, 9)) == Due([parked(1, 0, 20)], None)
     assert run(stores.ledger.damaged(0, 9)) == []
@@ -118,11 +128,13 @@ def test_a_damaged_lane_is_renewed(stores: Any, run: Any) -> None:
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     park = [parked(n, 0, 10 + n) for n in (2, 4, 5)]
     bury = [burial(3, 0), burial(6, 0)]
-    drop = [Drop(Identity(1, 0), "Canceled")]
+    drop = [Drop(DeliveryId(1, 0), "Canceled")]
     run(stores.ledger.settle([settlement(lane, matched=9, delivered=3, park=park, bury=bury, drop=drop)]))
     assert stores.spoil.lane(7)
     renewed = run(stores.ledger.renew_lane(7, 3, "log", 5))
-    assert renewed == Lane(7, 3, "log", 1, Cursor((5, 0)), CLEAR, Counts(matched=3, parked=2, buried=1), next_due_at=12)
+    assert renewed == LaneRow(
+        7, 3, "log", 1, Cursor((5, 0)), CLEAR, LaneCounts(matched=3, parked=2, buried=1), next_due_at=12
+    )
     run(stores.reopen())
     assert run(stores.ledger.lane(7)) == renewed
     assert run(stores.ledger.parked(7, 9)) == park[:2]
@@ -131,7 +143,7 @@ def test_a_damaged_lane_is_renewed(stores: Any, run: Any) -> None:
     assert kept[:3] == ("lane", 3, 7) and kept.content
     again = settlement(renewed, matched=3, park=[parked(5, 0, 20)], delivered=2)
     run(stores.ledger.settle([again]))
-    assert run(stores.ledger.lane(7)).counts == Counts(matched=6, delivered=2, parked=3, buried=1)
+    assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=6, delivered=2, parked=3, buried=1)
 
 
 def test_a_damaged_lane_that_is_settled_is_whole(stores: Any, run: Any) -> None:
@@ -139,7 +151,7 @@ def test_a_damaged_lane_that_is_settled_is_whole(stores: Any, run: Any) -> None:
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     assert stores.spoil.lane(7)
     run(stores.ledger.settle([settlement(lane, matched=1, delivered=1)]))
-    assert run(stores.ledger.lane(7)).counts == Counts(matched=1, delivered=1)
+    assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=1, delivered=1)
 
 
 def test_a_damaged_topic(stores: Any, run: Any) -> None:

@@ -8,15 +8,15 @@ import pytest
 
 from recapito.contracts.history import Extent, History, Keep, Page
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import Identity, Rule
-from recapito.domain.history.attempt import FAILED, Attempt, Ending, Fate, Selection, Then
+from recapito.domain.delivery.delivery import DeliveryId, Rule
+from recapito.domain.history.attempt import FAILED, Attempt, AttemptQuery, Ending, Fate, Then
 from recapito.domain.instant import HOUR, SECOND
 from recapito.stores.memory import MemoryHistory
 from recapito.stores.sqlite import SqliteHistory
 from tests.intake.doubles import StillClock
 from tests.stores.attempts import AGAIN, KEEP, NOON, ORDERS, OTHERS, SHIPPED, attempt, failed, same
 
-ALL = Selection()
+ALL = AttemptQuery()
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_what_was_recorded_is_read_back(history: History, run: Any) -> None:
     page = run(history.oldest_first(ALL, 0, 100))
     assert all(same(kept.attempt, one) for kept, one in zip(page.value, told, strict=True))
     first = next(page.value[2].attempt.told())
-    assert (first.id, first.identity, first.number) == ("d", Identity(5, 0), 3)
+    assert (first.id, first.identity, first.number) == ("d", DeliveryId(5, 0), 3)
     assert first.fate == Fate(Then.RETRY, AGAIN.due_at, Rule.MINIMUM)
     assert [one.identity for one in page.value[1].attempt.told()] == [(5, 9), (7, 0)]
 
@@ -112,23 +112,23 @@ def test_somebody_follows(history: History, run: Any) -> None:
 @pytest.mark.parametrize(
     ("selection", "expected"),
     [
-        (Selection(event="a-1"), ["a-1+a-2", "a-1"]),
-        (Selection(event="a-"), []),
-        (Selection(search="-2"), ["a-1+a-2", "b-2"]),
-        (Selection(lane=1), ["a-1", "c-3"]),
-        (Selection(topic="orders"), ["a-1+a-2", "a-1", "c-3"]),
-        (Selection(subscription="BILLING"), ["a-1", "b-2", "c-3"]),
-        (Selection(topic="Others", subscription="billing"), ["b-2"]),
-        (Selection(topic="order"), []),
-        (Selection(outcome="Busy"), ["a-1", "b-2"]),
-        (Selection(outcome=FAILED), ["a-1", "b-2", "c-3"]),
-        (Selection(outcome="Success"), ["a-1+a-2"]),
-        (Selection(since=NOON + 2 * SECOND), ["b-2", "c-3"]),
-        (Selection(until=NOON + SECOND), ["a-1+a-2", "a-1"]),
-        (Selection(event="a-1", outcome=FAILED, topic="orders"), ["a-1"]),
+        (AttemptQuery(event="a-1"), ["a-1+a-2", "a-1"]),
+        (AttemptQuery(event="a-"), []),
+        (AttemptQuery(search="-2"), ["a-1+a-2", "b-2"]),
+        (AttemptQuery(lane=1), ["a-1", "c-3"]),
+        (AttemptQuery(topic="orders"), ["a-1+a-2", "a-1", "c-3"]),
+        (AttemptQuery(subscription="BILLING"), ["a-1", "b-2", "c-3"]),
+        (AttemptQuery(topic="Others", subscription="billing"), ["b-2"]),
+        (AttemptQuery(topic="order"), []),
+        (AttemptQuery(outcome="Busy"), ["a-1", "b-2"]),
+        (AttemptQuery(outcome=FAILED), ["a-1", "b-2", "c-3"]),
+        (AttemptQuery(outcome="Success"), ["a-1+a-2"]),
+        (AttemptQuery(since=NOON + 2 * SECOND), ["b-2", "c-3"]),
+        (AttemptQuery(until=NOON + SECOND), ["a-1+a-2", "a-1"]),
+        (AttemptQuery(event="a-1", outcome=FAILED, topic="orders"), ["a-1"]),
     ],
 )
-def test_selecting(history: History, run: Any, selection: Selection, expected: list[str]) -> None:
+def test_selecting(history: History, run: Any, selection: AttemptQuery, expected: list[str]) -> None:
     """By event, a part of its id, lane, names without case, outcome and time; all must hold."""
     record(history, attempt("a-1", "a-2", label=SHIPPED), failed("a-1", at=1))
     run(history.flush())
@@ -140,8 +140,8 @@ def test_selecting(history: History, run: Any, selection: Selection, expected: l
 def test_written_dead_letters_are_no_failures(history: History, run: Any) -> None:
     """What is kept of a dead letter that was written is found by its outcome, and not among what failed."""
     record(history, attempt("a", outcome=Ending.DEAD_LETTERED, fates=[Fate(Then.DEAD_LETTER, where="box/p")]))
-    assert ids(run(history.newest_first(Selection(outcome=FAILED), None, 10))) == []
-    assert ids(run(history.newest_first(Selection(outcome="DeadLettered"), None, 10))) == ["a"]
+    assert ids(run(history.newest_first(AttemptQuery(outcome=FAILED), None, 10))) == []
+    assert ids(run(history.newest_first(AttemptQuery(outcome="DeadLettered"), None, 10))) == ["a"]
 
 
 def test_the_extent(history: History, run: Any) -> None:
@@ -166,7 +166,7 @@ def test_odd_ids(history: History, run: Any) -> None:
     record(history, attempt(*odd))
     run(history.flush())
     for id in odd[:4]:
-        assert run(history.newest_first(Selection(event=id), None, 10)).value[0].attempt.ids[odd.index(id)] == id
+        assert run(history.newest_first(AttemptQuery(event=id), None, 10)).value[0].attempt.ids[odd.index(id)] == id
     (kept,) = run(history.oldest_first(ALL, 0, 10)).value
     assert (len(kept.attempt.ids), kept.attempt.ids[-1]) == (6, "last")
 
@@ -192,7 +192,7 @@ def test_a_page_is_sought_in_so_many_chunks(history: History, run: Any) -> None:
     for n in range(limits.HISTORY_CHUNKS + 6):
         record(history, attempt(f"x{n}", "odd" if n % 40 == 1 else f"even{n}", at=n))
         run(history.flush())
-    selection, seen, before = Selection(search="d", since=NOON, lane=ORDERS.lane), list[str](), None
+    selection, seen, before = AttemptQuery(search="d", since=NOON, lane=ORDERS.lane), list[str](), None
     for _ in range(5):
         page = run(history.newest_first(selection, before, 100))
         seen += ids(page)

@@ -5,31 +5,41 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import Attempts, Buried, Counts, Drop, Due, Group, Lane, Notice, Passed
+from recapito.contracts.store import (
+    AttemptTotals,
+    DeadLetterGroup,
+    Drop,
+    Due,
+    LaneCounts,
+    LaneRow,
+    Notice,
+    SkippedDeadLetters,
+    WaitingDeadLetter,
+)
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR, Hold
 from recapito.domain.delivery.outcome import Result
 from recapito.errors import StoreStale
 from tests.stores.values import TRIED, burial, parked, settlement
 
 LOG = "log-id"
-NOBODY = Passed()
+NOBODY = SkippedDeadLetters()
 
 
-def passing(*lanes: int) -> Passed:
+def passing(*lanes: int) -> SkippedDeadLetters:
     """Passes over whatever these lanes have in the containers of these tests."""
-    return Passed(places=frozenset((lane, container) for lane in lanes for container in ("dead", "other")))
+    return SkippedDeadLetters(places=frozenset((lane, container) for lane in lanes for container in ("dead", "other")))
 
 
 LARGE = 1 << 20
 
 
 @pytest.fixture
-def lane(ledger: Any, run: Any) -> Lane:
+def lane(ledger: Any, run: Any) -> LaneRow:
     """A new lane."""
-    opened: Lane = run(ledger.open_lane(7, 3, LOG, 5))
+    opened: LaneRow = run(ledger.open_lane(7, 3, LOG, 5))
     return opened
 
 
@@ -37,9 +47,9 @@ def lane(ledger: Any, run: Any) -> Lane:
 def settle(ledger: Any, run: Any) -> Any:
     """Settle a lane by its id, as it is stored now; and see that its books balance."""
 
-    def settle(id: int, **parts: Any) -> Lane:
+    def settle(id: int, **parts: Any) -> LaneRow:
         run(ledger.settle([settlement(run(ledger.lane(id)), **parts)]))
-        after: Lane = run(ledger.lane(id))
+        after: LaneRow = run(ledger.lane(id))
         assert after.counts.pending == after.counts.parked + after.counts.buried
         return after
 
@@ -50,14 +60,14 @@ def identities(due: Any) -> list[tuple[int, int]]:
     return [tuple(row.delivery.identity) for row in due]
 
 
-def test_a_new_lane_starts_at_its_create_record(ledger: Any, run: Any, lane: Lane) -> None:
+def test_a_new_lane_starts_at_its_create_record(ledger: Any, run: Any, lane: LaneRow) -> None:
     """It has its cursor there, no hold and empty books."""
-    assert lane == Lane(7, 3, LOG, lane.version, Cursor((5, 0)), CLEAR, Counts())
+    assert lane == LaneRow(7, 3, LOG, lane.version, Cursor((5, 0)), CLEAR, LaneCounts())
     assert run(ledger.lane(7)) == lane
     assert run(ledger.lane(8)) is None
 
 
-def test_opening_a_lane_again_changes_nothing(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_opening_a_lane_again_changes_nothing(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """The lane that is there stays as it is."""
     moved = settle(7, cursor=Cursor((9, 2)))
     assert run(ledger.open_lane(7, 4, "other", 1)) == moved == run(ledger.lane(7))
@@ -79,33 +89,33 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
     assert run(ledger.some_lanes([])) == []
 
 
-def test_attempts_are_added_up(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_attempts_are_added_up(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A settlement adds its requests, how long they took, and what failed by result; without any nothing changes."""
-    assert lane.attempts == Attempts()
-    settle(7, attempts=Attempts(3, 1_500, {"Busy": 2}))
-    after = settle(7, attempts=Attempts(2, 500, {"Busy": 1, "TimedOut": 4}))
-    assert after.attempts == Attempts(5, 2_000, {"Busy": 3, "TimedOut": 4})
+    assert lane.attempts == AttemptTotals()
+    settle(7, attempts=AttemptTotals(3, 1_500, {"Busy": 2}))
+    after = settle(7, attempts=AttemptTotals(2, 500, {"Busy": 1, "TimedOut": 4}))
+    assert after.attempts == AttemptTotals(5, 2_000, {"Busy": 3, "TimedOut": 4})
     assert settle(7).attempts == after.attempts
     other = run(ledger.open_lane(8, 3, LOG, 5))
-    assert other.attempts == Attempts()
+    assert other.attempts == AttemptTotals()
 
 
-def test_attempts_go_with_their_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_attempts_go_with_their_lane(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A lane that is closed and opened again starts with none."""
-    settle(7, attempts=Attempts(1, 10, {"Busy": 1}), ended=True)
+    settle(7, attempts=AttemptTotals(1, 10, {"Busy": 1}), ended=True)
     run(ledger.close_lane(7))
-    assert run(ledger.open_lane(7, 3, LOG, 5)).attempts == Attempts()
+    assert run(ledger.open_lane(7, 3, LOG, 5)).attempts == AttemptTotals()
 
 
-def test_a_settlement_moves_the_lane(lane: Lane, settle: Any) -> None:
+def test_a_settlement_moves_the_lane(lane: LaneRow, settle: Any) -> None:
     """Cursor and hold are replaced, counts are added, the version grows by one."""
     cursor = Cursor((6, 3), (((6, 5), (7, 0)), ((8, 1), (8, 4))))
     hold = Hold(10, 1_800_000_000_000_000_000, 5, Result.TIMED_OUT)
     after = settle(7, cursor=cursor, hold=hold, matched=4, unmatched=2, delivered=4, evaluated=5)
-    counts = Counts(matched=4, unmatched=2, delivered=4, evaluated=5)
-    assert after == Lane(7, 3, LOG, lane.version + 1, cursor, hold, counts)
+    counts = LaneCounts(matched=4, unmatched=2, delivered=4, evaluated=5)
+    assert after == LaneRow(7, 3, LOG, lane.version + 1, cursor, hold, counts)
     again = settle(7, matched=1, unmatched=1, delivered=1, evaluated=2)
-    assert again.counts == Counts(matched=5, unmatched=3, delivered=5, evaluated=7)
+    assert again.counts == LaneCounts(matched=5, unmatched=3, delivered=5, evaluated=7)
     assert (again.cursor, again.hold) == (cursor, hold)
 
 
@@ -119,18 +129,18 @@ def test_many_lanes_are_settled_in_one_commit(ledger: Any, run: Any) -> None:
     run(ledger.settle(parts))
     for lane in run(ledger.lanes()):
         assert lane.cursor == Cursor((1 + lane.id, 0))
-        assert lane.counts == Counts(matched=lane.id, parked=lane.id)
+        assert lane.counts == LaneCounts(matched=lane.id, parked=lane.id)
         assert len(run(ledger.parked(lane.id, 100))) == lane.id
     run(ledger.settle([]))
 
 
 @pytest.mark.parametrize("off", [-1, 1])
-def test_a_stale_settlement_changes_nothing(ledger: Any, run: Any, lane: Lane, settle: Any, off: int) -> None:
+def test_a_stale_settlement_changes_nothing(ledger: Any, run: Any, lane: LaneRow, settle: Any, off: int) -> None:
     """Another version than the lane's refuses the whole commit, the other lanes' part too."""
     settle(7, matched=2, park=[parked(1), parked(2)])
     other = run(ledger.open_lane(8, 3, LOG, 5))
     before = run(ledger.lanes())
-    stale = settlement(before[0], finish=[Identity(1, 0)], park=[parked(2, due_at=99), parked(3)], matched=1)
+    stale = settlement(before[0], finish=[DeliveryId(1, 0)], park=[parked(2, due_at=99), parked(3)], matched=1)
     good = settlement(other, cursor=Cursor((6, 0)), matched=1, delivered=1)
     with pytest.raises(StoreStale):
         run(ledger.settle([good, stale._replace(version=stale.version + off)]))
@@ -138,7 +148,7 @@ def test_a_stale_settlement_changes_nothing(ledger: Any, run: Any, lane: Lane, s
     assert run(ledger.parked(7, 10)) == [parked(1), parked(2)]
 
 
-def test_a_lane_that_is_not_there_is_stale(ledger: Any, run: Any, lane: Lane) -> None:
+def test_a_lane_that_is_not_there_is_stale(ledger: Any, run: Any, lane: LaneRow) -> None:
     """Settling an unknown lane is refused, and so is settling one twice in a commit."""
     with pytest.raises(StoreStale):
         run(ledger.settle([settlement(lane)._replace(lane=99)]))
@@ -147,18 +157,18 @@ def test_a_lane_that_is_not_there_is_stale(ledger: Any, run: Any, lane: Lane) ->
     assert run(ledger.lane(7)) == lane
 
 
-def test_what_is_parked_comes_back_whole(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_what_is_parked_comes_back_whole(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A parked delivery keeps its due time, its history and its bytes."""
     body = bytes(range(256)) * 8
     rows = [parked(5, 1, 100, body, **TRIED), parked(5, 0, 50, b""), parked(6, 2, 200)]
     after = settle(7, matched=3, park=rows)
-    assert after.counts == Counts(matched=3, parked=3)
+    assert after.counts == LaneCounts(matched=3, parked=3)
     assert after.next_due_at == 50
     assert run(ledger.parked(7, 10)) == [rows[1], rows[0], rows[2]]
     assert run(ledger.parked(7, 1)) == [rows[1]]
 
 
-def test_due_deliveries_come_earliest_first(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_due_deliveries_come_earliest_first(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Up to the limit, of those due by now, and when the next one after them comes."""
     settle(
         7, matched=5, park=[parked(9, 0, 30), parked(9, 1, 10), parked(4, 0, 30), parked(9, 2, 20), parked(9, 3, 40)]
@@ -174,7 +184,7 @@ def test_due_deliveries_come_earliest_first(ledger: Any, run: Any, lane: Lane, s
     assert due(99, 0) == ([], 10)
 
 
-def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """After the first ones asked for, no more than a slice's bytes are brought into memory."""
     large = b"x" * (limits.PARKED_SLICE_BYTES // 2 - 1000)
     rows = [parked(9, n, 10 + n) for n in range(5)]
@@ -184,87 +194,87 @@ def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: Lane, 
         assert (len(due.parked), due.next_at) == (got, 10 + got)
 
 
-def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: Lane) -> None:
+def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: LaneRow) -> None:
     """An empty lane and an unknown one have nothing due, ever."""
     for id in (7, 99):
         assert run(ledger.due(id, 1 << 62, 10)) == Due([], None)
         assert run(ledger.parked(id, 10)) == []
 
 
-def test_parking_again_replaces(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_parking_again_replaces(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A delivery is parked once; the last one counts, in one settlement too."""
     settle(7, matched=1, park=[parked(5, due_at=10)])
     later = parked(5, due_at=60, attempts=1)
     after = settle(7, park=[parked(5, due_at=20), later])
-    assert after.counts == Counts(matched=1, parked=1)
+    assert after.counts == LaneCounts(matched=1, parked=1)
     assert run(ledger.parked(7, 10)) == [later]
     assert after.next_due_at == 60
 
 
-def test_finishing_counts_what_is_found(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_finishing_counts_what_is_found(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """What was parked or buried under an identity is delivered now; an identity with nothing counts not at all."""
     settle(7, matched=3, park=[parked(5, 0), parked(5, 1)], bury=[burial(5, 2)])
-    after = settle(7, finish=[Identity(5, 0), Identity(5, 2), Identity(5, 9), Identity(5, 0)])
-    assert after.counts == Counts(matched=3, delivered=2, parked=1)
-    assert settle(7, finish=[Identity(5, 0)]).counts == after.counts
+    after = settle(7, finish=[DeliveryId(5, 0), DeliveryId(5, 2), DeliveryId(5, 9), DeliveryId(5, 0)])
+    assert after.counts == LaneCounts(matched=3, delivered=2, parked=1)
+    assert settle(7, finish=[DeliveryId(5, 0)]).counts == after.counts
     assert identities(run(ledger.parked(7, 10))) == [(5, 1)]
 
 
-def test_a_named_dead_letter_is_not_finished(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_named_dead_letter_is_not_finished(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Once its group has a path it is on its way to the vault: a late success comes too late."""
     settle(7, matched=2, bury=[burial(5, 0), burial(5, 1)])
     group = run(ledger.burials_due(10, 1, LARGE, NOBODY))
     run(ledger.name_group(group, "path", 10))
-    after = settle(7, finish=[Identity(5, 0), Identity(5, 1)])
-    assert after.counts == Counts(matched=2, delivered=1, buried=1)
+    after = settle(7, finish=[DeliveryId(5, 0), DeliveryId(5, 1)])
+    assert after.counts == LaneCounts(matched=2, delivered=1, buried=1)
 
 
-def test_burying_and_dropping_take_what_is_parked(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_burying_and_dropping_take_what_is_parked(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A delivery that is given up waits no more; drops are counted by reason."""
     settle(7, matched=3, park=[parked(5, 0), parked(5, 1), parked(5, 2)])
     after = settle(7, matched=2, bury=[burial(5, 0), burial(6, 0)], drop=[_drop(5, 1, "a"), _drop(6, 1, "b")])
-    assert after.counts == Counts(matched=5, dropped={"a": 1, "b": 1}, parked=1, buried=2)
+    assert after.counts == LaneCounts(matched=5, dropped={"a": 1, "b": 1}, parked=1, buried=2)
     assert identities(run(ledger.parked(7, 10))) == [(5, 2)]
 
 
 def _drop(position: int, offset: int, reason: str) -> Drop:
-    return Drop(Identity(position, offset), reason)
+    return Drop(DeliveryId(position, offset), reason)
 
 
-def test_one_delivery_is_found(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_one_delivery_is_found(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """What waits of a delivery is found under its identity: parked, buried, or buried in a group that has its name."""
     settle(7, matched=4, park=[parked(5, 0, **TRIED), parked(5, 1)], bury=[burial(6, 0), burial(6, 1, write_at=99)])
-    assert run(ledger.find(7, Identity(5, 0))) == parked(5, 0, **TRIED)
-    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), None)
+    assert run(ledger.find(7, DeliveryId(5, 0))) == parked(5, 0, **TRIED)
+    assert run(ledger.find(7, DeliveryId(6, 0))) == WaitingDeadLetter(burial(6, 0), None)
     group = run(ledger.burials_due(50, 10, LARGE, NOBODY))
     run(ledger.name_group(group, "path", 50))
-    assert run(ledger.find(7, Identity(6, 0))) == Buried(burial(6, 0), "path")
-    assert run(ledger.find(7, Identity(6, 1))) == Buried(burial(6, 1, write_at=99), None)
-    settle(7, finish=[Identity(5, 0)])
-    assert [run(ledger.find(id, Identity(5, 0))) for id in (7, 8)] == [None, None]
+    assert run(ledger.find(7, DeliveryId(6, 0))) == WaitingDeadLetter(burial(6, 0), "path")
+    assert run(ledger.find(7, DeliveryId(6, 1))) == WaitingDeadLetter(burial(6, 1, write_at=99), None)
+    settle(7, finish=[DeliveryId(5, 0)])
+    assert [run(ledger.find(id, DeliveryId(5, 0))) for id in (7, 8)] == [None, None]
 
 
-def test_drops_add_up_by_reason(lane: Lane, settle: Any) -> None:
+def test_drops_add_up_by_reason(lane: LaneRow, settle: Any) -> None:
     """Each reason has its own count."""
     settle(7, matched=3, drop=[_drop(5, 0, "Canceled"), _drop(5, 1, "Canceled"), _drop(5, 2, "TimeToLiveExceeded")])
     after = settle(7, matched=1, drop=[_drop(6, 0, "Canceled")])
-    assert after.counts == Counts(matched=4, dropped={"Canceled": 3, "TimeToLiveExceeded": 1})
+    assert after.counts == LaneCounts(matched=4, dropped={"Canceled": 3, "TimeToLiveExceeded": 1})
 
 
-def test_burying_twice_buries_once(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_burying_twice_buries_once(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A dead letter that waits already stays as it is."""
     settle(7, matched=1, bury=[burial(5, write_at=10)])
     after = settle(7, bury=[burial(5, write_at=99)])
-    assert after.counts == Counts(matched=1, buried=1)
+    assert after.counts == LaneCounts(matched=1, buried=1)
     assert run(ledger.next_burial_at()) == 10
 
 
-def test_the_parts_of_a_settlement_have_an_order(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_the_parts_of_a_settlement_have_an_order(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Finish goes first, then park, then bury and drop."""
     settle(7, matched=1, park=[parked(5, 0)])
-    after = settle(7, matched=3, finish=[Identity(5, 0)], park=[parked(5, 0), parked(5, 1)], bury=[burial(5, 1)],
+    after = settle(7, matched=3, finish=[DeliveryId(5, 0)], park=[parked(5, 0), parked(5, 1)], bury=[burial(5, 1)],
                    drop=[_drop(5, 2, "why")])  # fmt: skip
-    assert after.counts == Counts(matched=4, delivered=1, dropped={"why": 1}, parked=1, buried=1)
+    assert after.counts == LaneCounts(matched=4, delivered=1, dropped={"why": 1}, parked=1, buried=1)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +289,7 @@ def test_the_parts_of_a_settlement_have_an_order(ledger: Any, run: Any, lane: La
         {"matched": 1, "park": [parked(5)]},
     ],
 )
-def test_books_that_do_not_balance_are_refused(ledger: Any, run: Any, lane: Lane, settle: Any, parts: Any) -> None:
+def test_books_that_do_not_balance_are_refused(ledger: Any, run: Any, lane: LaneRow, settle: Any, parts: Any) -> None:
     """Matched is delivered, dead-lettered, dropped and pending in every commit, or there is no commit."""
     before = settle(7, matched=1, park=[parked(5)])
     with pytest.raises(ValueError, match="books"):
@@ -288,7 +298,7 @@ def test_books_that_do_not_balance_are_refused(ledger: Any, run: Any, lane: Lane
     assert run(ledger.next_burial_at()) is None
 
 
-def test_a_lane_that_ended_stays_ended(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_lane_that_ended_stays_ended(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Ended is for good, and a lane without anything pending can then be closed."""
     run(ledger.close_lane(7))
     assert run(ledger.lane(7)) == lane
@@ -296,25 +306,25 @@ def test_a_lane_that_ended_stays_ended(ledger: Any, run: Any, lane: Lane, settle
     assert settle(7).ended
     run(ledger.close_lane(7))
     assert run(ledger.lane(7)) is not None
-    settle(7, finish=[Identity(5, 0)])
+    settle(7, finish=[DeliveryId(5, 0)])
     run(ledger.close_lane(7))
     assert run(ledger.lane(7)) is None
     run(ledger.close_lane(7))
 
 
-def test_a_closed_lane_leaves_nothing_behind(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_closed_lane_leaves_nothing_behind(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A lane that is opened under a closed one's id starts with empty books."""
     settle(7, matched=1, drop=[_drop(5, 0, "why")], ended=True)
     run(ledger.close_lane(7))
-    assert run(ledger.open_lane(7, 3, LOG, 5)).counts == Counts()
+    assert run(ledger.open_lane(7, 3, LOG, 5)).counts == LaneCounts()
 
 
-def test_containers_are_passed_over_apart(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_containers_are_passed_over_apart(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A container that is passed over, for one lane or for all, holds up nothing in another, named or not."""
     run(ledger.open_lane(8, 3, LOG, 5))
     settle(7, matched=2, bury=[burial(5, 0, 10), burial(5, 1, 20, "other")])
     settle(8, matched=1, bury=[burial(5, 0, 30)])
-    due = lambda *over: run(ledger.burials_due(99, 9, LARGE, Passed(*over)))  # noqa: E731
+    due = lambda *over: run(ledger.burials_due(99, 9, LARGE, SkippedDeadLetters(*over)))  # noqa: E731
     none: frozenset[str] = frozenset()
     both = frozenset({(7, "dead"), (7, "other")})
     for named in (False, True):
@@ -327,7 +337,7 @@ def test_containers_are_passed_over_apart(ledger: Any, run: Any, lane: Lane, set
             run(ledger.name_group(group, f"{group.lane}-{group.container}", 99 + group.lane))
 
 
-def test_the_next_burial(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_the_next_burial(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """The earliest time of all dead letters that wait, of all lanes, named or not."""
     assert run(ledger.next_burial_at()) is None
     run(ledger.open_lane(8, 3, LOG, 5))
@@ -340,19 +350,19 @@ def test_the_next_burial(ledger: Any, run: Any, lane: Lane, settle: Any) -> None
     assert run(ledger.next_burial_at()) == 30
 
 
-def test_a_group_is_of_one_lane_and_container(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_group_is_of_one_lane_and_container(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """The oldest due ones of the lane that waits longest, in the container of the first, in order."""
     run(ledger.open_lane(8, 3, LOG, 5))
     mine = [burial(5, 0, 30), burial(5, 1, 20), burial(6, 0, 25, "other"), burial(6, 1, 99)]
     settle(7, matched=4, bury=mine)
     settle(8, matched=1, bury=[burial(5, 0, 21)])
     assert run(ledger.burials_due(19, 9, LARGE, NOBODY)) is None
-    assert run(ledger.burials_due(50, 9, LARGE, NOBODY)) == Group(7, "dead", None, None, [mine[1], mine[0]])
+    assert run(ledger.burials_due(50, 9, LARGE, NOBODY)) == DeadLetterGroup(7, "dead", None, None, [mine[1], mine[0]])
     assert run(ledger.burials_due(50, 9, LARGE, passing(7))).lane == 8
     assert run(ledger.burials_due(50, 9, LARGE, passing(7, 8))) is None
 
 
-def test_a_group_has_its_limits(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_group_has_its_limits(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """At most so many dead letters and bytes, but one however large."""
     settle(7, matched=3, bury=[burial(5, n, 10 + n, size=100) for n in range(3)])
     size = lambda limit, bytes: len(run(ledger.burials_due(99, limit, bytes, NOBODY)).burials)  # noqa: E731
@@ -363,19 +373,19 @@ def test_a_group_has_its_limits(ledger: Any, run: Any, lane: Lane, settle: Any) 
     assert size(9, 1) == 1
 
 
-def test_a_named_group_comes_first_and_whole(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_named_group_comes_first_and_whole(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Whatever the limits and the time, the group that was named is the one to write, until it is written."""
     mine = [burial(5, n, 10) for n in range(3)]
     settle(7, matched=3, bury=mine)
     run(ledger.open_lane(8, 3, LOG, 5))
     settle(8, matched=1, bury=[burial(1, 0, 1)])
-    run(ledger.name_group(Group(7, "dead", None, None, mine[:2]), "path", 77))
-    named = Group(7, "dead", "path", 77, mine[:2])
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, mine[:2]), "path", 77))
+    named = DeadLetterGroup(7, "dead", "path", 77, mine[:2])
     assert run(ledger.burials_due(5, 1, 1, NOBODY)) == named
     assert run(ledger.burials_due(5, 1, 1, passing(7))).lane == 8
     assert run(ledger.burials_due(5, 1, 1, passing(7, 8))) is None
     run(ledger.written(7, "path"))
-    assert run(ledger.lane(7)).counts == Counts(matched=3, dead_lettered=2, buried=1)
+    assert run(ledger.lane(7)).counts == LaneCounts(matched=3, dead_lettered=2, buried=1)
     assert run(ledger.burials_due(10, 9, LARGE, passing(8))).burials == [mine[2]]
 
 
@@ -384,31 +394,31 @@ def test_the_group_that_was_tried_first_comes_first(ledger: Any, run: Any, settl
     for id, tried_at in ((1, 50), (2, 40), (3, 60)):
         run(ledger.open_lane(id, 3, LOG, 5))
         settle(id, matched=1, bury=[burial(5)])
-        run(ledger.name_group(Group(id, "dead", None, None, [burial(5)]), f"path{id}", tried_at))
+        run(ledger.name_group(DeadLetterGroup(id, "dead", None, None, [burial(5)]), f"path{id}", tried_at))
     next_lane = lambda *skip: run(ledger.burials_due(99, 9, LARGE, passing(*skip))).lane  # noqa: E731
     assert (next_lane(), next_lane(2), next_lane(1, 2)) == (2, 1, 3)
 
 
-def test_only_what_still_waits_is_named(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_only_what_still_waits_is_named(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """What was delivered between reading and naming a group is not in it; what has a path keeps it."""
     mine = [burial(5, n, 10) for n in range(3)]
     settle(7, matched=3, bury=mine)
-    settle(7, finish=[Identity(5, 0)])
-    run(ledger.name_group(Group(7, "dead", None, None, mine[:2]), "one", 20))
-    run(ledger.name_group(Group(7, "dead", None, None, mine), "two", 30))
-    run(ledger.name_group(Group(7, "dead", None, None, mine), "three", 40))
-    assert run(ledger.burials_due(99, 9, LARGE, NOBODY)) == Group(7, "dead", "one", 20, [mine[1]])
+    settle(7, finish=[DeliveryId(5, 0)])
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, mine[:2]), "one", 20))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, mine), "two", 30))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, mine), "three", 40))
+    assert run(ledger.burials_due(99, 9, LARGE, NOBODY)) == DeadLetterGroup(7, "dead", "one", 20, [mine[1]])
     run(ledger.written(7, "one"))
-    assert run(ledger.burials_due(99, 9, LARGE, NOBODY)) == Group(7, "dead", "two", 30, [mine[2]])
+    assert run(ledger.burials_due(99, 9, LARGE, NOBODY)) == DeadLetterGroup(7, "dead", "two", 30, [mine[2]])
     run(ledger.written(7, "two"))
     assert run(ledger.burials_due(99, 9, LARGE, NOBODY)) is None
 
 
-def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """A repeated or unknown word about a group changes nothing."""
     settle(7, matched=3, bury=[burial(5, n) for n in range(3)])
-    run(ledger.name_group(Group(7, "dead", None, None, [burial(5, 0), burial(5, 1)]), "one", 1))
-    run(ledger.name_group(Group(7, "dead", None, None, [burial(5, 2)]), "two", 2))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5, 0), burial(5, 1)]), "one", 1))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5, 2)]), "two", 2))
     for _ in range(2):
         run(ledger.written(7, "one"))
         run(ledger.abandon(7, "one", "why"))
@@ -418,7 +428,7 @@ def test_written_and_abandoned_count_once(ledger: Any, run: Any, lane: Lane, set
         run(ledger.written(99, "one"))
         run(ledger.abandon(99, "one", "why"))
     counts = run(ledger.lane(7)).counts
-    assert counts == Counts(matched=3, dead_lettered=2, dropped={"DeadLetterUnavailable": 1})
+    assert counts == LaneCounts(matched=3, dead_lettered=2, dropped={"DeadLetterUnavailable": 1})
     assert run(ledger.next_burial_at()) is None
 
 
@@ -428,7 +438,7 @@ def test_reasons_count_once_with_their_group(stores: Any, run: Any) -> None:
     run(stores.ledger.settle([settlement(lane, matched=6, bury=[burial(5, n) for n in range(6)])]))
     groups = {"one": (0, 1), "two": (2, 3), "three": (4,), "four": (5,)}
     for path, offsets in groups.items():
-        run(stores.ledger.name_group(Group(7, "dead", None, None, [burial(5, n) for n in offsets]), path, 1))
+        run(stores.ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5, n) for n in offsets]), path, 1))
     for _ in range(2):
         run(stores.ledger.written(7, "one", reasons={"a": 1, "b": 1}))
         run(stores.ledger.written(7, "two", None, 0, {"b": 1}))
@@ -438,11 +448,11 @@ def test_reasons_count_once_with_their_group(stores: Any, run: Any) -> None:
         run(stores.ledger.written(99, "one", reasons={"d": 1}))
     run(stores.reopen())
     before = run(stores.ledger.lane(7))
-    assert before.counts == Counts(matched=6, dead_lettered=5, dropped={"why": 1}, reasons={"a": 1, "b": 2})
+    assert before.counts == LaneCounts(matched=6, dead_lettered=5, dropped={"why": 1}, reasons={"a": 1, "b": 2})
     run(stores.ledger.settle([settlement(before, ended=True)]))
     assert run(stores.ledger.lane(7)).counts == before.counts
     run(stores.ledger.close_lane(7))
-    assert run(stores.ledger.open_lane(7, 3, LOG, 5)).counts == Counts()
+    assert run(stores.ledger.open_lane(7, 3, LOG, 5)).counts == LaneCounts()
 
 
 def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:
@@ -451,7 +461,7 @@ def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:
     lane = run(ledger.open_lane(7, 3, LOG, 5))
     run(ledger.settle([settlement(lane, matched=4, bury=[burial(5, n) for n in range(4)])]))
     for n in range(4):
-        run(ledger.name_group(Group(7, "dead", None, None, [burial(5, n)]), f"path{n}", 1))
+        run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5, n)]), f"path{n}", 1))
     for n in (0, 0, 1):
         run(ledger.written(7, f"path{n}", b"%d" % n, 0))
     run(ledger.written(7, "nowhere", b"none", 2))
@@ -463,21 +473,21 @@ def test_a_notice_is_kept_until_it_was_taken(stores: Any, run: Any) -> None:
     assert run(stores.ledger.notices(0, 9)) == [Notice(2, b"1"), Notice(3, b"3")]
 
 
-def test_a_notice_has_a_number_that_was_never_taken(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_a_notice_has_a_number_that_was_never_taken(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """Beside a log that has taken more than this ledger knows of, as after a restore, it is not passed over."""
     settle(7, matched=1, bury=[burial(5)])
-    run(ledger.name_group(Group(7, "dead", None, None, [burial(5)]), "path", 1))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5)]), "path", 1))
     run(ledger.written(7, "path", b"new", 40))
     assert run(ledger.notices(0, 9)) == [Notice(41, b"new")]
 
 
-def test_writing_dead_letters_does_not_stale_the_lane(ledger: Any, run: Any, lane: Lane, settle: Any) -> None:
+def test_writing_dead_letters_does_not_stale_the_lane(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
     """The lane's own settlements go on while its dead letters are written."""
     before = settle(7, matched=1, bury=[burial(5)])
-    run(ledger.name_group(Group(7, "dead", None, None, [burial(5)]), "one", 1))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(5)]), "one", 1))
     run(ledger.written(7, "one"))
     run(ledger.settle([settlement(before, matched=1, delivered=1)]))
-    assert run(ledger.lane(7)).counts == Counts(matched=2, delivered=1, dead_lettered=1)
+    assert run(ledger.lane(7)).counts == LaneCounts(matched=2, delivered=1, dead_lettered=1)
 
 
 def test_the_ledger_outlives_a_restart(stores: Any, run: Any) -> None:
@@ -487,9 +497,9 @@ def test_the_ledger_outlives_a_restart(stores: Any, run: Any) -> None:
     rows = [parked(5, n, 10 + n, **TRIED) for n in range(2)]
     run(ledger.settle([settlement(lane, matched=5, park=rows, bury=[burial(6, n) for n in range(2)],
                                   drop=[_drop(6, 9, "why")])]))  # fmt: skip
-    run(ledger.name_group(Group(7, "dead", None, None, [burial(6, 0)]), "path", 3))
+    run(ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(6, 0)]), "path", 3))
     before = (run(ledger.lanes()), run(ledger.due(7, 99, 9)), run(ledger.burials_due(99, 9, LARGE, NOBODY)))
     run(stores.reopen())
     ledger = stores.ledger
     assert (run(ledger.lanes()), run(ledger.due(7, 99, 9)), run(ledger.burials_due(99, 9, LARGE, NOBODY))) == before
-    assert before[2] == Group(7, "dead", "path", 3, [burial(6, 0)])
+    assert before[2] == DeadLetterGroup(7, "dead", "path", 3, [burial(6, 0)])

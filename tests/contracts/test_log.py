@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import Document, Entry, EntryKind, Sought
+from recapito.contracts.store import Document, Entry, EntryKind, SearchPage
 from recapito.domain import limits
 from tests.stores.values import new_subscription, new_topic, segment
 
@@ -44,12 +44,12 @@ def test_searching_goes_back_in_slices(log: Any, run: Any) -> None:
     """Segments whose columns hold some bytes are found, newest first, among so many entries; then where to go on."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic, columns=b"-%d-\0" % (n % 3)) for n in range(9)]))  # at positions 2 to 10
-    assert run(log.search(topic, b"-1-\0", LARGE, 100)) == Sought([9, 6, 3], None)
-    assert run(log.search(topic, b"-1-", LARGE, 5)) == Sought([9, 6], 6)
-    assert run(log.search(topic, b"-1-", 6, 5)) == Sought([3], 1)
-    assert run(log.search(topic, b"-1-", 1, 5)) == Sought([], None)
-    assert run(log.search(topic, b"body", LARGE, 100)) == Sought([], None)
-    assert run(log.search(999, b"-1-", LARGE, 5)) == Sought([], None)
+    assert run(log.search(topic, b"-1-\0", LARGE, 100)) == SearchPage([9, 6, 3], None)
+    assert run(log.search(topic, b"-1-", LARGE, 5)) == SearchPage([9, 6], 6)
+    assert run(log.search(topic, b"-1-", 6, 5)) == SearchPage([3], 1)
+    assert run(log.search(topic, b"-1-", 1, 5)) == SearchPage([], None)
+    assert run(log.search(topic, b"body", LARGE, 100)) == SearchPage([], None)
+    assert run(log.search(999, b"-1-", LARGE, 5)) == SearchPage([], None)
 
 
 def test_the_size_of_entries(log: Any, run: Any) -> None:

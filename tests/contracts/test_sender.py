@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recapito.azure.amqp_clients import Brokers
+from recapito.azure.amqp_clients import AmqpClients
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.parse_host import from_function_host
@@ -23,9 +23,9 @@ from recapito.domain.resources.subscription import (
     StorageQueue,
     WebHook,
 )
-from recapito.senders.azure_http import ConnectedSender
+from recapito.senders.azure_http import AzureHttpSender
 from recapito.senders.broker import BrokerSender
-from recapito.senders.function import FunctionLeading
+from recapito.senders.function import FunctionAdapter
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
@@ -90,11 +90,13 @@ async def storage_queue_world(request: pytest.FixtureRequest) -> AsyncIterator[W
     async with Receiver(answering(status(503))) as busy, Receiver(silent) as mute:
         good = await asyncio.to_thread(new_queue, azurite)
         places = {"busy": busy.at("127.0.0.1"), "mute": mute.at("127.0.0.1"), "gone": "http://gone.test/hook"}
-        reach = reaching(azurite.connection, *(queue_service(name, url) for name, url in places.items()), names=names())
-        sender = StorageQueueSender(reach)
+        storage_clients = reaching(
+            azurite.connection, *(queue_service(name, url) for name, url in places.items()), names=names()
+        )
+        sender = StorageQueueSender(storage_clients)
         yield World(sender, good, *(StorageQueue(account=account(name), queue="todo") for name in places))
         await sender.close()
-        await reach.close()
+        await storage_clients.close()
 
 
 @asynccontextmanager
@@ -105,7 +107,7 @@ async def function_world(request: pytest.FixtureRequest) -> AsyncIterator[World]
         ids = [f"/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/a{n}/functions/f" for n in range(4)]
         connections = {id.lower(): from_function_host(id, host) for id, host in zip(ids, hosts, strict=True)}
         webhooks = WebhookSender(Egress.LOCAL, resolver=names(), now=lambda: 0)
-        sender = ConnectedSender(FunctionLeading(), keyring(connections), webhooks)
+        sender = AzureHttpSender(FunctionAdapter(), keyring(connections), webhooks)
         yield World(sender, *(AzureFunction(resource_id=id) for id in ids))
         await sender.close()
         await webhooks.close()
@@ -121,7 +123,7 @@ def broker_world(kind: type[Broker]) -> Callable[[pytest.FixtureRequest], Abstra
         text = local.connection_string().replace("127.0.0.1", "gone.test")
         top = gone.resource_id.rpartition("/")[0].rpartition("/")[0]
         found = known(*local.connections(), from_connection_string(top, text))
-        brokers = Brokers(found, names(), Egress.LOCAL)
+        brokers = AmqpClients(found, names(), Egress.LOCAL)
         sender = BrokerSender(brokers)
         yield World(sender, *(new(kind, behaviour) for behaviour in ("good", "busy", "mute")), gone)
         await sender.close()

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from recapito.contracts.store import Attempts, Drop, Lane, Passed, Settlement
+from recapito.contracts.store import AttemptTotals, Drop, LaneRow, Settlement, SkippedDeadLetters
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.subscription import FilterSince
@@ -31,17 +31,17 @@ FILTERS = st.builds(Filter, event_types=st.sampled_from([None, ("a",), ("b",)]))
 BODIES = st.binary(max_size=40)
 POSITIONS = st.integers(0, 12)
 INSTANTS = st.integers(0, 30)
-IDENTITIES = st.builds(Identity, st.integers(1, 3), st.integers(0, 2))
+IDENTITIES = st.builds(DeliveryId, st.integers(1, 3), st.integers(0, 2))
 SOME = st.lists(IDENTITIES, max_size=3)
 CONTAINERS = st.sampled_from(["dead", "other"])
 PASSED = st.builds(
-    Passed, st.frozensets(CONTAINERS, max_size=1), st.frozensets(st.tuples(LANES, CONTAINERS), max_size=3)
+    SkippedDeadLetters, st.frozensets(CONTAINERS, max_size=1), st.frozensets(st.tuples(LANES, CONTAINERS), max_size=3)
 )
 PATHS = st.sampled_from(["p1", "p2", "p3"])
 REASONS = st.sampled_from(["Canceled", "TimeToLiveExceeded"])
 COUNTED = st.dictionaries(REASONS, st.integers(1, 2))
 ATTEMPTS = st.builds(
-    Attempts,
+    AttemptTotals,
     st.integers(0, 3),
     st.integers(0, 1 << 40),
     st.dictionaries(st.sampled_from(["Busy", "TimedOut"]), st.integers(1, 5)),
@@ -233,12 +233,12 @@ class StoresAgree(RuleBasedStateMachine):
         self.both(lambda side: side.ledger.parked(lane, limit))
 
     @rule(now=INSTANTS, limit=st.integers(1, 3), limit_bytes=st.integers(0, 20), passed=PASSED)
-    def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> None:
+    def burials_due(self, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters) -> None:
         self.both(lambda side: side.ledger.burials_due(now, limit, limit_bytes, passed))
 
     @rule(now=INSTANTS, limit=st.integers(1, 3), path=PATHS)
     def name_group(self, now: int, limit: int, path: str) -> None:
-        group = self.both(lambda side: side.ledger.burials_due(now, limit, 100, Passed()))
+        group = self.both(lambda side: side.ledger.burials_due(now, limit, 100, SkippedDeadLetters()))
         if group is not None and group.path is None and path not in self.disk.lanes[group.lane].first_tried_at:
             self.both(lambda side: side.ledger.name_group(group, path, now))
 
@@ -279,15 +279,15 @@ async def _answer(verb: Awaitable[Any]) -> Any:
         return KeyError if isinstance(error, KeyError | LookupError) else type(error)
 
 
-def _parked(identity: Identity, due_at: int, body: bytes) -> Any:
+def _parked(identity: DeliveryId, due_at: int, body: bytes) -> Any:
     return parked(*identity, due_at, body)
 
 
-def _burial(identity: Identity, write_at: int, container: str) -> Any:
+def _burial(identity: DeliveryId, write_at: int, container: str) -> Any:
     return burial(*identity, write_at, container)
 
 
-def _lawful(id: int, lane: Lane | None, stored: Any, waiting: set[Identity], drawn: dict[str, Any]) -> Settlement:
+def _lawful(id: int, lane: LaneRow | None, stored: Any, waiting: set[DeliveryId], drawn: dict[str, Any]) -> Settlement:
     parts: dict[str, list[Any]] = {"finish": [], "park": [], "bury": [], "drop": []}
     fresh = 0
     for identity, kind in zip(drawn["free"], drawn["kinds"], strict=False):

@@ -40,9 +40,11 @@ def directory_world(root: Path) -> World:
     )
 
 
-def blob_world(azurite: Any, reach: Any) -> World:
+def blob_world(azurite: Any, storage_clients: Any) -> World:
     places = new_container(azurite), new_container(azurite)
-    return World(BlobVault(reach), *places, lambda container, path: azurite.read_blob(container.split("/")[-1], path))
+    return World(
+        BlobVault(storage_clients), *places, lambda container, path: azurite.read_blob(container.split("/")[-1], path)
+    )
 
 
 @pytest.fixture(params=["memory", "directory", pytest.param("blob", marks=pytest.mark.xdist_group("azurite"))])
@@ -54,9 +56,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path, run: Any) -> Iterator[
         yield directory_world(tmp_path / "data" / "deadletters")
     else:
         azurite = request.getfixturevalue("azurite")
-        reach = reaching(azurite.connection)
-        yield blob_world(azurite, reach)
-        run(reach.close())
+        storage_clients = reaching(azurite.connection)
+        yield blob_world(azurite, storage_clients)
+        run(storage_clients.close())
 
 
 def test_what_was_written_is_there(world: World, run: Any) -> None:

@@ -4,20 +4,20 @@ import asyncio
 
 from recapito.contracts.history import Keep
 from recapito.contracts.store import Burial
-from recapito.dispatch.lane.attempt_recorder import Recorder
-from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
+from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.history.attempt import Ending, Fate, Label, Then
 from recapito.stores.memory import MemoryHistory
 
 LABEL = Label(1, 1, "orders", "sub")
 DROPPED = Fate(Then.DROP, reason="TimeToLiveExceeded")
-DELIVERY = Delivery(Identity(1, 0), 0, b'{"id":"a"}')
-BURIAL = Burial(Identity(1, 0), 0, "box", b'{"id":"a","deliveryAttempts":3}')
+DELIVERY = Delivery(DeliveryId(1, 0), 0, b'{"id":"a"}')
+BURIAL = Burial(DeliveryId(1, 0), 0, "box", b'{"id":"a","deliveryAttempts":3}')
 
 
 def test_without_a_history_nothing_is_recorded() -> None:
     """Deliveries that end without a request, and dead letters, are no trouble."""
-    recorder = Recorder(None, LABEL)
+    recorder = AttemptRecorder(None, LABEL)
     recorder.ended([DELIVERY], 5, DROPPED)
     recorder.buried([BURIAL], 5, Ending.NOT_SENT, DROPPED)
 
@@ -25,7 +25,7 @@ def test_without_a_history_nothing_is_recorded() -> None:
 def test_what_ended_is_recorded_once_and_nothing_for_nothing() -> None:
     """One attempt for all that ended together, none when nothing did."""
     history = MemoryHistory(Keep(1000, 0), lambda: 5, capacity=10)
-    recorder = Recorder(history, LABEL)
+    recorder = AttemptRecorder(history, LABEL)
     recorder.ended([], 5, DROPPED)
     assert asyncio.run(history.extent()).attempts == 0
     recorder.ended([DELIVERY, DELIVERY], 5, DROPPED)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recapito.dispatch.capacity import Gathering, Slots, Window, fitting
+from recapito.dispatch.capacity import CommitBudget, Slots, Window, fitting
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room
 
@@ -106,13 +106,13 @@ def test_a_window_grows_by_one_and_halves() -> None:
 
 def test_lanes_gather_less_when_all_of_them_have_plenty() -> None:
     """What each has is counted anew each time; with plenty gathered a lane may add a few rows only."""
-    gathering = Gathering(100)
-    gathering.count(1, 99)
-    assert gathering.slice == limits.PARKED_SLICE
-    gathering.count(2, 1)
-    assert (gathering.total, gathering.slice) == (100, limits.PARKED_SLICE_LEAST)
-    gathering.count(1, 0)
-    assert (gathering.total, gathering.slice) == (1, limits.PARKED_SLICE)
+    commit_budget = CommitBudget(100)
+    commit_budget.count(1, 99)
+    assert commit_budget.slice == limits.PARKED_SLICE
+    commit_budget.count(2, 1)
+    assert (commit_budget.total, commit_budget.slice) == (100, limits.PARKED_SLICE_LEAST)
+    commit_budget.count(1, 0)
+    assert (commit_budget.total, commit_budget.slice) == (1, limits.PARKED_SLICE)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import Counts
+from recapito.contracts.store import LaneCounts
 from recapito.dispatch.clock_mover import Books, ClockMover
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import Filter
@@ -21,8 +21,10 @@ BY_NUMBER = (DynamicAttribute("X-N", "data.n"),)
 
 def test_what_happened_is_what_the_books_gained() -> None:
     """New lanes count from nothing, and lanes that ended meanwhile take nothing away."""
-    before = Books(3, {1: Counts(matched=5, delivered=4), 2: Counts(matched=7, delivered=7)}, 4)
-    after = Books(9, {1: Counts(matched=6, delivered=4, dropped={"Canceled": 1}), 3: Counts(matched=3, delivered=2)}, 0)
+    before = Books(3, {1: LaneCounts(matched=5, delivered=4), 2: LaneCounts(matched=7, delivered=7)}, 4)
+    after = Books(
+        9, {1: LaneCounts(matched=6, delivered=4, dropped={"Canceled": 1}), 3: LaneCounts(matched=3, delivered=2)}, 0
+    )
     assert after.since(before) == {
         "attempts": 6,
         "delivered": 2,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import Counts
+from recapito.contracts.store import LaneCounts
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.status_reporter import Reporter
+from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT
 from recapito.domain.events.schema import DeliverySchema, InputSchema
@@ -38,18 +38,18 @@ class Scene(Bench):
         """Run the dispatcher, anew, for so long."""
         for task in self.running:
             task.cancel()
-        equipment = self.dispatcher._equipment
-        equipment.segments._entries.clear()
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.wall, "2021-03")
+        context = self.dispatcher._context
+        context.segments._entries.clear()
+        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, context, self.wall, "2021-03")
         self.running = [asyncio.create_task(self.dispatcher.run(self.writer))]
         await asyncio.sleep(seconds)
 
     @property
     def stopped(self) -> dict[int, str]:
         """The lanes that have stopped, as it is reported."""
-        return Reporter(self.dispatcher, self.dispatcher._equipment).report().stopped
+        return StatusReporter(self.dispatcher, self.dispatcher._context).report().stopped
 
-    async def books(self, lane: int) -> Counts:
+    async def books(self, lane: int) -> LaneCounts:
         """The books of a lane."""
         row = await self.ledger.lane(lane)
         assert row is not None and not row.damaged
@@ -79,7 +79,7 @@ def test_a_damaged_segment_and_a_damaged_mark_are_passed() -> None:
         await scene.dispatch()
         assert len(scene.got) == 4
         for lane in (1, 2):
-            assert await scene.books(lane) == Counts(matched=3, delivered=2, dropped={CORRUPT: 1})
+            assert await scene.books(lane) == LaneCounts(matched=3, delivered=2, dropped={CORRUPT: 1})
         assert [damage.position for damage in await scene.ledger.damaged(0, 9)] == [5]
 
     play(story)
@@ -97,7 +97,7 @@ def test_a_lane_with_a_damaged_row_begins_again() -> None:
         await scene.publish(topic, "3")
         await scene.dispatch()
         assert len(scene.got) == 4 + 3 + 1
-        assert await scene.books(1) == Counts(matched=3, delivered=3)
+        assert await scene.books(1) == LaneCounts(matched=3, delivered=3)
         assert [damage.table for damage in await scene.ledger.damaged(0, 9)] == ["lane"]
         assert scene.stopped == {}
 
@@ -116,7 +116,7 @@ def test_a_lane_that_is_refused_because_of_damage_begins_again() -> None:
         await scene.publish(topic, "1")
         await asyncio.sleep(10)
         assert scene.stopped == {}
-        assert await scene.books(1) == Counts(matched=1, delivered=1)
+        assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
 
     play(story)
 
@@ -132,7 +132,7 @@ def test_a_row_that_contradicts_its_subscription_is_damaged(change: dict[str, An
         stored.lane = replace(stored.lane, **change)
         await scene.publish(topic, "1")
         await scene.dispatch()
-        assert await scene.books(1) == Counts(matched=1, delivered=1)
+        assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
 
     play(story)
 
@@ -148,8 +148,8 @@ def test_a_damaged_subscription_stops_its_lane_alone() -> None:
         await scene.publish(topic, "2")
         await scene.dispatch()
         assert list(scene.stopped) == [1]
-        assert await scene.books(1) == Counts(matched=1, delivered=1)
-        assert await scene.books(2) == Counts(matched=2, delivered=2)
+        assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
+        assert await scene.books(2) == LaneCounts(matched=2, delivered=2)
         scene.log_disk.subscription(2)
         scene.log._disk.changes.append((scene.log._disk.mark + 1, topic.id, 2))
         scene.log._disk.mark += 1

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from recapito.contracts.store import Entry, EntryKind, NewSegment
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.due_queue import Retries
-from recapito.dispatch.lane.in_flight import Load
-from recapito.dispatch.lane.log_reader import FreshReader, terms_at
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.due_queue import DueQueue
+from recapito.dispatch.lane.in_flight import PendingBatch
+from recapito.dispatch.lane.log_reader import LogReader, terms_at
 from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.cursor import Cursor
@@ -97,11 +97,11 @@ def subscription(
     )
 
 
-def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[Load, Batch]]:
+def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[PendingBatch, Batch]]:
     """What a lane would send of a log, as fresh events."""
-    shown = Presentation(wanted, schema, silent)
+    shown = DeliveryFormat(wanted, schema, silent)
     terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
-    reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(1, Cursor((1, 0)), Shelf(log))
     found = []
     while (taken := reader.take(wanted, len(log), terms)) is not None:
         found.append((taken, taken.batch(shown, "origin")))
@@ -110,18 +110,18 @@ def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> 
 
 def parked_batches(rows: list[Parked], wanted: Subscription, schema: InputSchema) -> list[Batch]:
     """What a lane would send of parked deliveries."""
-    shown = Presentation(wanted, schema, silent)
-    retries = Retries(None)
-    retries.queue(rows)
+    shown = DeliveryFormat(wanted, schema, silent)
+    due_queue = DueQueue(None)
+    due_queue.queue(rows)
     found = []
-    while len(retries):
-        taken, headers = retries.take(wanted.batching.event_limit, wanted.batching.byte_limit, shown)
-        found.append(Load((), [row.delivery for row in taken], (), len(taken), headers).batch(shown, "origin"))
+    while len(due_queue):
+        taken, headers = due_queue.take(wanted.batching.event_limit, wanted.batching.byte_limit, shown)
+        found.append(PendingBatch((), [row.delivery for row in taken], (), len(taken), headers).batch(shown, "origin"))
     return found
 
 
-def park(loads: list[tuple[Load, Batch]]) -> list[Parked]:
-    return [Parked(0, delivery) for load, _ in loads for delivery in load.deliveries()]
+def park(pendings: list[tuple[PendingBatch, Batch]]) -> list[Parked]:
+    return [Parked(0, delivery) for pending, _ in pendings for delivery in pending.deliveries()]
 
 
 @pytest.mark.parametrize(("schema", "delivered"), PAIRS)
@@ -132,9 +132,9 @@ def test_every_pair_fresh_and_parked(
 ) -> None:
     """Fresh or parked, batched or one by one, the same bytes are sent, and in them the data that was published."""
     wanted = subscription(delivered, EVERYTHING if batching else Batching())
-    loads = fresh_loads(entries(schema, *data), wanted, schema)
-    parked = parked_batches(park(loads), wanted, schema)
-    assert parked == [batch for _, batch in loads]
+    pendings = fresh_loads(entries(schema, *data), wanted, schema)
+    parked = parked_batches(park(pendings), wanted, schema)
+    assert parked == [batch for _, batch in pendings]
     sent = b"".join([batch.body for batch in parked])
     at = 0
     for text in [text for row in data for text in row]:
@@ -179,8 +179,10 @@ def test_limits_are_those_of_what_is_sent(parked: bool) -> None:
     firsts = []
     for delivered in DELIVERABLE[InputSchema.CUSTOM]:
         wanted = subscription(delivered, Batching(preferred_kilobytes=1))
-        loads = fresh_loads(log, wanted, InputSchema.CUSTOM)
-        batches = parked_batches(park(loads), wanted, InputSchema.CUSTOM) if parked else [batch for _, batch in loads]
+        pendings = fresh_loads(log, wanted, InputSchema.CUSTOM)
+        batches = (
+            parked_batches(park(pendings), wanted, InputSchema.CUSTOM) if parked else [batch for _, batch in pendings]
+        )
         assert all(len(batch.body) <= 1024 for batch in batches)
         assert sum(batch.events for batch in batches) == 60
         one_more = (len(batches[0].body) - 1) // batches[0].events
@@ -198,10 +200,10 @@ def test_a_batch_has_one_set_of_headers(parked: bool) -> None:
     rows = [["a", "a", "b"], ["b", "a"], ["a"]]
     log = entries(InputSchema.EVENT_GRID, *([f'{{"tenant":"{name}"}}' for name in row] for row in rows))
     wanted = subscription(DeliverySchema.CLOUD_EVENT, EVERYTHING, HEADERS)
-    loads = fresh_loads(log, wanted, InputSchema.EVENT_GRID)
-    batches = [batch for _, batch in loads]
+    pendings = fresh_loads(log, wanted, InputSchema.EVENT_GRID)
+    batches = [batch for _, batch in pendings]
     if parked:
-        batches = parked_batches(park(loads), wanted, InputSchema.EVENT_GRID)
+        batches = parked_batches(park(pendings), wanted, InputSchema.EVENT_GRID)
     assert [[event["data"]["tenant"] for event in json.loads(batch.body)] for batch in batches] == [
         ["a", "a", "a", "a"],
         ["b", "b"],
@@ -215,9 +217,9 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     """Without batching too, and an event without the value goes without the header, which is counted and told."""
     told: list[tuple[str, dict[str, object]]] = []
     wanted = subscription(DeliverySchema.EVENT_GRID, Batching(), HEADERS)
-    shown = Presentation(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
+    shown = DeliveryFormat(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
     log = entries(InputSchema.EVENT_GRID, ['{"tenant":"a"}', '{"tenant":"a\\r\\nX-Evil: 1"}', "1"])
-    reader = FreshReader(1, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(1, Cursor((1, 0)), Shelf(log))
     terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
     names = []
     while (taken := reader.take(wanted, 1, terms)) is not None:
@@ -234,10 +236,10 @@ def test_a_segment_is_converted_once_and_counted() -> None:
         stored = await log.put_topic(topic(InputSchema.EVENT_GRID))
         events = accept(stored, {}, published(InputSchema.EVENT_GRID, "1", "2"), 0, lambda: "id")
         (position,) = await log.append([NewSegment(stored.id, 2, *pack([Publish(0, events)]))])
-        segments = Segments(log)
+        segments = SegmentCache(log)
         await segments.load(stored.id, position, lambda failure: None)
         entry = segments.get(stored.id, position)
-        convert = Presentation(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
+        convert = DeliveryFormat(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
         assert entry is not None and convert is not None
         before = segments.size
         converted = segments.converted(entry, convert)

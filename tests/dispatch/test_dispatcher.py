@@ -13,19 +13,19 @@ from msgspec.structs import replace
 
 from recapito.clock import Clock, ManualClock
 from recapito.contracts.history import Keep
-from recapito.contracts.store import Burial, Counts, Due, NewSegment, Settlement
+from recapito.contracts.store import Burial, Due, LaneCounts, NewSegment, Settlement
 from recapito.dispatch.capacity import Slots
-from recapito.dispatch.context import Equipment
+from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.lane.in_flight import Flight
-from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.lane.in_flight import InFlight
+from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.delivery.outcome import answered
 from recapito.domain.events.accept import accept
@@ -73,25 +73,25 @@ class Bench:
         self.room = Room(1 << 40, 0)
         self._statuses = statuses
         self.ledger, guids = ledger or MemoryLedger(MemoryDisk()), count()
-        equipment = Equipment(
+        context = DispatchContext(
             log_id=self.log.id,
             clock=self.clock,
             sender=MemorySender(self._answer),
-            segments=Segments(self.log),
+            segments=SegmentCache(self.log),
             slots=Slots(),
-            late=LateExchanges(),
+            late=LateAnswers(),
             random=lambda: 0.0,
             journal=silent,
             history=self.history,
             room=lambda: self.room,
         )
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, equipment, self.wall, DEFAULT)
+        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, context, self.wall, DEFAULT)
         self.writer = DeadLetterWriter(
             self.ledger,
             self.log,
             self.vault,
             self.clock,
-            self.dispatcher.place_of,
+            self.dispatcher.owner_of,
             lambda: f"guid-{next(guids)}",
             silent,
             False,
@@ -209,7 +209,7 @@ def test_what_is_answered_is_freed_at_once() -> None:
         await bench.publish(topic, "1", "2", "3")
         await asyncio.sleep(10)
         running.cancel()
-        return len(bench.got), [each for each in gc.get_objects() if isinstance(each, Flight)]
+        return len(bench.got), [each for each in gc.get_objects() if isinstance(each, InFlight)]
 
     gc.collect()
     gc.disable()
@@ -366,7 +366,7 @@ def test_lanes_go_on_when_there_is_room_again() -> None:
 def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
     """What was parked goes when its subscription is deleted, though the clock stands still from then on."""
 
-    async def main(loop: SimLoop) -> Counts:
+    async def main(loop: SimLoop) -> LaneCounts:
         clock = ManualClock(BEGINNING)
         bench = Bench(loop, 503, clock=clock)
         topic = await bench.topic(InputSchema.EVENT_GRID)
@@ -413,7 +413,7 @@ def test_dead_letters_without_a_subscription_stop_nobody() -> None:
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
         lane = await bench.ledger.open_lane(99, topic.id, bench.log.id, 1)
-        letter = Burial(Identity(1, 0), 0, "box", b"{}")
+        letter = Burial(DeliveryId(1, 0), 0, "box", b"{}")
         cursor = Cursor((2, 0))
         await bench.ledger.settle([Settlement(99, lane.version, cursor, CLEAR, matched=1, bury=[letter])])
         running = asyncio.create_task(bench.dispatcher.run(bench.writer))

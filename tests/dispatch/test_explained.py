@@ -28,7 +28,7 @@ from recapito.domain.resources.subscription import (
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
 from recapito.intake.explain.explainer import Explainer
-from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.stores.memory.history import MemoryHistory
 from tests.dispatch.test_dispatcher import Bench
 from tests.sim.clock import BEGINNING
@@ -40,7 +40,7 @@ BOX = DeadLetterDirectory("box")
 
 def make_explainer(bench: Bench, history: MemoryHistory) -> Explainer:
     """Somebody who explains what happens on a bench."""
-    damages = Damages(bench.log, bench.ledger)
+    damages = DamageReport(bench.log, bench.ledger)
     return Explainer(bench.log, bench.log, bench.ledger, history, bench.clock, DEFAULT, damages)
 
 

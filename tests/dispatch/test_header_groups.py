@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recapito.contracts.store import Entry, EntryKind
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.due_queue import Retries
-from recapito.dispatch.lane.header_groups import Likeness
-from recapito.dispatch.lane.in_flight import Load
-from recapito.dispatch.lane.log_reader import FreshReader, Terms, all_at_once, terms_at
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.due_queue import DueQueue
+from recapito.dispatch.lane.header_groups import HeaderGroup
+from recapito.dispatch.lane.in_flight import PendingBatch
+from recapito.dispatch.lane.log_reader import BatchTerms, LogReader, terms_at, unlimited_terms
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Attributes, Values
 from recapito.domain.delivery.batch import fill
-from recapito.domain.delivery.cursor import Cursor, Place, Range
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.cursor import Cursor, LogPosition, Range
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Filter
@@ -58,20 +58,20 @@ def subscription(batching: Batching, filter: Filter = TAKE_ALL) -> Subscription:
     )
 
 
-def present(wanted: Subscription) -> Presentation:
-    return Presentation(wanted, InputSchema.EVENT_GRID, silent)
+def present(wanted: Subscription) -> DeliveryFormat:
+    return DeliveryFormat(wanted, InputSchema.EVENT_GRID, silent)
 
 
 def value_of(delivery: Delivery) -> str:
     return str(json.loads(delivery.body)["data"]["to"])
 
 
-def take_all(reader: FreshReader, wanted: Subscription, end: int, terms: Terms) -> list[Load]:
+def take_all(reader: LogReader, wanted: Subscription, end: int, terms: BatchTerms) -> list[PendingBatch]:
     """All loads that there are, one after the other."""
-    loads = []
-    while (load := reader.take(wanted, end, terms)) is not None:
-        loads.append(load)
-    return loads
+    pendings = []
+    while (pending := reader.take(wanted, end, terms)) is not None:
+        pendings.append(pending)
+    return pendings
 
 
 def alternating(number: int, values: int) -> list[Drawn]:
@@ -85,20 +85,22 @@ def test_thirty_events_with_two_values_make_two_requests(publishes: int) -> None
     log = log_of([events[n : n + each] for n in range(0, 30, each)])
     wanted = subscription(Batching(max_events=100))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    loads = take_all(FreshReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, publishes, terms)
-    assert [load.events for load in loads] == [15, 15]
-    assert [[header.value for header in load.headers] for load in loads] == [["v0"], ["v1"]]
+    pendings = take_all(LogReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, publishes, terms)
+    assert [pending.events for pending in pendings] == [15, 15]
+    assert [[header.value for header in pending.headers] for pending in pendings] == [["v0"], ["v1"]]
 
 
 def test_thirty_parked_events_with_two_values_make_two_requests() -> None:
     """The first that is due is in the first request."""
     wanted = subscription(Batching(max_events=100))
-    retries = Retries(None)
-    retries.queue(Parked(n, Delivery(Identity(n, 0), 0, stored(*event))) for n, event in enumerate(alternating(30, 2)))
-    taken = [retries.take(100, 10**6, present(wanted)) for _ in range(2)]
+    due_queue = DueQueue(None)
+    due_queue.queue(
+        Parked(n, Delivery(DeliveryId(n, 0), 0, stored(*event))) for n, event in enumerate(alternating(30, 2))
+    )
+    taken = [due_queue.take(100, 10**6, present(wanted)) for _ in range(2)]
     assert [[value_of(row.delivery) for row in rows] for rows, _ in taken] == [["v0"] * 15, ["v1"] * 15]
     assert [[header.value for header in headers] for _, headers in taken] == [["v0"], ["v1"]]
-    assert (len(retries), retries.size) == (0, 0)
+    assert (len(due_queue), due_queue.size) == (0, 0)
 
 
 publishes_drawn = st.lists(
@@ -124,7 +126,7 @@ def test_every_load_keeps_the_laws(
     kilobytes: int,
     times: list[int],
     expired_at: int,
-    finished: list[Place],
+    finished: list[LogPosition],
     filter: Filter,
 ) -> None:
     """Each matching event that is not finished is in one load, the first of them in the next, and the books are exact.
@@ -136,30 +138,30 @@ def test_every_load_keeps_the_laws(
     wanted = subscription(Batching(max_events, kilobytes), filter)
     cursor = Cursor((1, 0)).finish_all(_single(publishes, finished))
     matching = {
-        Identity(p, i): (value, len(stored(kind, value, more)))
+        DeliveryId(p, i): (value, len(stored(kind, value, more)))
         for p, events in enumerate(publishes, 1)
         for i, (kind, value, more) in enumerate(events)
         if (filter is TAKE_ALL or kind == "A") and not _is_finished(cursor, (p, i))
     }
     total = sum(not _is_finished(cursor, (p, i)) for p, row in enumerate(publishes, 1) for i in range(len(row)))
-    terms = Terms(
+    terms = BatchTerms(
         wanted.batching.event_limit, wanted.batching.byte_limit, expired_at, attributes=present(wanted).attributes
     )
-    reader = FreshReader(TOPIC, cursor, Shelf(log_of(publishes, times)))
+    reader = LogReader(TOPIC, cursor, Shelf(log_of(publishes, times)))
     waiting, passed, batches = sorted(matching), 0, Counter[str]()
-    while (load := reader.take(wanted, end, terms)) is not None:
-        taken = [delivery.identity for delivery in load.deliveries()]
-        cursor = cursor.finish_all(load.ranges)
+    while (pending := reader.take(wanted, end, terms)) is not None:
+        taken = [delivery.identity for delivery in pending.deliveries()]
+        cursor = cursor.finish_all(pending.ranges)
         assert all(_is_finished(cursor, identity) for identity in taken)
-        assert len({value_of(delivery) for delivery in load.deliveries()} if not load.expired else {1}) <= 1
-        assert all((times[identity.position - 1] <= expired_at) is load.expired for identity in taken)
+        assert len({value_of(delivery) for delivery in pending.deliveries()} if not pending.expired else {1}) <= 1
+        assert all((times[identity.position - 1] <= expired_at) is pending.expired for identity in taken)
         assert not taken or taken[0] == waiting[0]
-        assert taken == sorted(taken) and load.events == len(taken)
+        assert taken == sorted(taken) and pending.events == len(taken)
         waiting = [identity for identity in waiting if identity not in taken]
         assert not any(_is_finished(cursor, identity) for identity in waiting)
-        passed += load.events + load.unmatched
-        if taken and not load.expired:
-            (header,) = load.headers
+        passed += pending.events + pending.unmatched
+        if taken and not pending.expired:
+            (header,) = pending.headers
             assert header.value == matching[taken[0]][0]
             batches[header.value] += 1
     assert not waiting and passed == total
@@ -170,17 +172,17 @@ def test_every_load_keeps_the_laws(
         assert batches[value] == _fewest(sizes, terms)
 
 
-def _single(publishes: list[list[Drawn]], places: list[Place]) -> list[Range]:
+def _single(publishes: list[list[Drawn]], places: list[LogPosition]) -> list[Range]:
     """The ranges of these events, as far as there are such."""
     there = sorted({(p, i) for p, i in places if p <= len(publishes) and i < len(publishes[p - 1])})
     return [((p, i), (p, i + 1) if i + 1 < len(publishes[p - 1]) else (p + 1, 0)) for p, i in there]
 
 
-def _is_finished(cursor: Cursor, place: Place) -> bool:
+def _is_finished(cursor: Cursor, place: LogPosition) -> bool:
     return place < cursor.low or any(start <= place < end for start, end in cursor.finished)
 
 
-def _fewest(sizes: list[int], terms: Terms) -> int:
+def _fewest(sizes: list[int], terms: BatchTerms) -> int:
     """How many batches events of these sizes fill, in their order."""
     for batches in count():
         if not sizes:
@@ -194,21 +196,21 @@ def test_retries_keep_the_laws(publishes: list[list[Drawn]], max_events: int, ki
     """The same of what is parked."""
     wanted = subscription(Batching(max_events, kilobytes))
     rows = [
-        Parked(0, Delivery(Identity(p, i), 0, stored(*event)))
+        Parked(0, Delivery(DeliveryId(p, i), 0, stored(*event)))
         for p, events in enumerate(publishes, 1)
         for i, event in enumerate(events)
     ]
-    retries, shown, batches, waiting = Retries(None), present(wanted), Counter[str](), list(rows)
-    retries.queue(rows)
-    while len(retries):
-        taken, headers = retries.take(wanted.batching.event_limit, wanted.batching.byte_limit, shown)
+    due_queue, shown, batches, waiting = DueQueue(None), present(wanted), Counter[str](), list(rows)
+    due_queue.queue(rows)
+    while len(due_queue):
+        taken, headers = due_queue.take(wanted.batching.event_limit, wanted.batching.byte_limit, shown)
         assert taken[0] is waiting[0]
         assert {value_of(row.delivery) for row in taken} == {headers[0].value}
         waiting = [row for row in waiting if row not in taken]
-        assert retries.size == sum(len(row.delivery.body) for row in waiting)
+        assert due_queue.size == sum(len(row.delivery.body) for row in waiting)
         batches[headers[0].value] += 1
     assert not waiting
-    terms = Terms(wanted.batching.event_limit, wanted.batching.byte_limit, 0)
+    terms = BatchTerms(wanted.batching.event_limit, wanted.batching.byte_limit, 0)
     for value in "abc":
         sizes = [len(row.delivery.body) for row in rows if value_of(row.delivery) == value]
         assert batches[value] == _fewest(sizes, terms)
@@ -220,15 +222,15 @@ def test_the_cursor_stays_small(values: int) -> None:
     log = log_of([alternating(2500, values) for _ in range(8)])
     wanted = subscription(Batching(max_events=5000, preferred_kilobytes=1024))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    under_way: list[Load] = []
-    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(log), lambda: sum(len(load.ranges) for load in under_way))
+    under_way: list[PendingBatch] = []
+    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log), lambda: sum(len(pending.ranges) for pending in under_way))
     cursor, most = Cursor((1, 0)), 0
     for n in range(600):
-        load = reader.take(wanted, len(log), terms)
-        if load is None:
+        pending = reader.take(wanted, len(log), terms)
+        if pending is None:
             break
-        assert len(load.ranges) <= limits.LOAD_RANGES
-        under_way.append(load)
+        assert len(pending.ranges) <= limits.LOAD_RANGES
+        under_way.append(pending)
         if n % 2 or len(under_way) > limits.WINDOW_REQUESTS:
             cursor = cursor.finish_all(under_way.pop(-1 if n % 3 else len(under_way) // 2).ranges)
         most = max(most, len(cursor.finished))
@@ -240,8 +242,8 @@ def test_two_values_make_whole_loads_as_long_as_the_look_ahead_reaches() -> None
     log = log_of([alternating(4000, 2)])
     wanted = subscription(Batching(max_events=5000))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    loads = take_all(FreshReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, 1, terms)
-    assert {load.events for load in loads[:10]} == {limits.LOAD_RANGES}
+    pendings = take_all(LogReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, 1, terms)
+    assert {pending.events for pending in pendings[:10]} == {limits.LOAD_RANGES}
 
 
 def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
@@ -249,7 +251,7 @@ def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
     log = log_of([[("A", "rare", 0), *alternating(1000, 1)] for _ in range(2)])
     wanted = subscription(Batching(max_events=5000, preferred_kilobytes=1024))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log))
     first, second = (reader.take(wanted, 2, terms) for _ in range(2))
     assert first is not None and (first.events, first.ranges) == (1, [((1, 0), (1, 1))])
     assert second is not None and second.events == 2000
@@ -258,11 +260,11 @@ def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
 def test_what_is_left_is_dropped_with_its_subscription() -> None:
     """Loads that nobody sends take what was left, once each."""
     wanted = subscription(Batching(max_events=100))
-    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(log_of([alternating(30, 3)])))
+    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log_of([alternating(30, 3)])))
     first = reader.take(wanted, 1, terms_at(0, wanted, present(wanted), limits.PARKED_SLICE))
-    rest = take_all(reader, wanted, 1, all_at_once(1000))
-    assert first is not None and (first.events, sum(load.events for load in rest)) == (10, 20)
-    seen = [delivery.identity for load in (first, *rest) for delivery in load.deliveries()]
+    rest = take_all(reader, wanted, 1, unlimited_terms(1000))
+    assert first is not None and (first.events, sum(pending.events for pending in rest)) == (10, 20)
+    seen = [delivery.identity for pending in (first, *rest) for delivery in pending.deliveries()]
     assert len(set(seen)) == 30
 
 
@@ -272,26 +274,26 @@ def test_headers_that_change_regroup_what_is_left(parked: bool) -> None:
     events = alternating(30, 3)
     wanted = subscription(Batching(max_events=100))
     changed = replace(wanted, attributes=(DynamicAttribute("X-Type", "EventType"),))
-    reader, retries = FreshReader(TOPIC, Cursor((1, 0)), Shelf(log_of([events]))), Retries(None)
-    retries.queue(Parked(0, Delivery(Identity(1, n), 0, stored(*event))) for n, event in enumerate(events))
+    reader, due_queue = LogReader(TOPIC, Cursor((1, 0)), Shelf(log_of([events]))), DueQueue(None)
+    due_queue.queue(Parked(0, Delivery(DeliveryId(1, n), 0, stored(*event))) for n, event in enumerate(events))
     for form, number in ((wanted, 10), (changed, 20)):
         if parked:
-            assert len(retries.take(100, 10**6, present(form))[0]) == number
+            assert len(due_queue.take(100, 10**6, present(form))[0]) == number
         else:
-            load = reader.take(form, 1, terms_at(0, form, present(form), limits.PARKED_SLICE))
-            assert load is not None and load.events == number
+            pending = reader.take(form, 1, terms_at(0, form, present(form), limits.PARKED_SLICE))
+            assert pending is not None and pending.events == number
 
 
 def test_what_is_remembered_is_bounded() -> None:
     """Events that are left and never compared again, because they expired, are forgotten."""
-    likeness, attributes = Likeness(), present(subscription(Batching())).attributes
+    header_group, attributes = HeaderGroup(), present(subscription(Batching())).attributes
     assert attributes is not None
     for position in range(100):
-        likeness.begin(attributes)
-        assert likeness.alike((position, 0), stored("A", "first", 0))
+        header_group.begin(attributes)
+        assert header_group.alike((position, 0), stored("A", "first", 0))
         for n in range(1, 50):
-            assert not likeness.alike((position, n), stored("A", f"other-{n}", 0))
-        assert len(likeness) <= limits.LOOK_AHEAD_EVENTS + 50
+            assert not header_group.alike((position, n), stored("A", f"other-{n}", 0))
+        assert len(header_group) <= limits.LOOK_AHEAD_EVENTS + 50
 
 
 def test_events_that_are_all_different_are_looked_at_a_few_times() -> None:
@@ -300,7 +302,7 @@ def test_events_that_are_all_different_are_looked_at_a_few_times() -> None:
     wanted = subscription(Batching(max_events=100))
     shown = present(wanted)
     attributes = shown.attributes = CountingAttributes(wanted.attributes, InputSchema.EVENT_GRID, print)
-    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log))
     assert len(take_all(reader, wanted, 1, terms_at(0, wanted, shown, limits.PARKED_SLICE))) == 2000
     assert attributes.looks <= 2 * 2000
 

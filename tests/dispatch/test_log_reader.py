@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recapito.contracts.store import Entry, EntryKind
-from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
-from recapito.dispatch.feed.tail_index import Tail
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.log_reader import FreshReader, Terms
+from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
+from recapito.dispatch.feed.tail_index import TailIndex
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.log_reader import BatchTerms, LogReader
 from recapito.domain.delivery.cursor import Cursor, Range
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
@@ -33,7 +33,7 @@ def entry(position: int, sizes: list[int], types: list[str] | None = None) -> En
     return Entry(position, EntryKind.SEGMENT, columns, body)
 
 
-class Shelf(Segments):
+class Shelf(SegmentCache):
     """A cache that holds these entries and asks nobody."""
 
     def __init__(self, entries: list[Entry]) -> None:
@@ -56,12 +56,14 @@ def subscription(filter: Filter) -> Subscription:
     )
 
 
-PLAIN = Presentation(subscription(Filter()), InputSchema.EVENT_GRID, silent)
+PLAIN = DeliveryFormat(subscription(Filter()), InputSchema.EVENT_GRID, silent)
 
 
-def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, cursor: Cursor | None = None) -> list[int]:
+def pendings(
+    entries: list[Entry], terms: BatchTerms, filter: Filter | None = None, cursor: Cursor | None = None
+) -> list[int]:
     """How many events each load takes, with the bytes of its request checked on the way."""
-    reader = FreshReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
+    reader = LogReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
     counts = []
     while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
         if taken.events:
@@ -75,19 +77,19 @@ def loads(entries: list[Entry], terms: Terms, filter: Filter | None = None, curs
 def test_an_event_that_is_too_large_goes_alone() -> None:
     """Neither its neighbours nor those of the next segment go with it."""
     entries = [entry(1, [3000]), entry(2, [10, 10]), entry(3, [5000, 10])]
-    assert loads(entries, Terms(100, 1024, -1)) == [1, 2, 1, 1]
+    assert pendings(entries, BatchTerms(100, 1024, -1)) == [1, 2, 1, 1]
 
 
 def test_batches_reach_over_segments() -> None:
     """What is there is sent together, wherever it lies."""
-    assert loads([entry(n, [10]) for n in range(1, 8)], Terms(5, 1024, -1)) == [5, 2]
+    assert pendings([entry(n, [10]) for n in range(1, 8)], BatchTerms(5, 1024, -1)) == [5, 2]
 
 
 def test_finished_ranges_are_jumped_over() -> None:
     """What an earlier life has finished is not taken again."""
     cursor = Cursor((1, 1), (((1, 2), (2, 1)), ((3, 0), (4, 0))))
     entries = [entry(1, [1, 2, 3]), entry(2, [4, 5]), entry(3, [6]), entry(4, [7])]
-    assert sum(loads(entries, Terms(100, 1024, -1), cursor=cursor)) == 3
+    assert sum(pendings(entries, BatchTerms(100, 1024, -1), cursor=cursor)) == 3
 
 
 @given(
@@ -103,16 +105,16 @@ def test_limits_hold_and_nothing_is_left_out(
     types = [["A" if n % every == 0 else "B" for n in range(len(row))] for row in sizes]
     entries = [entry(n + 1, row, kinds) for n, (row, kinds) in enumerate(zip(sizes, types, strict=True))]
     matching = sum(kind == "A" for kinds in types for kind in kinds)
-    assert sum(loads(entries, Terms(event_limit, byte_limit, -1), Filter(event_types=("A",)))) == matching
+    assert sum(pendings(entries, BatchTerms(event_limit, byte_limit, -1), Filter(event_types=("A",)))) == matching
 
 
 @pytest.mark.parametrize("event_limit", [1, 2, 7])
 def test_spans_touch(event_limit: int) -> None:
     """Each load begins where the one before it ended, so that a cursor has no holes."""
     entries = [entry(1, [5, 5, 5]), entry(2, [5]), entry(3, [5, 5])]
-    reader = FreshReader(TOPIC, Cursor((1, 0)), Shelf(entries))
+    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(entries))
     spans: list[Range] = []
-    while (taken := reader.take(subscription(Filter()), 3, Terms(event_limit, 1024, -1))) is not None:
+    while (taken := reader.take(subscription(Filter()), 3, BatchTerms(event_limit, 1024, -1))) is not None:
         spans += taken.ranges
     assert (spans[0][0], spans[-1][1]) == ((1, 0), (4, 0))
     assert all(a[1] == b[0] for a, b in pairwise(spans))
@@ -135,17 +137,17 @@ def test_passing_over_is_reading(
     cursor = Cursor((1, 0)) if finished is None else Cursor((1, 0), (((finished, 0), (finished + 1, 0)),))
 
     def read(shelf: Shelf) -> tuple[list[tuple[int, int]], int]:
-        reader = FreshReader(TOPIC, cursor, shelf)
+        reader = LogReader(TOPIC, cursor, shelf)
         identities: list[tuple[int, int]] = []
         unmatched = 0
-        while (taken := reader.take(changing, len(entries), Terms(event_limit, 1024, -1))) is not None:
+        while (taken := reader.take(changing, len(entries), BatchTerms(event_limit, 1024, -1))) is not None:
             identities += [delivery.identity for delivery in taken.deliveries()]
             unmatched += taken.unmatched
         assert reader.caught_up(changing, len(entries))
         return identities, unmatched
 
     knowing = Shelf(entries)
-    tail = knowing.tails[TOPIC] = Tail()
+    tail = knowing.tails[TOPIC] = TailIndex()
     tail.restart(known_from)
     for row in types[known_from - 1 :]:
         tail.add([f"type {name.casefold()}" for name in dict.fromkeys(row)], len(row))
@@ -166,8 +168,8 @@ def test_conditions_are_counted_where_they_looked(event_limit: int, under: int) 
     conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (under,)),)
 
     def evaluated(filter: Filter, cursor: Cursor = AT_START) -> int:
-        reader, count = FreshReader(TOPIC, cursor, Shelf(entries)), 0
-        while (taken := reader.take(subscription(filter), 3, Terms(event_limit, 1024, -1))) is not None:
+        reader, count = LogReader(TOPIC, cursor, Shelf(entries)), 0
+        while (taken := reader.take(subscription(filter), 3, BatchTerms(event_limit, 1024, -1))) is not None:
             assert taken.evaluated >= (taken.events if filter.conditions else 0)
             count += taken.evaluated
         return count
@@ -184,25 +186,25 @@ def test_what_the_tail_judged_was_looked_at() -> None:
     conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (0,)),)
     judging, by_type = Filter(conditions=conditions), Filter(event_types=("B",), conditions=conditions)
     shelf = Shelf([])
-    tail = shelf.tails[TOPIC] = Tail()
+    tail = shelf.tails[TOPIC] = TailIndex()
     tail.watch(judging)
     for events in (1, 40, 2):
         tail.add(["type a"], events)
     for filter, evaluated in ((judging, 43), (by_type, 0)):
-        taken = FreshReader(TOPIC, AT_START, shelf).take(subscription(filter), 3, Terms(10, 1024, -1))
+        taken = LogReader(TOPIC, AT_START, shelf).take(subscription(filter), 3, BatchTerms(10, 1024, -1))
         assert taken is not None and (taken.unmatched, taken.evaluated) == (43, evaluated)
 
 
 def test_what_is_passed_over_is_not_read() -> None:
     """A reader needs no segment of which the tail knows that nothing in it matches."""
     shelf = Shelf([entry(1, [5]), entry(3, [5], ["B"])])
-    tail = shelf.tails[TOPIC] = Tail()
-    for words, events in ((["type a"], 1), (["type a", "type c"], 40), (["type b"], 1), (["type a"], 2)):
-        tail.add(list(words), events)
-    reader = FreshReader(TOPIC, Cursor((1, 0)), shelf)
+    tail = shelf.tails[TOPIC] = TailIndex()
+    for wake_keys, events in ((["type a"], 1), (["type a", "type c"], 40), (["type b"], 1), (["type a"], 2)):
+        tail.add(list(wake_keys), events)
+    reader = LogReader(TOPIC, Cursor((1, 0)), shelf)
     wanting = subscription(Filter(event_types=("B",)))
     assert reader.next_position(wanting, 4) == 3
-    taken = reader.take(wanting, 4, Terms(10, 1024, -1))
+    taken = reader.take(wanting, 4, BatchTerms(10, 1024, -1))
     assert taken is not None
     assert (taken.events, taken.unmatched, taken.ranges) == (1, 43, [((1, 0), (5, 0))])
     assert reader.wants is None
@@ -211,11 +213,11 @@ def test_what_is_passed_over_is_not_read() -> None:
 def passed(cursor: Cursor, events: int, slice: int) -> list[tuple[object, int]]:
     """The spans in which a reader passes a damaged entry of so many events, and how many events each has."""
     damaged = Entry(1, EntryKind.DAMAGED, b"", b"", events)
-    reader = FreshReader(TOPIC, cursor, Shelf([damaged, entry(2, [1])]))
+    reader = LogReader(TOPIC, cursor, Shelf([damaged, entry(2, [1])]))
     spans: list[tuple[object, int]] = []
-    while (load := reader.take(subscription(Filter()), 2, Terms(10, 1024, -1, slice=slice))) is not None:
-        if not load.events:
-            spans.append((*load.ranges, load.damaged))
+    while (pending := reader.take(subscription(Filter()), 2, BatchTerms(10, 1024, -1, slice=slice))) is not None:
+        if not pending.events:
+            spans.append((*pending.ranges, pending.damaged))
     assert reader.place == (3, 0)
     return spans
 
@@ -242,4 +244,4 @@ def test_a_damaged_entry_is_passed(
 def test_a_damaged_entry_goes_with_no_other() -> None:
     """What lies before it goes out first, and it is in no batch."""
     entries = [entry(1, [1, 1]), Entry(2, EntryKind.DAMAGED, b"", b"", 3), entry(3, [1])]
-    assert loads(entries, Terms(100, 1024, -1)) == [2, 1]
+    assert pendings(entries, BatchTerms(100, 1024, -1)) == [2, 1]

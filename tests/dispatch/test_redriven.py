@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import Counts
+from recapito.contracts.store import LaneCounts
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, RetryPolicy
 from recapito.intake.dead_letters.redrive import Redriver
-from recapito.intake.dead_letters.search import Letters, Selection
+from recapito.intake.dead_letters.search import DeadLetterQuery, DeadLetterSearch
 from recapito.observability.journal import silent
 from tests.dispatch.test_dispatcher import ODD, PAIRS, Bench
 from tests.sim.loop import SimLoop, run
@@ -24,7 +24,7 @@ BOX = DeadLetterDirectory("box")
 
 def redriver(bench: Bench) -> Redriver:
     """Whoever redrives what the bench has buried."""
-    letters = Letters(bench.log, bench.vault)
+    letters = DeadLetterSearch(bench.log, bench.vault)
     clock = bench.clock
     return Redriver(bench.log, letters, clock, clock, lambda: None, bench.dispatcher.notify, lambda: "again", silent)
 
@@ -40,7 +40,7 @@ def test_delivered_as_before(schema: InputSchema, delivered: DeliverySchema) -> 
         running = asyncio.create_task(bench.dispatcher.run(bench.writer))
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
-        assert (await redriver(bench).redrive(Selection(), None, 100)).done == 1
+        assert (await redriver(bench).redrive(DeadLetterQuery(), None, 100)).done == 1
         await asyncio.sleep(1)
         running.cancel()
         return bench.got
@@ -54,7 +54,7 @@ def test_delivered_as_before(schema: InputSchema, delivered: DeliverySchema) -> 
 def test_only_for_who_lost_it() -> None:
     """Past its filter of now, and to no other subscription of the topic, awake or asleep; the books balance."""
 
-    async def main(loop: SimLoop) -> tuple[list[Batch], list[Counts]]:
+    async def main(loop: SimLoop) -> tuple[list[Batch], list[LaneCounts]]:
         bench = Bench(loop, 404, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         lost: Any = await bench.subscribe(topic, DeliverySchema.EVENT_GRID, retry_policy=ONCE, dead_letter=BOX)
@@ -67,7 +67,7 @@ def test_only_for_who_lost_it() -> None:
             await bench.log.put_subscription(replace(lost, id=0, version=0, name=name, filters=filters))
         bench.dispatcher.notify()
         await asyncio.sleep(60)
-        assert (await redriver(bench).redrive(Selection(subscription="sub"), None, 100)).done == 1
+        assert (await redriver(bench).redrive(DeadLetterQuery(subscription="sub"), None, 100)).done == 1
         await asyncio.sleep(60)
         running.cancel()
         return bench.got, [lane.counts for lane in await bench.ledger.lanes()]
@@ -91,7 +91,7 @@ def test_a_redriven_event_may_die_again() -> None:
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
         for files in (2, 3):
-            assert (await redriver(bench).redrive(Selection(), None, 100)).done == 1
+            assert (await redriver(bench).redrive(DeadLetterQuery(), None, 100)).done == 1
             await asyncio.sleep(600)
             assert len(bench.vault.files) == files
         records = [json.loads(content) for content in bench.vault.files.values()]

@@ -3,8 +3,8 @@
 import asyncio
 
 from recapito.contracts.store import Entry, EntryKind, NewSegment
-from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
-from recapito.dispatch.feed.tail_index import Tail
+from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
+from recapito.dispatch.feed.tail_index import TailIndex
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.resources.topic import Topic
@@ -52,7 +52,7 @@ def test_one_read_serves_all_who_ask_meanwhile() -> None:
 
     async def main() -> int:
         log, first = await filled(3)
-        segments = Segments(log)
+        segments = SegmentCache(log)
         told: list[Exception | None] = []
         await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(10)))
         assert told == [None] * 10
@@ -67,7 +67,7 @@ def test_what_is_wanted_is_evicted_last() -> None:
 
     async def main() -> None:
         log, first = await filled(20)
-        segments = Segments(log, capacity=1)
+        segments = SegmentCache(log, capacity=1)
         here: list[bool] = []
         await segments.load(1, first + 2, lambda failure: here.append(segments.get(1, first + 2) is not None))
         assert here == [True]
@@ -81,7 +81,7 @@ def test_a_failed_read_is_told_to_all() -> None:
     async def main() -> None:
         log, first = await filled(1)
         log.failures = 1
-        segments = Segments(log)
+        segments = SegmentCache(log)
         told: list[Exception | None] = []
         await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(2)))
         assert [type(failure) for failure in told] == [StoreFailed] * 2
@@ -104,19 +104,19 @@ def under(key: str, number: int) -> Filter:
 
 def test_one_look_serves_all_filters() -> None:
     """Filters whose keys are shared look at each event once; one that looks elsewhere does so by itself."""
-    segments, entry = Segments(MemoryLog()), numbered(3)
+    segments, entry = SegmentCache(MemoryLog()), numbered(3)
     segments.shared_keys[1] = frozenset({"data.n", "data.m"})
     assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
-    sight = entry.sight
+    view = entry.view
     assert not segments.select(1, entry, under("data.m", 2))
     assert not segments.select(1, entry, under("data.o", 2))
     assert segments.select(1, entry, under("data.n", 9)) == range(3)
-    assert entry.sight is sight
+    assert entry.view is view
 
 
 def test_keys_that_come_later_are_seen() -> None:
     """When a new filter brings new keys, what was seen before is looked at once more."""
-    segments, entry = Segments(MemoryLog()), numbered(3)
+    segments, entry = SegmentCache(MemoryLog()), numbered(3)
     segments.shared_keys[1] = frozenset({"data.m"})
     assert not segments.select(1, entry, under("data.m", 2))
     segments.shared_keys[1] = frozenset({"data.n", "data.m"})
@@ -125,11 +125,11 @@ def test_keys_that_come_later_are_seen() -> None:
 
 def test_conditions_look_at_nothing_that_cannot_pass() -> None:
     """Events whose type or subject is wrong are not looked at, nor are any if no condition asks."""
-    segments, entry = Segments(MemoryLog()), numbered(3)
+    segments, entry = SegmentCache(MemoryLog()), numbered(3)
     assert segments.select(1, entry, TAKE_ALL) == range(3)
     other_type = Filter(event_types=("B",), conditions=under("data.n", 2).conditions)
     assert not segments.select(1, entry, other_type)
-    assert entry.sight is None
+    assert entry.view is None
 
 
 def test_what_is_remembered_counts() -> None:
@@ -137,7 +137,7 @@ def test_what_is_remembered_counts() -> None:
 
     async def main() -> None:
         log, first = await filled(3)
-        segments = Segments(log)
+        segments = SegmentCache(log)
         segments.shared_keys[1] = frozenset({"data.k1"})
         await segments.load(1, first, lambda failure: None)
         entries = [segments.get(1, first + n) for n in range(3)]
@@ -157,8 +157,8 @@ def test_what_is_judged_before_it_is_kept_counts_once() -> None:
 
     async def main() -> None:
         log, first = await filled(20)
-        segments = Segments(log, capacity=2000)
-        tail = segments.tails[1] = Tail()
+        segments = SegmentCache(log, capacity=2000)
+        tail = segments.tails[1] = TailIndex()
         tail.restart(first)
         tail.watch(under("data.n", 2))
         for position in (first, first + 5, first, first + 19):

@@ -3,14 +3,16 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.dispatch.feed.tail_index import ANY, Tail
+from recapito.dispatch.feed.tail_index import ANY, TailIndex
 from recapito.domain import limits
 from recapito.domain.filters.filter import Filter
-from recapito.domain.filters.matcher import Word
+from recapito.domain.filters.matcher import WakeKey
 
 WATCHED = Filter(subject_begins_with="a")
-words = st.sampled_from(["type a", "type b", "topic c"])
-entries = st.lists(st.tuples(st.lists(words, unique=True, max_size=3), st.booleans(), st.integers(0, 4)), max_size=20)
+wake_keys = st.sampled_from(["type a", "type b", "topic c"])
+entries = st.lists(
+    st.tuples(st.lists(wake_keys, unique=True, max_size=3), st.booleans(), st.integers(0, 4)), max_size=20
+)
 
 
 @given(
@@ -18,19 +20,19 @@ entries = st.lists(st.tuples(st.lists(words, unique=True, max_size=3), st.boolea
     first=st.integers(1, 3),
     watched_from=st.integers(0, 20),
     below=st.integers(0, 25),
-    wanted=st.sets(words, max_size=2),
+    wanted=st.sets(wake_keys, max_size=2),
     by_filter=st.booleans(),
 )
 def test_search(
-    entries: list[tuple[list[Word], bool, int]],
+    entries: list[tuple[list[WakeKey], bool, int]],
     first: int,
     watched_from: int,
     below: int,
-    wanted: set[Word],
+    wanted: set[WakeKey],
     by_filter: bool,
 ) -> None:
     """From every position it finds the next one that must be read, as a look at all of them would."""
-    tail = Tail()
+    tail = TailIndex()
     tail.restart(first)
     for n, (held, passes, events) in enumerate(entries):
         if n == watched_from:
@@ -56,30 +58,30 @@ def test_search(
 
 def test_an_entry_for_everybody() -> None:
     """The mark of a change, and an entry with very many words, are found whatever one looks for."""
-    tail = Tail()
+    tail = TailIndex()
     tail.add(["type a"], 1)
     tail.add([ANY], 0)
     tail.add([f"type {n}" for n in range(limits.TAIL_WORDS + 1)], 9)
     assert tail.search(1, ["type b"], 3) == (2, 1)
     assert tail.search(3, ["type b"], 3) == (3, 0)
-    assert ANY in tail.words(3, 3)
+    assert ANY in tail.wake_keys(3, 3)
 
 
 def test_it_is_bounded() -> None:
     """However much is added, it knows the last entries, a bounded number of them."""
-    tail = Tail()
+    tail = TailIndex()
     for n in range(1, 3 * limits.TAIL_ENTRIES):
         tail.add([f"type {n}"], 1)
         assert tail.end == n
         assert tail.end - tail.first < limits.TAIL_ENTRIES
     assert tail.knows(tail.end - limits.TAIL_ENTRIES // 2 + 1, tail.end)
     assert not tail.knows(1, tail.end)
-    assert len(tail.words(tail.first, tail.end)) == tail.end - tail.first + 1
+    assert len(tail.wake_keys(tail.first, tail.end)) == tail.end - tail.first + 1
 
 
 def test_a_filter_is_known_from_its_watch_on() -> None:
     """Whether earlier entries pass it, and what comes after it is unwatched, is not known."""
-    tail = Tail()
+    tail = TailIndex()
     tail.add([], 1)
     tail.watch(WATCHED)
     tail.add([], 1)

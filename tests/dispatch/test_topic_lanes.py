@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from recapito.clock import SECOND, ManualClock
 from recapito.contracts.store import NewSegment
 from recapito.dispatch.capacity import Slots
-from recapito.dispatch.context import Equipment
+from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.feed.segment_cache import Segments
+from recapito.dispatch.feed.segment_cache import SegmentCache
 from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.lane.late_answers import LateExchanges
-from recapito.dispatch.status_reporter import Reporter
+from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import answered
@@ -63,21 +63,21 @@ class Rig:
         self.log, self.ledger, self.clock = SlowLog(), MemoryLedger(), ManualClock(SECOND)
         self.delivered: Counter[str] = Counter()
         self.ids: dict[str, int] = {}
-        self.segments = Segments(self.log, cache)
-        self.equipment = equipment = Equipment(
+        self.segments = SegmentCache(self.log, cache)
+        self.context = context = DispatchContext(
             log_id=self.log.id,
             clock=self.clock,
             sender=MemorySender(self._answer),
             segments=self.segments,
             slots=Slots(),
-            late=LateExchanges(),
+            late=LateAnswers(),
             random=random.Random(0).random,
             journal=silent,
         )
-        self.dispatcher = CountingDispatcher(self.log, self.log, self.ledger, equipment, self.clock, "2021-03")
+        self.dispatcher = CountingDispatcher(self.log, self.log, self.ledger, context, self.clock, "2021-03")
         self.dispatcher.steps = Counter()
         self.writer = DeadLetterWriter(
-            self.ledger, self.log, MemoryVault(), self.clock, self.dispatcher.place_of, lambda: "id", silent, False
+            self.ledger, self.log, MemoryVault(), self.clock, self.dispatcher.owner_of, lambda: "id", silent, False
         )
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:
@@ -360,7 +360,7 @@ def test_a_report_tells_unmatched_events_once() -> None:
     """What was told is not told again, what came meanwhile is, and a report that did not get through is repeated."""
 
     async def script(rig: Rig) -> None:
-        reporter = Reporter(rig.dispatcher, rig.equipment)
+        reporter = StatusReporter(rig.dispatcher, rig.context)
         await rig.subscribe("a", A)
         await rig.publish(("B", "", 1))
         assert reporter.report().unmatched == {rig.topic_id: 1}
@@ -378,7 +378,7 @@ def test_a_report_says_how_dispatch_is() -> None:
     """Lanes, requests, commits, and the lanes that have stopped with their reasons, cut to a length."""
 
     async def script(rig: Rig) -> None:
-        reporter = Reporter(rig.dispatcher, rig.equipment)
+        reporter = StatusReporter(rig.dispatcher, rig.context)
         await rig.subscribe("a", A)
         await rig.subscribe("b", B)
         await rig.publish(("A", "", 1))

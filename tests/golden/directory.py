@@ -43,7 +43,7 @@ async def opened(directory: Path) -> AsyncIterator[Opened]:
     ledger = it.SqliteLedger.open(directory, threaded=False)
     history = it.SqliteHistory(directory, it.Keep(age_ns=it.DAY, size=1 << 30), clock.now, clock, threaded=False)
     try:
-        yield Opened(log, ledger, history, it.Keyring(log, it.Seal.in_file(directory / it.CONNECTION_KEY)))
+        yield Opened(log, ledger, history, it.Keyring(log, it.SecretBox.in_file(directory / it.CONNECTION_KEY)))
     finally:
         await history.close()
         await ledger.close()
@@ -150,8 +150,8 @@ async def _put_documents(stores: Opened) -> None:
     )
     key = f"{group.azure_subscription}/{group.name}"
     await stores.log.put_document(it.groups.KIND, key, msgspec.json.encode(group))
-    await it.storage_accounts.Accounts(stores.log, it.ManualClock(NOW)).put(
-        it.storage_accounts.Account(
+    await it.storage_accounts.StorageAccounts(stores.log, it.ManualClock(NOW)).put(
+        it.storage_accounts.StorageAccount(
             name="goldenstore",
             azure_subscription=group.azure_subscription,
             resource_group="golden",
@@ -263,7 +263,7 @@ async def _settle(stores: Opened, topics: dict[str, it.Topic], lanes: dict[str, 
     far = it.Burial(
         identity=readings[0], write_at=NOW + 10 * it.DAY, container=_container(blobs), record=b'{"id":"r1"}'
     )
-    busy = it.Attempts(answers=3, took_ns=5_000_000, failed={"Busy": 2})
+    busy = it.AttemptTotals(answers=3, took_ns=5_000_000, failed={"Busy": 2})
     await stores.ledger.settle(
         [
             it.Settlement(
@@ -319,20 +319,20 @@ async def _settle(stores: Opened, topics: dict[str, it.Topic], lanes: dict[str, 
     )
 
 
-async def _bodies(log: it.SqliteLog, topic: int) -> dict[it.Identity, bytes]:
+async def _bodies(log: it.SqliteLog, topic: int) -> dict[it.DeliveryId, bytes]:
     """The events of a topic."""
     entries = await log.read(topic, 1, EVER)
     segments = {
         entry.position: it.Segment(entry.columns, entry.body) for entry in entries if entry.kind is it.EntryKind.SEGMENT
     }
     return {
-        it.Identity(position=position, offset=n): segment.event(n)
+        it.DeliveryId(position=position, offset=n): segment.event(n)
         for position, segment in segments.items()
         for n in range(len(segment))
     }
 
 
-def _parked(events: dict[it.Identity, bytes], where: it.Identity, due_at: int) -> it.Parked:
+def _parked(events: dict[it.DeliveryId, bytes], where: it.DeliveryId, due_at: int) -> it.Parked:
     return it.Parked(
         due_at=due_at,
         delivery=it.Delivery(
@@ -348,7 +348,7 @@ def _parked(events: dict[it.Identity, bytes], where: it.Identity, due_at: int) -
     )
 
 
-def _buried(events: dict[it.Identity, bytes], where: it.Identity) -> it.Burial:
+def _buried(events: dict[it.DeliveryId, bytes], where: it.DeliveryId) -> it.Burial:
     delivery = _parked(events, where, NOW).delivery
     return it.Burial(
         identity=where,
@@ -365,7 +365,7 @@ def _container(subscription: it.Subscription) -> str:
 
 async def _name(ledger: it.SqliteLedger, now: int, path: str) -> None:
     """Give the dead letters that are due their path."""
-    group = await ledger.burials_due(now, 10, 1 << 20, it.Passed())
+    group = await ledger.burials_due(now, 10, 1 << 20, it.SkippedDeadLetters())
     assert group is not None
     await ledger.name_group(group, path, NOW + it.SECOND)
 
@@ -471,14 +471,14 @@ async def view(directory: Path) -> str:
             show(f"parked in lane {lane.id}", *await ledger.parked(lane.id, 100))
         show("due", await ledger.due(lanes[0].id, NOW + it.HOUR, 1))
         show("next burial", await ledger.next_burial_at())
-        show("a named group", await ledger.burials_due(NOW, 10, 1 << 20, it.Passed()))
-        passed = it.Passed(containers=frozenset({"nowhere"}), places=frozenset({(2, "dead")}))
+        show("a named group", await ledger.burials_due(NOW, 10, 1 << 20, it.SkippedDeadLetters()))
+        passed = it.SkippedDeadLetters(containers=frozenset({"nowhere"}), places=frozenset({(2, "dead")}))
         show("the group after it", await ledger.burials_due(EVER, 10, 1 << 20, passed))
         show("one that is buried", await ledger.find(2, (await _orders(log))[2]))
         show("notices", *await ledger.notices(0, 10))
         show("damaged", *await ledger.damaged(0, 10), await ledger.damaged_counts(0))
-        show("history", *(await history.newest_first(it.Selection(), None, 100)).value, await history.extent())
-        show("an event in history", *(await history.oldest_first(it.Selection(event="4"), 0, 9)).value)
+        show("history", *(await history.newest_first(it.AttemptQuery(), None, 100)).value, await history.extent())
+        show("an event in history", *(await history.oldest_first(it.AttemptQuery(event="4"), 0, 9)).value)
         show("connections", *await stores.keyring.list())
         for connection in values.CONNECTIONS.values():
             show("secrets of a connection", await stores.keyring.get(connection.resource_id))
@@ -490,7 +490,7 @@ async def view(directory: Path) -> str:
     return _hide_log(directory, "\n".join(lines) + "\n")
 
 
-async def _orders(log: it.SqliteLog) -> list[it.Identity]:
+async def _orders(log: it.SqliteLog) -> list[it.DeliveryId]:
     return [*await _bodies(log, 1)]
 
 

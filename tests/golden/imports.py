@@ -14,19 +14,19 @@ from recapito.cli.toolkit.lazy import LazyCommand
 from recapito.clock import ManualClock, Origin
 from recapito.composition.identity import AZURE_DATA, AZURE_MANAGEMENT, prepare_identity, scrape_token_file
 from recapito.connections import keyring
-from recapito.connections.encryption import Seal
+from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.history import Keep
 from recapito.contracts.store import (
-    Attempts,
+    AttemptTotals,
     Burial,
     Damage,
     Document,
     Drop,
     EntryKind,
     NewSegment,
-    Passed,
     Settlement,
+    SkippedDeadLetters,
 )
 from recapito.contracts.system_topic import TAKEN, TAKEN_KIND
 from recapito.domain.access.roles import Operation, Plane, Role
@@ -41,9 +41,9 @@ from recapito.domain.connections.connection import (
 )
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice, encode_notice
-from recapito.domain.dead_letter.parser import read_letters, restore
+from recapito.domain.dead_letter.parser import read_dead_letters, restore
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked, Rule
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events import cloud_event, custom_event, event_grid, segment
@@ -51,11 +51,11 @@ from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSch
 from recapito.domain.events.segment import Columns as SegmentColumns
 from recapito.domain.events.segment import Publish, Segment, StampedEvent
 from recapito.domain.filters.filter import Condition, Filter, Operator
-from recapito.domain.handshake.handshake import Place, read_token
+from recapito.domain.handshake.handshake import ConsentTarget, read_token
 from recapito.domain.handshake.handshake import _token as write_token
 from recapito.domain.histogram import SECONDS, SIZES, Histogram
 from recapito.domain.history.attempt import FAILED as failed_outcome
-from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Selection, Then
+from recapito.domain.history.attempt import Attempt, AttemptQuery, Ending, Fate, Label, Then
 from recapito.domain.history.chunk import Chunk, Unpacked
 from recapito.domain.history.chunk import _Columns as ChunkColumns
 from recapito.domain.history.chunk import pack as pack_chunk
@@ -93,9 +93,9 @@ from recapito.intake.resources import domain_topics, groups, storage_accounts
 from recapito.observability.status import BusyLane, Gauge, Status
 from recapito.observability.status import _decode as decode_status
 from recapito.observability.status import to_bytes as encode_status
-from recapito.portal.config import PortalOrder
+from recapito.portal.config import PortalConfig
 from recapito.portal.session import COOKIE as portal_cookie
-from recapito.process.role_config import RoleOrder
+from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import CONNECTION_KEY, ENVIRONMENT_PREFIX, Settings
 from recapito.settings.settings import load as load_settings
 from recapito.stores.sqlite import SqliteHistory, SqliteLedger, SqliteLog

@@ -145,7 +145,7 @@ def _server(directory: Path) -> Iterator[tuple[it.Client, str]]:
         }
         settings = msgspec.to_builtins(it.load_settings(environment={}, flags=flags))
         origin = it.Origin(wall=NOW, boot=time.clock_gettime_ns(time.CLOCK_BOOTTIME))
-        order = it.RoleOrder(settings=settings, origin=origin, listener=listener.fileno(), wake=-1, ready=write_end)
+        order = it.RoleConfig(settings=settings, origin=origin, listener=listener.fileno(), wake=-1, ready=write_end)
         process = subprocess.Popen(
             [sys.executable, *it.ROLE_COMMAND],
             stdin=subprocess.PIPE,

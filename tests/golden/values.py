@@ -216,7 +216,7 @@ def _registry() -> dict[str, Case]:
             it.groups.Group(name="golden", azure_subscription="5b4b650e", location="local", created_at=NOW)
         ),
         "storage account": _json(
-            it.storage_accounts.Account(
+            it.storage_accounts.StorageAccount(
                 name="goldenstore",
                 azure_subscription="5b4b650e",
                 resource_group="golden",
@@ -301,12 +301,12 @@ HOLD = it.Hold(
     failures=12, until=NOW + it.MINUTE, period=it.MINUTE, cause=it.Result.BUSY, status=503, sweep_at=NOW + it.HOUR
 )
 NEW = it.Parked(
-    due_at=NOW, delivery=it.Delivery(identity=it.Identity(position=3, offset=0), published_at=NOW, body=b'{"id":"1"}')
+    due_at=NOW, delivery=it.Delivery(identity=it.DeliveryId(position=3, offset=0), published_at=NOW, body=b'{"id":"1"}')
 )
 TRIED = it.Parked(
     due_at=NOW + it.MINUTE,
     delivery=it.Delivery(
-        identity=it.Identity(position=3, offset=1),
+        identity=it.DeliveryId(position=3, offset=1),
         published_at=NOW,
         body=b'{"id":"\xc3\xbc"}',
         attempts=2,
@@ -318,7 +318,7 @@ TRIED = it.Parked(
     ),
 )
 BURIAL = it.Burial(
-    identity=it.Identity(position=4, offset=2), write_at=NOW + 5 * it.MINUTE, container="dead", record=b'{"id":"3"}'
+    identity=it.DeliveryId(position=4, offset=2), write_at=NOW + 5 * it.MINUTE, container="dead", record=b'{"id":"3"}'
 )
 NOTICE = it.BlobNotice(
     account=ACCOUNT,
@@ -450,7 +450,7 @@ ATTEMPTS = [
 
 def _unpack(packed: bytes) -> list[it.Attempt]:
     unpacked = it.Unpacked(it.pack_chunk(ATTEMPTS).ids, packed)
-    return [attempt for _, attempt in unpacked.select(it.Selection(), range(len(unpacked)))]
+    return [attempt for _, attempt in unpacked.select(it.AttemptQuery(), range(len(unpacked)))]
 
 
 def _history() -> dict[str, Case]:
@@ -514,9 +514,9 @@ def _roles() -> dict[str, Case]:
         "gauge": _packed(gauge),
         "status of dispatch": Case(status, it.encode_status, it.decode_status),
         "order to a role": _json(
-            it.RoleOrder(settings=_settings(), origin=it.Origin(wall=NOW, boot=5), listener=3, wake=4, ready=5)
+            it.RoleConfig(settings=_settings(), origin=it.Origin(wall=NOW, boot=5), listener=3, wake=4, ready=5)
         ),
-        "order to the portal": _json(it.PortalOrder(settings=_settings(), listener=3)),
+        "order to the portal": _json(it.PortalConfig(settings=_settings(), listener=3)),
     }
 
 
@@ -553,9 +553,9 @@ CONNECTIONS = {
 SEAL_KEY = bytes(range(32))  # for tests only
 
 
-def seal() -> it.Seal:
+def seal() -> it.SecretBox:
     """A seal whose key and nonces everybody knows."""
-    return it.Seal(lambda make: SEAL_KEY, lambda count: b"n" * count)
+    return it.SecretBox(lambda make: SEAL_KEY, lambda count: b"n" * count)
 
 
 def _keys() -> dict[str, Case]:
@@ -570,7 +570,7 @@ def _keys() -> dict[str, Case]:
 
 def _tokens() -> dict[str, Case]:
     named = it.Name(subscription=9, path="BILLING/2026/9/21/14/a.json", place=3)
-    place = it.Place(topic=7, domain_topic="fruit")
+    place = it.ConsentTarget(topic=7, domain_topic="fruit")
     return {
         "place of a handshake": Case(
             place, lambda value: it.write_token(value).encode(), lambda token: it.read_token(token.decode())
@@ -595,7 +595,7 @@ def _dead(body: bytes, published: it.InputSchema, delivered: it.DeliverySchema, 
         delivery = msgspec.structs.replace(TRIED.delivery, body=body)
         return it.record.record(delivery, "MaxDeliveryAttemptsExceeded", published, delivered, extra)
 
-    return Case(body, bury, lambda record: it.restore(it.read_letters(record)[0], published).body)
+    return Case(body, bury, lambda record: it.restore(it.read_dead_letters(record)[0], published).body)
 
 
 def _dead_letters() -> dict[str, Case]:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import EntryKind, Passed
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Place
-from recapito.dispatch.lane.attempt_recorder import Recorder
+from recapito.contracts.store import EntryKind, SkippedDeadLetters
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
+from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.domain.events.segment import Segment
 from recapito.domain.history.attempt import Label
 from recapito.domain.instant import MINUTE
@@ -18,7 +18,7 @@ from recapito.domain.profiles.profile import load
 from recapito.domain.resources.resource_id import container_id
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.errors import StoreFailed
-from recapito.intake.maintenance.blob_notifier import Notifier
+from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
@@ -70,16 +70,16 @@ class Stage:
             Breaking(MemoryLog(self.disk), steps or Steps()),
             Breaking(self.vault, steps or Steps()),
             ManualClock(NOW + MINUTE),
-            lambda lane: Place("sub", rules, Recorder(None, Label(lane, 1, "orders", "sub"))),
+            lambda lane: Owner("sub", rules, AttemptRecorder(None, Label(lane, 1, "orders", "sub"))),
             lambda: f"guid-{next(self._guids)}",
             lambda *_, **__: None,
             on_notice=self._ring,
         )
 
-    def notifier(self, steps: Steps | None = None) -> Notifier:
+    def notifier(self, steps: Steps | None = None) -> BlobNotifier:
         """Who takes notices over, on stores that may break."""
         log = Breaking(MemoryLog(self.disk), steps or Steps())
-        return Notifier(
+        return BlobNotifier(
             log,
             log,
             Breaking(MemoryLedger(self.disk), steps or Steps()),
@@ -225,7 +225,7 @@ def test_a_notice_that_can_not_be_read() -> None:
     async def story(stage: Stage) -> None:
         topic = await stage.listen()
         lane = await stage.bury(letters=1)
-        group = await stage.ledger.burials_due(NOW, 9, LARGE, Passed())
+        group = await stage.ledger.burials_due(NOW, 9, LARGE, SkippedDeadLetters())
         assert group is not None
         await stage.ledger.name_group(group, "path", NOW)
         await stage.ledger.written(lane, "path", b"damaged", 0)

@@ -10,10 +10,10 @@ import pytest
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from msgspec.structs import replace
 
-from recapito.azure.amqp_clients import Brokers
+from recapito.azure.amqp_clients import AmqpClients
 from recapito.clock import SystemClock
 from recapito.composition.outbound import make_probes
-from recapito.connections.encryption import Seal
+from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
@@ -35,7 +35,7 @@ from recapito.domain.resources.subscription import (
     WebHook,
 )
 from recapito.errors import NotFound
-from recapito.intake.resources.connection_check import NOTE, OK, WRONG, Examiner, Finding
+from recapito.intake.resources.connection_check import NOTE, OK, WRONG, ConnectionChecker, Finding
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.http.web_caller import WebCaller
 from recapito.stores.memory import MemoryLog
@@ -61,11 +61,11 @@ class Stage:
     def __init__(self, *connections: Connection, resolver: Resolver | None = None) -> None:
         self.log = MemoryLog()
         resolver = resolver or Resolver()
-        self.reach = reaching(*connections, names=resolver)
-        self.brokers = Brokers(known(*connections), resolver, Egress.LOCAL)
+        self.storage_clients = reaching(*connections, names=resolver)
+        self.brokers = AmqpClients(known(*connections), resolver, Egress.LOCAL)
         self.caller = WebCaller(Egress.LOCAL)
-        probes = make_probes(self.reach, self.brokers, self.caller)
-        self.examiner = Examiner(self.log, known(*connections), probes, SystemClock())
+        probes = make_probes(self.storage_clients, self.brokers, self.caller)
+        self.examiner = ConnectionChecker(self.log, known(*connections), probes, SystemClock())
 
     async def subscribe(self, *destinations: Any, **fields: Any) -> None:
         """Subscriptions to these."""
@@ -75,7 +75,7 @@ class Stage:
             await self.log.put_subscription(replace(made, destination=destination))
 
     async def close(self) -> None:
-        await self.reach.close()
+        await self.storage_clients.close()
         await self.brokers.close()
         await self.caller.close()
 
@@ -301,8 +301,8 @@ def test_what_is_not_connected() -> None:
 
     async def main() -> None:
         log = MemoryLog()
-        keyring = Keyring(log, Seal.in_memory(), azurite=True)
-        examiner = Examiner(log, keyring.find, {}, SystemClock())
+        keyring = Keyring(log, SecretBox.in_memory(), azurite=True)
+        examiner = ConnectionChecker(log, keyring.find, {}, SystemClock())
         topic = await log.put_topic(new_topic())
         letters = DeadLetterBlobs(ACCOUNT, "dead")
         function = AzureFunction(resource_id=f"{APP}/functions/OnOrder")
@@ -321,8 +321,8 @@ def test_what_can_not_be_opened() -> None:
 
     async def main() -> None:
         log = MemoryLog()
-        await Keyring(log, Seal.in_memory()).set(from_function_host(APP, "http://localhost:7071"), 0)
-        examiner = Examiner(log, Keyring(log, Seal.in_memory()).find, {}, SystemClock())
+        await Keyring(log, SecretBox.in_memory()).set(from_function_host(APP, "http://localhost:7071"), 0)
+        examiner = ConnectionChecker(log, Keyring(log, SecretBox.in_memory()).find, {}, SystemClock())
         topic = await log.put_topic(new_topic())
         await log.put_subscription(replace(new_subscription(topic.id), destination=ORDERS))
         assert (await examiner.uses()).unconnected == []

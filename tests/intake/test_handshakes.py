@@ -15,8 +15,8 @@ from recapito.domain.access.egress import Egress
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake.consent import provisioning_state
-from recapito.domain.handshake.handshake import Place, read_token
-from recapito.domain.handshake.http_call import Reply, Request, Trouble, Unanswered
+from recapito.domain.handshake.handshake import ConsentTarget, read_token
+from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.resources.subscription import Subscription, WebHook
 from recapito.domain.resources.topic import Domain, Topic, TopicKind
@@ -344,7 +344,11 @@ def test_a_wrong_code_consents_to_nothing(code: str) -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         await bench.put(topic)
-        for place, name in ((Place(topic.id, None), "mine"), (Place(99, None), "mine"), (Place(topic.id, "x"), "none")):
+        for place, name in (
+            (ConsentTarget(topic.id, None), "mine"),
+            (ConsentTarget(99, None), "mine"),
+            (ConsentTarget(topic.id, "x"), "none"),
+        ):
             with pytest.raises(NotFound) as caught:
                 await bench.provisioner.give_consent(place, name, code)
             assert caught.value.message == "Nobody waits for this consent: it was given, replaced or deleted."
@@ -385,7 +389,7 @@ def test_a_refusal_stores_nothing() -> None:
             await bench.provisioner.subscription(topic, "mine")
         bench.script = echo
         before = await bench.put(topic)
-        bench.script = lambda request: ScriptedAnswer(Unanswered(Trouble.TLS_FAILED, "self-signed"))
+        bench.script = lambda request: ScriptedAnswer(NoReply(FailureKind.TLS_FAILED, "self-signed"))
         with pytest.raises(InvalidInput):
             await bench.put(topic, "https://other.example/")
         assert await bench.provisioner.subscription(topic, "mine") == before
@@ -420,7 +424,7 @@ def test_the_third_try_counts() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        refused = Unanswered(Trouble.NOT_CONNECTED, "connection refused")
+        refused = NoReply(FailureKind.NOT_CONNECTED, "connection refused")
         bench.script = lambda request: echo(request) if len(bench.caller.requests) == 3 else ScriptedAnswer(refused)
         putting = asyncio.create_task(bench.put(topic))
         while not putting.done():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import Lane, NewSegment, Settlement
+from recapito.contracts.store import LaneRow, NewSegment, Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR
@@ -304,7 +304,7 @@ class BrokenLedger:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         self.asked += 1
         if self.asked == 1:
             raise StoreFailed("dispatch.db is being made")

@@ -22,7 +22,7 @@ from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSi
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Busy, NotFound
 from recapito.intake.dead_letters.redrive import Progress, Redriver
-from recapito.intake.dead_letters.search import Letters, Name, Selection, parse_name
+from recapito.intake.dead_letters.search import DeadLetterQuery, DeadLetterSearch, Name, parse_name
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
@@ -51,7 +51,14 @@ class Stage:
         )
         name = f"redrive-{next(self._names)}"
         return Redriver(
-            log, Letters(log, vault), ManualClock(NOON), self.wall, check_open, self._ring, lambda: name, self._tell
+            log,
+            DeadLetterSearch(log, vault),
+            ManualClock(NOON),
+            self.wall,
+            check_open,
+            self._ring,
+            lambda: name,
+            self._tell,
         )
 
     def _ring(self) -> None:
@@ -126,9 +133,9 @@ def ids(*names: str) -> list[dict[str, Any]]:
 
 async def redrive_all(redriver: Redriver, limit: int = 100) -> list[Progress]:
     """Redrive page by page."""
-    pages = [await redriver.redrive(Selection(), None, limit)]
+    pages = [await redriver.redrive(DeadLetterQuery(), None, limit)]
     while pages[-1].next is not None:
-        pages.append(await redriver.redrive(Selection(), parse_name(pages[-1].next), limit))
+        pages.append(await redriver.redrive(DeadLetterQuery(), parse_name(pages[-1].next), limit))
     return pages
 
 
@@ -198,7 +205,7 @@ def test_subscriptions_without_letters_are_not_asked_for() -> None:
         for n in range(20):
             await stage.subscribe(topic, f"sub-{n}")
         stage.bury(topic, "sub-7", "a", *ids("1"))
-        async with aclosing(stage.redriver().letters.walk(Selection())) as files:
+        async with aclosing(stage.redriver().letters.walk(DeadLetterQuery())) as files:
             assert [file.origin.subscription.name async for file, _ in files] == ["sub-7"]
         (container, *listed) = vault.asked
         assert "/" not in container and set(listed) == {"SUB-7/"}
@@ -216,9 +223,9 @@ def test_files_are_read_ahead_by_who_needs_many() -> None:
         await stage.subscribe(topic)
         for n in range(50):
             stage.bury(topic, "sub", f"{n:02d}", *ids(f"{n}-a", f"{n}-b"))
-        assert (await stage.redriver().redrive(Selection(), None, 2)).done == 2
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 2)).done == 2
         assert (vault.reads, vault.most) == (1, 1)
-        assert (await stage.redriver().redrive(Selection(), None, 1000)).done == 98
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 1000)).done == 98
         assert (vault.reads, vault.most) == (51, limits.LETTER_READS)
         found = [id for *_, id in await stage.redriven(topic)]
         assert found == [f"{n}-{part}" for n in range(50) for part in "ab"]
@@ -237,7 +244,7 @@ def test_page_by_page(limit: int) -> None:
             await stage.subscribe(topic, name)
             for guid in "ab":
                 stage.bury(topic, name, guid, *ids(*(f"{name}-{guid}-{n}" for n in range(3))))
-        await stage.redriver().redrive(Selection(), None, limit)
+        await stage.redriver().redrive(DeadLetterQuery(), None, limit)
         pages = await redrive_all(stage.redriver(), limit=limit)
         assert sum(page.done for page in pages) == 12 - limit
         assert all(page.selected <= limit for page in pages)
@@ -287,11 +294,11 @@ def test_a_crash_at_every_step_of_a_purge(done: bool) -> None:
                 stage.bury(topic, "sub", guid, *ids(f"{guid}1"))
             await redrive_all(stage.redriver())
             try:
-                await stage.redriver(Steps(steps, done)).purge(Selection(redriven=True), None, 100)
+                await stage.redriver(Steps(steps, done)).purge(DeadLetterQuery(redriven=True), None, 100)
             except Crash:
                 assert steps < 5
                 assert await redrive_all(stage.redriver()) == [Progress()]
-                await stage.redriver().purge(Selection(redriven=True), None, 100)
+                await stage.redriver().purge(DeadLetterQuery(redriven=True), None, 100)
             assert stage.vault.files == {}
             assert len(await stage.redriven(topic)) == 2
 
@@ -308,7 +315,7 @@ def test_two_at_once() -> None:
         for n in range(20):
             stage.bury(topic, "sub", f"{n:02}", *ids(str(n)))
         one = stage.redriver()
-        pages = await asyncio.gather(*(one.redrive(Selection(), None, 100) for _ in range(3)))
+        pages = await asyncio.gather(*(one.redrive(DeadLetterQuery(), None, 100) for _ in range(3)))
         assert sum(page.done for page in pages) == 20
         assert len(await stage.redriven(topic)) == 20
 
@@ -321,24 +328,24 @@ EVENTS = [
     {"id": "3", "eventType": "Sold", "subject": "returns/1"},
 ]
 SELECTIONS = [
-    (Selection(), "123456"),
-    (Selection(subscription="SUB"), "123"),
-    (Selection(topic="Orders"), "123456"),
-    (Selection(topic="other"), ""),
-    (Selection(reason="timetoliveexceeded"), "1"),
-    (Selection(event_type="sold"), "23"),
-    (Selection(subject="orders/"), "12456"),
-    (Selection(event_type="Sold", subject="orders/"), "2"),
-    (Selection(since=NOON + 2 * HOUR), "456"),
-    (Selection(since=NOON + HOUR // 2), "123456"),
-    (Selection(until=NOON), ""),
-    (Selection(until=NOON + 1), "123"),
-    (Selection(since=NOON + HOUR, until=NOON + 2 * HOUR), ""),
+    (DeadLetterQuery(), "123456"),
+    (DeadLetterQuery(subscription="SUB"), "123"),
+    (DeadLetterQuery(topic="Orders"), "123456"),
+    (DeadLetterQuery(topic="other"), ""),
+    (DeadLetterQuery(reason="timetoliveexceeded"), "1"),
+    (DeadLetterQuery(event_type="sold"), "23"),
+    (DeadLetterQuery(subject="orders/"), "12456"),
+    (DeadLetterQuery(event_type="Sold", subject="orders/"), "2"),
+    (DeadLetterQuery(since=NOON + 2 * HOUR), "456"),
+    (DeadLetterQuery(since=NOON + HOUR // 2), "123456"),
+    (DeadLetterQuery(until=NOON), ""),
+    (DeadLetterQuery(until=NOON + 1), "123"),
+    (DeadLetterQuery(since=NOON + HOUR, until=NOON + 2 * HOUR), ""),
 ]
 
 
 @pytest.mark.parametrize(("selection", "wanted"), SELECTIONS)
-def test_what_is_meant(selection: Selection, wanted: str) -> None:
+def test_what_is_meant(selection: DeadLetterQuery, wanted: str) -> None:
     """By topic, subscription, reason, type, subject and hour; a dry run counts the same and changes nothing."""
 
     async def main() -> None:
@@ -370,7 +377,7 @@ def test_one_request_reads_so_many_files(verb: str) -> None:
             stage.bury(
                 topic, "sub", f"{n:04}", *ids(str(n)) if n < files - 1 else [{"id": "last", "eventType": "Rare"}]
             )
-        selection, after, found, calls = Selection(event_type="rare"), None, 0, 0
+        selection, after, found, calls = DeadLetterQuery(event_type="rare"), None, 0, 0
         while calls == 0 or after is not None:
             page: Progress = await getattr(stage.redriver(), verb)(selection, after, 100)
             after, found, calls = None if page.next is None else parse_name(page.next), found + page.done, calls + 1
@@ -391,7 +398,7 @@ def test_names_that_are_shared() -> None:
         stage.bury(topics[1], "sub", "b", *ids("2"))
         cloud = {"specversion": "1.0", "id": "3", "source": "/me", "type": "Made", "deadletterreason": "x"}
         stage.vault.files[BOX, path("sub", NOON, "c")] = json.dumps([cloud]).encode()
-        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 2
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 100)).done == 2
         assert [[id for *_, id in await stage.redriven(topic)] for topic in topics] == [["1"], ["2"]]
 
     asyncio.run(main())
@@ -405,7 +412,7 @@ def test_a_pace() -> None:
         topic = await stage.topic()
         await stage.subscribe(topic)
         stage.bury(topic, "sub", "a", *ids(*map(str, range(75))))
-        task = asyncio.create_task(stage.redriver().redrive(Selection(), None, 1000, rate=10))
+        task = asyncio.create_task(stage.redriver().redrive(DeadLetterQuery(), None, 1000, rate=10))
         while stage.wall.next_instant() is None:
             await asyncio.sleep(0)
         assert stage.wall.next_instant() == 5 * SECOND and len(await stage.redriven(topic)) == 50
@@ -426,12 +433,12 @@ def test_what_can_not_be_redriven() -> None:
         stage.vault.files[BOX, path("sub", NOON, "a")] = b"not JSON"
         stage.vault.files[BOX, path("sub", NOON, "b")] = b'[{"id":"1"}]'
         stage.bury(topic, "sub", "c", *ids("2"))
-        page = await stage.redriver().redrive(Selection(), None, 100)
+        page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)
         assert (page.done, page.refused) == (1, 2)
         assert "does not hold dead letters" in page.problems[0] and "whole event" in page.problems[1]
         await stage.log.put_subscription(replace(sub, filters=(FilterSince(0, TAKE_NONE),)))
         stage.bury(topic, "sub", "d", *ids("3"))
-        page = await stage.redriver().redrive(Selection(), None, 100)
+        page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)
         assert (page.done, page.refused) == (0, 3) and "consent" in page.problems[-1]
         assert [id for *_, id in await stage.redriven(topic)] == ["2"]
 
@@ -451,7 +458,7 @@ def test_a_topic_that_goes_at_the_last_moment() -> None:
         def delete() -> None:
             stage.disk.topics[topics[0].id].deleted = True
 
-        page = await stage.redriver(check_open=delete).redrive(Selection(), None, 100)
+        page = await stage.redriver(check_open=delete).redrive(DeadLetterQuery(), None, 100)
         assert (page.done, page.refused) == (1, 1) and "the topic was deleted" in page.problems[0]
         assert [id for *_, id in await stage.redriven(topics[1])] == ["zub"]
         assert len(stage.disk.documents) == 1
@@ -470,7 +477,7 @@ def test_letters_of_who_is_gone() -> None:
         await stage.log.delete_subscription(gone.id)
         assert await redrive_all(stage.redriver()) == [Progress()] and len(stage.vault.files) == 1
         back = await stage.subscribe(topic)
-        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 100)).done == 1
         assert [only for only, _, _ in await stage.redriven(topic)] == [back.id]
 
     asyncio.run(main())
@@ -484,7 +491,7 @@ def test_a_domain() -> None:
         topic = await stage.log.put_topic(replace(await stage.topic(), id=0, version=0, kind=TopicKind.DOMAIN))
         await stage.subscribe(topic)
         stage.bury(topic, "sub", "a", {"id": "1", "topic": f"{topic.resource_id}/topics/north"})
-        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 100)).done == 1
         entries = await stage.log.read(topic.id, 3, 1 << 20)
         segment = Segment(entries[0].columns, entries[0].body)
         assert (segment.domain_topics, segment.domain_topic_of) == (["north"], [0])
@@ -505,17 +512,17 @@ def test_a_server_that_takes_nothing() -> None:
             raise Busy("The disk is full.")
 
         with pytest.raises(Busy):
-            await stage.redriver(check_open=closed).redrive(Selection(), None, 100)
+            await stage.redriver(check_open=closed).redrive(DeadLetterQuery(), None, 100)
         stage.vault.down = True
         with pytest.raises(Busy):
-            await stage.redriver().redrive(Selection(), None, 100)
+            await stage.redriver().redrive(DeadLetterQuery(), None, 100)
         with pytest.raises(Busy):
-            await stage.redriver().purge(Selection(), None, 100)
+            await stage.redriver().purge(DeadLetterQuery(), None, 100)
         stage.vault.down = False
         stage.vault.missing.add(BOX)
         assert await redrive_all(stage.redriver()) == [Progress()]
         stage.vault.missing.clear()
-        assert (await stage.redriver().redrive(Selection(), None, 100)).done == 1
+        assert (await stage.redriver().redrive(DeadLetterQuery(), None, 100)).done == 1
 
     asyncio.run(main())
 
@@ -528,7 +535,7 @@ def test_purging() -> None:
         topic = await stage.topic()
         sub = await stage.subscribe(topic)
         mixed, whole = stage.bury(topic, "sub", "a", *EVENTS), stage.bury(topic, "sub", "b", EVENTS[1])
-        meant = Selection(event_type="Sold")
+        meant = DeadLetterQuery(event_type="Sold")
         assert await stage.redriver().purge(meant, None, 100, dry_run=True) == Progress(selected=3, kept=1)
         assert len(stage.vault.files) == 2
         await redrive_all(stage.redriver())
@@ -537,7 +544,7 @@ def test_purging() -> None:
         assert await stage.log.documents("redriven", "", 10) != [] and whole not in str(stage.disk.documents)
         with pytest.raises(NotFound):
             await stage.redriver().letters.find(Name(sub.id, whole, 0))
-        page = await stage.redriver().purge(Selection(), None, 1)
+        page = await stage.redriver().purge(DeadLetterQuery(), None, 1)
         assert (page.done, stage.vault.files, stage.disk.documents) == (3, {}, {})
 
     asyncio.run(main())

@@ -15,7 +15,14 @@ from tests.mutants.sandbox import ROOT, Sandbox
 SEEDS = [f"tests/sim/test_sim.py::test_seeds[{start}]" for start in (0, 25)]
 TESTS = (
     ("tests/domain", "tests/dispatch", "tests/stores"),
-    ("tests/composition", "tests/connections", "tests/ground", "tests/identity", "tests/observability", "tests/settings"),
+    (
+        "tests/composition",
+        "tests/connections",
+        "tests/ground",
+        "tests/identity",
+        "tests/observability",
+        "tests/settings",
+    ),
     ("tests/api", "tests/intake"),
     ("tests/contracts", "tests/sim", "--ignore=tests/sim/test_sim.py", "--ignore=tests/sim/test_planted_bugs.py"),
     (*SEEDS, "tests/sim/test_sim.py::test_seeds_on_sqlite"),

@@ -120,7 +120,9 @@ def test_a_hunt_tells_killed_from_survived_and_changes_nothing(tmp_path: Path) -
     mutants = [Mutant(CURSOR, mutation) for mutation in (bug, harmless, explained)]
     mutants.append(Mutant("src/recapito/domain/access/topic_sas.py", bug))
     tests = ["tests/domain/test_limits.py::" + name for name in _names("tests/domain/test_limits.py")]
-    tests += ["tests/domain/delivery/test_cursor.py::" + name for name in _names("tests/domain/delivery/test_cursor.py")]
+    tests += [
+        "tests/domain/delivery/test_cursor.py::" + name for name in _names("tests/domain/delivery/test_cursor.py")
+    ]
     reach = Reach([Part({CURSOR: {"1": hex((1 << len(tests)) - 1)}}, dict.fromkeys(tests, 0.001))])
     reasons = tmp_path / "explained.toml"
     reasons.write_text(

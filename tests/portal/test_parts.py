@@ -5,7 +5,7 @@ import pytest
 from recapito.clock import SECOND
 from recapito.domain.filters.filter import Operator
 from recapito.portal import format
-from recapito.portal.api_types import Explanation, Fate, Hold, Lane
+from recapito.portal.api_types import Explanation, Hold, Lane, SubscriptionOutcome
 from recapito.portal.client import Tokens
 from recapito.portal.panels.explanation import PAGE, choose, tally
 from recapito.portal.panels.retry_chart import sentence, timetable_of
@@ -150,7 +150,7 @@ def test_pages_go_back_and_forth() -> None:
 def test_fates_are_paged_and_what_is_not_well_comes_first() -> None:
     """Of many subscriptions a page shows some, those that gave up before those that wait; the counts are of all."""
     states = ["notMatched", "delivered", "parked", "dropped"]
-    fates = [Fate(subscription=f"Sub-{n}", state=states[n % 4]) for n in range(40)]
+    fates = [SubscriptionOutcome(subscription=f"Sub-{n}", state=states[n % 4]) for n in range(40)]
     found = Explanation(subscriptions=fates)
     pages = [choose(found, "", first) for first in range(0, 40, PAGE)]
     assert [{fate.state for fate in page.fates} for page in pages] == [{state} for state in reversed(states)]

@@ -9,7 +9,7 @@ from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
-from recapito.senders.azure_http import ConnectedSender, Leading
+from recapito.senders.azure_http import AzureHttpSender, ResourceAdapter
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, batch
 
@@ -19,7 +19,7 @@ Find = Callable[[str], Awaitable[Connection | None]]
 class Sending:
     """Sends batches to one kind of resource."""
 
-    def __init__(self, sender: ConnectedSender[Any]) -> None:
+    def __init__(self, sender: AzureHttpSender[Any]) -> None:
         self.sender = sender
 
     async def __call__(self, destination: Any, sent: Batch | None = None) -> Outcome:
@@ -31,10 +31,12 @@ class Sending:
 
 
 @contextlib.asynccontextmanager
-async def sending(leading: Leading[Any], find: Find, now: Callable[[], int] = lambda: NOON) -> AsyncIterator[Sending]:
+async def sending(
+    leading: ResourceAdapter[Any], find: Find, now: Callable[[], int] = lambda: NOON
+) -> AsyncIterator[Sending]:
     """A sender, and the sender to webhooks that it goes by."""
     webhooks = WebhookSender(Egress.LOCAL, now=lambda: NOON)
-    sender = ConnectedSender(leading, find, webhooks, now)
+    sender = AzureHttpSender(leading, find, webhooks, now)
     try:
         yield Sending(sender)
     finally:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
-from recapito.azure.amqp_clients import Brokers
+from recapito.azure.amqp_clients import AmqpClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, DefaultCredential
 from recapito.domain.connections.parse_storage import from_connection_string
@@ -38,9 +38,9 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 each_service = pytest.mark.parametrize("kind", [ServiceBusQueue, EventHub])
 
 
-def reaching(*connections: Connection, egress: Egress = Egress.LOCAL, ca_file: str | None = None) -> Brokers:
+def reaching(*connections: Connection, egress: Egress = Egress.LOCAL, ca_file: str | None = None) -> AmqpClients:
     """Brokers that these connections lead to."""
-    return Brokers(known(*connections), names(broker_test="127.0.0.1"), egress, ca_file)
+    return AmqpClients(known(*connections), names(broker_test="127.0.0.1"), egress, ca_file)
 
 
 async def answer_to(sender: BrokerSender, to: Broker, sent: Batch | None = None) -> Outcome:
@@ -51,7 +51,7 @@ async def answer_to(sender: BrokerSender, to: Broker, sent: Batch | None = None)
         return await told
 
 
-def telling(story: Callable[[BrokerSender], Awaitable[list[Outcome]]], brokers: Brokers) -> list[Outcome]:
+def telling(story: Callable[[BrokerSender], Awaitable[list[Outcome]]], brokers: AmqpClients) -> list[Outcome]:
     """The outcomes of a story; none of them has a secret in it."""
 
     async def main() -> list[Outcome]:
@@ -67,7 +67,7 @@ def telling(story: Callable[[BrokerSender], Awaitable[list[Outcome]]], brokers: 
     return outcomes
 
 
-def sending(brokers: Brokers, to: Broker, *sent: Batch) -> list[Outcome]:
+def sending(brokers: AmqpClients, to: Broker, *sent: Batch) -> list[Outcome]:
     """The answers to batches, one after the other."""
 
     async def story(sender: BrokerSender) -> list[Outcome]:
@@ -329,7 +329,7 @@ def test_a_connection_that_is_set_anew(broker: LocalBroker) -> None:
         kept[0] = broker.connections()[0]
         return [wrong, await answer_to(sender, to)]
 
-    outcomes = telling(story, Brokers(find, names(), Egress.LOCAL))
+    outcomes = telling(story, AmqpClients(find, names(), Egress.LOCAL))
     assert [one.result for one in outcomes] == [Result.UNAUTHORIZED, Result.SUCCESS]
 
 
@@ -447,7 +447,7 @@ def test_an_identity_is_enough(broker: LocalBroker, kind: type[Broker]) -> None:
     to, identity = new(kind), Identity()
     (keyed,) = [one for one in broker.connections() if to.resource_id.startswith(one.resource_id)]
     connection = replace(keyed, credential=DefaultCredential())
-    brokers = Brokers(known(connection), names(), Egress.LOCAL, credential=lambda: identity)
+    brokers = AmqpClients(known(connection), names(), Egress.LOCAL, credential=lambda: identity)
     assert sending(brokers, to) == [answered(200)]
     assert len(broker.arrived(to, 1)) == 1
     service = "eventhubs" if kind is EventHub else "servicebus"
@@ -489,7 +489,7 @@ def test_no_connection(problem: Exception | None, expected: tuple[Result, int | 
             raise problem
         return None
 
-    (outcome,) = sending(Brokers(find, names(), Egress.LOCAL), new(ServiceBusQueue))
+    (outcome,) = sending(AmqpClients(find, names(), Egress.LOCAL), new(ServiceBusQueue))
     assert (outcome.result, outcome.status) == expected[:2] and expected[2] in outcome.detail
 
 

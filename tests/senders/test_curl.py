@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recapito.senders.http.curl import Pump
+from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.transfer import trust
 from tests.senders.receiver import RawPost, Receiver, silent
 
@@ -26,18 +26,18 @@ def test_death_of_the_pump() -> None:
 
     async def main() -> None:
         async with Receiver(silent) as receiver:
-            pump = Pump(trust(lambda address: None, None))
+            curl_loop = CurlLoop(trust(lambda address: None, None))
             opened = RawPost(receiver.url, None)
-            pump.submit(opened)
+            curl_loop.submit(opened)
             await receiver.until(lambda it: it.requests)
-            pump.submit(Poison(receiver.url, None))
+            curl_loop.submit(Poison(receiver.url, None))
             reply = await asyncio.wait_for(opened.reply, 10)
             assert (reply.status, "poison" in reply.problem) == (0, True)
             with pytest.raises(RuntimeError, match="libcurl") as caught:
-                pump.submit(RawPost(receiver.url, None))
+                curl_loop.submit(RawPost(receiver.url, None))
             assert isinstance(caught.value.__cause__, ZeroDivisionError)
-            pump.abort(opened)
-            await pump.close()
+            curl_loop.abort(opened)
+            await curl_loop.close()
             await receiver.until(lambda it: not it.open)
 
     asyncio.run(main())

@@ -14,7 +14,7 @@ from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.subscription import AzureFunction
 from recapito.errors import SettingsError, StoreFailed
-from recapito.senders.function import FunctionLeading
+from recapito.senders.function import FunctionAdapter
 from tests.senders.connecting import keyring, sending
 from tests.senders.receiver import Connection, Receiver, Request, answering, batch, silent, status
 
@@ -61,7 +61,7 @@ def send(
         async with Receiver(host) as receiver:
             url = f"http://127.0.0.1:{receiver.port}"
             connection = from_function_host(APP, f"{url}?code={code}" if code else url)
-            async with sending(FunctionLeading(), keyring({to.resource_id.lower(): connection})) as answer_to:
+            async with sending(FunctionAdapter(), keyring({to.resource_id.lower(): connection})) as answer_to:
                 return [await answer_to(to, one) for one in sent or [batch()]], receiver.requests
 
     return asyncio.run(main())
@@ -100,7 +100,7 @@ def test_the_key_of_one_function() -> None:
         async with Receiver(FunctionsHost(KEY)) as receiver:
             id = ORDERS.resource_id
             connection = from_function_host(id, f"http://127.0.0.1:{receiver.port}?code=canary-wrong")
-            async with sending(FunctionLeading(), keyring({id.lower(): connection})) as answer_to:
+            async with sending(FunctionAdapter(), keyring({id.lower(): connection})) as answer_to:
                 return await answer_to(ORDERS)
 
     assert asyncio.run(main()).detail.endswith(f"recapito connection set {ORDERS.resource_id}")
@@ -133,7 +133,7 @@ def test_other_failures_are_as_a_webhooks(code: int, body: bytes, result: Result
     async def main() -> Outcome:
         async with Receiver(answering(status(code, body=body))) as receiver:
             connection = from_function_host(APP, f"http://127.0.0.1:{receiver.port}")
-            async with sending(FunctionLeading(), keyring({ORDERS.resource_id.lower(): connection})) as answer_to:
+            async with sending(FunctionAdapter(), keyring({ORDERS.resource_id.lower(): connection})) as answer_to:
                 return await answer_to(ORDERS)
 
     answer = asyncio.run(main())
@@ -153,7 +153,7 @@ def test_without_a_connection() -> None:
                     raise problem
                 return None
 
-            async with sending(FunctionLeading(), find) as answer_to:
+            async with sending(FunctionAdapter(), find) as answer_to:
                 answers.append(await answer_to(ORDERS))
         return answers
 
@@ -171,7 +171,7 @@ def test_a_new_connection_is_used_after_a_failure() -> None:
     async def main() -> list[int | None]:
         async with (
             Receiver(FunctionsHost(KEY)) as receiver,
-            sending(FunctionLeading(), keyring(connections)) as answer_to,
+            sending(FunctionAdapter(), keyring(connections)) as answer_to,
         ):
             statuses = []
             for code in ("wrong", "canary%2Fkey%2Bwith%3Dsigns"):
@@ -190,7 +190,7 @@ def test_aborted_exchanges_say_nothing() -> None:
     async def main() -> None:
         async with Receiver(silent) as receiver:
             connection = from_function_host(APP, f"http://127.0.0.1:{receiver.port}")
-            async with sending(FunctionLeading(), keyring({ORDERS.resource_id.lower(): connection})) as by:
+            async with sending(FunctionAdapter(), keyring({ORDERS.resource_id.lower(): connection})) as by:
                 by.sender.send(ORDERS, batch(), answers.append).abort()
                 open_one = by.sender.send(ORDERS, batch(), answers.append)
                 await receiver.until(lambda it: it.requests)

@@ -6,7 +6,7 @@ import pytest
 
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.senders.http.curl import Pump
+from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 from recapito.senders.http.transfer import trust
 from tests.senders.receiver import OK, RawPost, Receiver, answering, names, posting, saying_where
@@ -32,11 +32,11 @@ def test_the_dialled_address_is_judged(url: str, resolve: str | None) -> None:
     """Whatever judged before, a forbidden address is refused at the moment of dialling."""
 
     async def main() -> None:
-        pump = Pump(trust(lambda address: judge(address, Egress.LOCAL), None))
+        curl_loop = CurlLoop(trust(lambda address: judge(address, Egress.LOCAL), None))
         post = RawPost(url, resolve)
-        pump.submit(post)
+        curl_loop.submit(post)
         reply = await asyncio.wait_for(post.reply, 10)
-        await pump.close()
+        await curl_loop.close()
         assert reply.status == 0
         assert reply.note.startswith("egress refused ")
 

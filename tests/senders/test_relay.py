@@ -20,7 +20,7 @@ from recapito.domain.delivery.batch import Form
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.resources.subscription import HybridConnection
-from recapito.senders.relay import RelayLeading
+from recapito.senders.relay import RelayAdapter
 from tests.relay.front import RelayFront, Rule, claims
 from tests.senders.connecting import Sending, keyring, sending
 from tests.senders.receiver import Receiver, answering, batch, status
@@ -77,7 +77,7 @@ def test_a_listener_gets_what_a_webhook_would() -> None:
 
     async def main() -> tuple[list[int | None], list[dict[str, Any]]]:
         async with RelayFront(RULES, {"orders"}) as front, listener(front) as printed:
-            async with sending(RelayLeading(), everywhere(connection(front.port)), time.time_ns) as answer_to:
+            async with sending(RelayAdapter(), everywhere(connection(front.port)), time.time_ns) as answer_to:
                 one = replace(batch(body.encode()), headers=(Header("x-tenant", "north"),))
                 two = replace(batch(b'{"id":"2"}', attempts=3), form=Form.CLOUD_EVENT)
                 answers = [(await answer_to(ORDERS, sent)).status for sent in (one, two)]
@@ -110,7 +110,7 @@ def test_the_listeners_answer_is_the_outcome(code: int, result: Result) -> None:
         async with (
             RelayFront(RULES, {"orders"}) as front,
             listener(front),
-            sending(RelayLeading(), everywhere(connection(front.port)), time.time_ns) as answer_to,
+            sending(RelayAdapter(), everywhere(connection(front.port)), time.time_ns) as answer_to,
         ):
             return await answer_to(ORDERS, replace(batch(), headers=(Header("x-answer", str(code)),)))
 
@@ -138,7 +138,7 @@ def test_the_relays_refusals(
     async def main() -> tuple[Any, str]:
         async with (
             RelayFront(RULES, {"orders", "nobody"}) as front,
-            sending(RelayLeading(), everywhere(connection(front.port, name, key)), time.time_ns) as answer_to,
+            sending(RelayAdapter(), everywhere(connection(front.port, name, key)), time.time_ns) as answer_to,
         ):
             return await answer_to(to), front.tokens[0]
 
@@ -156,7 +156,7 @@ def test_tokens_are_signed_once_and_renewed() -> None:
     async def main() -> None:
         async with Receiver(answering(status(200))) as relay:
             keys = {ORDERS.resource_id.lower(): connection(relay.port)}
-            async with sending(RelayLeading(), keyring(keys), lambda: now[0]) as answer_to:
+            async with sending(RelayAdapter(), keyring(keys), lambda: now[0]) as answer_to:
                 await _show(answer_to, relay, 2)
                 now[0] += 29 * MINUTE
                 await _show(answer_to, relay, 1)

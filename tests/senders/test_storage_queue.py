@@ -16,7 +16,7 @@ from azure.storage.queue import (
 )
 from msgspec.structs import replace
 
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.connections.parse_storage import (
@@ -51,16 +51,16 @@ async def answer_to(sender: StorageQueueSender, to: StorageQueue, sent: Batch | 
         return await told
 
 
-def sending(reach: Reach, to: StorageQueue, *sent: Batch) -> list[Outcome]:
+def sending(storage_clients: StorageClients, to: StorageQueue, *sent: Batch) -> list[Outcome]:
     """The answers to batches, by a way of one's own; none of them has a secret in it."""
 
     async def main() -> list[Outcome]:
-        sender = StorageQueueSender(reach)
+        sender = StorageQueueSender(storage_clients)
         try:
             return [await answer_to(sender, to, one) for one in sent or [batch()]]
         finally:
             await sender.close()
-            await reach.close()
+            await storage_clients.close()
 
     answers = asyncio.run(main())
     assert not [answer for answer in answers if CANARY in repr(answer) or AZURITE_KEY in repr(answer)]
@@ -170,9 +170,11 @@ def test_a_message_that_the_service_finds_too_large(azurite: Azurite) -> None:
     queue = new_queue(azurite)
 
     async def main() -> Outcome:
-        reach = reaching(azurite.connection)
-        outcome = await reach.use_queue(parse_resource_id(queue.resource_id), lambda it: it.send_message("x" * 70_000))
-        await reach.close()
+        storage_clients = reaching(azurite.connection)
+        outcome = await storage_clients.use_queue(
+            parse_resource_id(queue.resource_id), lambda it: it.send_message("x" * 70_000)
+        )
+        await storage_clients.close()
         return outcome
 
     outcome = asyncio.run(main())
@@ -186,15 +188,15 @@ def test_an_outage(tmp_path: Path) -> None:
         queue = new_queue(azurite)
 
         async def main() -> list[tuple[Result, int | None]]:
-            reach = reaching(azurite.connection)
-            sender = StorageQueueSender(reach)
+            storage_clients = reaching(azurite.connection)
+            sender = StorageQueueSender(storage_clients)
             answers = [await answer_to(sender, queue)]
             await asyncio.to_thread(azurite.stop)
             answers += [await answer_to(sender, queue), await answer_to(sender, queue)]
             await asyncio.to_thread(azurite.start)
             answers.append(await answer_to(sender, queue))
             await sender.close()
-            await reach.close()
+            await storage_clients.close()
             return [(answer.result, answer.status) for answer in answers]
 
         down = (Result.SOCKET_ERROR, None)
@@ -208,11 +210,11 @@ def test_many_at_once(azurite: Azurite) -> None:
     bodies = {b'{"id":"%d"}' % n for n in range(30)}
 
     async def main() -> list[Outcome]:
-        reach = reaching(azurite.connection)
-        sender = StorageQueueSender(reach)
+        storage_clients = reaching(azurite.connection)
+        sender = StorageQueueSender(storage_clients)
         answers = await asyncio.gather(*(answer_to(sender, queue, batch(b"[%b]" % body)) for body in bodies))
         await sender.close()
-        await reach.close()
+        await storage_clients.close()
         return answers
 
     assert asyncio.run(main()) == [answered(200)] * 30
@@ -247,11 +249,11 @@ def test_the_services_words(code: int, word: str, expected: tuple[Result, int | 
     async def main() -> Outcome:
         said = status(code, f"x-ms-error-code: {word}", body=f"<Error><Message>{CANARY}</Message></Error>".encode())
         async with Receiver(answering(said)) as service:
-            reach = reaching(queue_service("wordy", service.at("127.0.0.1")))
-            sender = StorageQueueSender(reach)
+            storage_clients = reaching(queue_service("wordy", service.at("127.0.0.1")))
+            sender = StorageQueueSender(storage_clients)
             answer = await answer_to(sender, StorageQueue(account=account("wordy"), queue="todo"))
             await sender.close()
-            await reach.close()
+            await storage_clients.close()
             assert len(service.requests) == 1
             return answer
 
@@ -263,11 +265,11 @@ def test_the_services_words(code: int, word: str, expected: tuple[Result, int | 
 async def outcome_at(name: str, handle: Handler) -> Outcome:
     """What sending to a queue comes to where this answers in the place of the service."""
     async with Receiver(handle) as service:
-        reach = reaching(queue_service(name, service.at("127.0.0.1")))
-        sender = StorageQueueSender(reach)
+        storage_clients = reaching(queue_service(name, service.at("127.0.0.1")))
+        sender = StorageQueueSender(storage_clients)
         answer = await answer_to(sender, StorageQueue(account=account(name), queue="todo"))
         await sender.close()
-        await reach.close()
+        await storage_clients.close()
         return answer
 
 
@@ -304,7 +306,7 @@ def test_no_connection(problem: Exception | None, expected: tuple[Result, int | 
             raise problem
         return None
 
-    (answer,) = sending(Reach(find, names(), Egress.LOCAL), NOWHERE)
+    (answer,) = sending(StorageClients(find, names(), Egress.LOCAL), NOWHERE)
     assert (answer.result, answer.status) == expected[:2] and expected[2] in answer.detail
 
 
@@ -316,8 +318,8 @@ def test_an_account_that_is_none() -> None:
 
 def test_egress_is_judged_when_dialling() -> None:
     """A queue service at an address that deliveries may not go to is not dialled."""
-    reach = reaching(queue_service("inner", "http://127.0.0.1:10009"), egress=Egress.PUBLIC)
-    (answer,) = sending(reach, StorageQueue(account=account("inner"), queue="todo"))
+    storage_clients = reaching(queue_service("inner", "http://127.0.0.1:10009"), egress=Egress.PUBLIC)
+    (answer,) = sending(storage_clients, StorageQueue(account=account("inner"), queue="todo"))
     assert answer.result is Result.SOCKET_ERROR
     assert "egress refused 127.0.0.1: a loopback address" in answer.detail
 
@@ -328,15 +330,15 @@ def test_each_destination_goes_to_its_sender(azurite: Azurite) -> None:
 
     async def main() -> None:
         async with Receiver(answering(OK)) as hook:
-            reach = reaching(azurite.connection)
-            webhooks, queues = WebhookSender(Egress.LOCAL, now=lambda: NOON), StorageQueueSender(reach)
+            storage_clients = reaching(azurite.connection)
+            webhooks, queues = WebhookSender(Egress.LOCAL, now=lambda: NOON), StorageQueueSender(storage_clients)
             sender = RoutingSender(webhooks, {StorageQueue: queues})
             told = [asyncio.get_running_loop().create_future() for _ in range(2)]
             sender.send(WebHook(url=hook.url), batch(), told[0].set_result)
             sender.send(queue, batch(), told[1].set_result)
             assert await asyncio.gather(*told) == [answered(200), answered(200)]
             await sender.close()
-            await reach.close()
+            await storage_clients.close()
             assert len(hook.requests) == 1 and webhooks.closed and queues.closed
 
     asyncio.run(main())

@@ -10,7 +10,7 @@ import pytest
 
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
 from recapito.senders.http.web_caller import WebCaller
 from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
@@ -130,7 +130,7 @@ def test_mute_endpoint() -> None:
 def test_single_requests_are_as_strict(authority: Authority, trusted: bool) -> None:
     """What a caller asks is verified like a delivery, by the same authorities; a failure is said to be one of TLS."""
 
-    async def main() -> Answer:
+    async def main() -> CallResult:
         async with Receiver(answering(OK), authority.context("hook.test", self_signed=not trusted)) as receiver:
             caller = WebCaller(Egress.LOCAL, authority.file, names(hook_test="127.0.0.1"))
             answer = await caller.ask(Request("GET", receiver.at("hook.test")))
@@ -142,6 +142,6 @@ def test_single_requests_are_as_strict(authority: Authority, trusted: bool) -> N
         assert isinstance(answer, Reply)
         assert answer.status == 200
     else:
-        assert isinstance(answer, Unanswered)
-        assert answer.trouble is Trouble.TLS_FAILED
+        assert isinstance(answer, NoReply)
+        assert answer.trouble is FailureKind.TLS_FAILED
         assert "certificate" in answer.detail

@@ -11,9 +11,9 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from recapito.contracts.store import Burial, Group, Lane, Settlement
-from recapito.domain.delivery.cursor import Cursor, Place
-from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
+from recapito.contracts.store import Burial, DeadLetterGroup, LaneRow, Settlement
+from recapito.domain.delivery.cursor import Cursor, LogPosition
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from tests.sim.endpoints import Arrival
 from tests.sim.publication import Published
 
@@ -38,7 +38,7 @@ Fail = Callable[..., None]
 class Owed:
     """One event that is owed to one subscription: the delivery, as the oracle knows it."""
 
-    identity: Identity
+    identity: DeliveryId
     event: Published
     state: State = State.UNREAD
     parked: Parked | None = None
@@ -76,22 +76,22 @@ class Books:
 
     def __init__(self, lane: int, position: int, fail: Fail) -> None:
         self.lane = lane
-        self.owed: dict[Identity, Owed] = {}
+        self.owed: dict[DeliveryId, Owed] = {}
         self.cursor = Cursor((position, 0))
         self.ended = False
-        self.last_row: Lane | None = None
+        self.last_row: LaneRow | None = None
         self.unmatched = 0
-        self.parked: dict[Identity, Parked] = {}
-        self._by_due: list[tuple[int, Identity]] = []
+        self.parked: dict[DeliveryId, Parked] = {}
+        self._by_due: list[tuple[int, DeliveryId]] = []
         self.states: Counter[State] = Counter()
         self.reasons: Counter[str] = Counter()
-        self._unread: dict[Identity, Owed | None] = {}  # None: an event that the filter does not take
-        self._spoilt: dict[Identity, Published] = {}  # unread, and damaged in the log
-        self.spoilt_rows: set[Identity] = set()  # parked or buried, and damaged in the ledger
-        self.lost: set[Identity] = set()  # given up because they were damaged
+        self._unread: dict[DeliveryId, Owed | None] = {}  # None: an event that the filter does not take
+        self._spoilt: dict[DeliveryId, Published] = {}  # unread, and damaged in the log
+        self.spoilt_rows: set[DeliveryId] = set()  # parked or buried, and damaged in the ledger
+        self.lost: set[DeliveryId] = set()  # given up because they were damaged
         self._fail = fail
 
-    def add(self, identity: Identity, event: Published, matched: bool) -> None:
+    def add(self, identity: DeliveryId, event: Published, matched: bool) -> None:
         """An event was appended to the topic after this subscription began."""
         owed = Owed(identity, event) if matched else None
         self._unread[identity] = owed
@@ -99,7 +99,7 @@ class Books:
             self.owed[identity] = owed
             self.states[State.UNREAD] += 1
 
-    def unread_events(self) -> list[Identity]:
+    def unread_events(self) -> list[DeliveryId]:
         """The events that the cursor has not passed."""
         return list(self._unread)
 
@@ -108,11 +108,11 @@ class Books:
         """How many events the cursor has not passed."""
         return len(self._unread)
 
-    def spoil(self, events: Mapping[Identity, Published]) -> None:
+    def spoil(self, events: Mapping[DeliveryId, Published]) -> None:
         """These events were damaged in the log: what is unread of them may be given up, whether it matched or not."""
         self._spoilt |= {identity: event for identity, event in events.items() if identity in self._unread}
 
-    def set_aside(self, identity: Identity) -> None:
+    def set_aside(self, identity: DeliveryId) -> None:
         """The ledger found a row damaged, which it was, and gave it up."""
         if identity not in self.spoilt_rows:
             self._fail("damage", f"sets {identity} aside, which was sound", lane=self.lane)
@@ -152,7 +152,7 @@ class Books:
         self.ended = self.ended or settlement.ended
         return list(before.values())
 
-    def name(self, group: Group, path: str, at: int) -> list[Owed]:
+    def name(self, group: DeadLetterGroup, path: str, at: int) -> list[Owed]:
         """A group of dead letters gets its file name."""
         members = [self.owed[burial.identity] for burial in group.burials if burial.identity in self.owed]
         named = [owed for owed in members if owed.state is State.BURIED]
@@ -168,7 +168,7 @@ class Books:
             self._move(owed, state, reason)
         return members
 
-    def compare(self, row: Lane | None) -> None:
+    def compare(self, row: LaneRow | None) -> None:
         """The store's row of this lane must say what these books say."""
         if row is None:
             self._fail("I1", "the lane's row is gone", lane=self.lane)
@@ -211,7 +211,7 @@ class Books:
         if not kept:
             self._fail("I5", f"the cursor goes back from {old} to {new}", lane=self.lane)
         top = new.finished[-1][1] if new.finished else new.low
-        passed: list[Identity] = []
+        passed: list[DeliveryId] = []
         for identity in self._unread:
             if identity >= top:
                 break
@@ -227,7 +227,7 @@ class Books:
         self.cursor = new
         return newly
 
-    def _take(self, identity: Identity, damaged: bool) -> Owed | None:
+    def _take(self, identity: DeliveryId, damaged: bool) -> Owed | None:
         """The delivery of an event that the cursor passes; a damaged one is counted whether it matched or not."""
         owed = self._unread.pop(identity)
         event = self._spoilt.pop(identity, None)
@@ -241,13 +241,13 @@ class Books:
             self.states[State.UNREAD] += 1
         return owed
 
-    def _finish(self, identities: Iterable[Identity]) -> None:
+    def _finish(self, identities: Iterable[DeliveryId]) -> None:
         for identity in identities:
             owed = self.owed.get(identity)
             if owed is not None and owed.state in (State.PARKED, State.BURIED):
                 self._move(owed, State.DELIVERED)
 
-    def _park(self, rows: Iterable[Parked], fresh: set[Identity]) -> None:
+    def _park(self, rows: Iterable[Parked], fresh: set[DeliveryId]) -> None:
         for row in rows:
             owed = self.owed.get(row.delivery.identity)
             if owed is None:
@@ -258,13 +258,13 @@ class Books:
             owed.parked = self.parked[owed.identity] = row
             heappush(self._by_due, (row.due_at, owed.identity))
 
-    def _bury(self, burials: Iterable[Burial], fresh: set[Identity]) -> None:
+    def _bury(self, burials: Iterable[Burial], fresh: set[DeliveryId]) -> None:
         for burial in burials:
             self._end(burial.identity, State.BURIED, None, fresh)
             if burial.identity in self.owed:
                 self.owed[burial.identity].burial = burial
 
-    def _end(self, identity: Identity, state: State, reason: str | None, fresh: set[Identity]) -> None:
+    def _end(self, identity: DeliveryId, state: State, reason: str | None, fresh: set[DeliveryId]) -> None:
         owed = self.owed.get(identity)
         if owed is None:
             return
@@ -281,9 +281,9 @@ class Books:
             self.reasons[reason] += 1
 
 
-def _ranges(cursor: Cursor) -> list[tuple[Place, Place]]:
+def _ranges(cursor: Cursor) -> list[tuple[LogPosition, LogPosition]]:
     return [((0, 0), cursor.low), *cursor.finished]
 
 
-def _covers(cursor: Cursor, place: Place) -> bool:
+def _covers(cursor: Cursor, place: LogPosition) -> bool:
     return place < cursor.low or any(start <= place < end for start, end in cursor.finished)

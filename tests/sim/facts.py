@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recapito.contracts.store import Settlement
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
@@ -53,8 +53,8 @@ class Watched:
     settling: Settlement | None = None  # the last that was tried
     blocked: Settlement | None = None  # the last try failed, and the lane does not know yet whether it is stored
     settling_since: int = 0
-    attempts: dict[tuple[Identity, int], Arrival] = field(default_factory=dict)
-    redriven: dict[str, Identity] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
+    attempts: dict[tuple[DeliveryId, int], Arrival] = field(default_factory=dict)
+    redriven: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
 
     @property
     def now(self) -> Subscription:

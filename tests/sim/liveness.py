@@ -16,7 +16,7 @@ from recapito.domain.delivery.delivery import (
     CORRUPT,
     TTL_EXCEEDED,
     Delivery,
-    Identity,
+    DeliveryId,
     Parked,
     delay_ns,
     skip,
@@ -103,7 +103,7 @@ def longest_wait_ns(oracle: Oracle, lane: Watched) -> int:
 
 def _step_ns(profile: Profile, n: int, late_ns: int) -> int:
     """The delay after the n-th failure, when the attempt itself was so late that steps were skipped."""
-    taken = Parked(0, Delivery(Identity(1, 0), 0, b"", attempts=max(n - 1, 0)))
+    taken = Parked(0, Delivery(DeliveryId(1, 0), 0, b"", attempts=max(n - 1, 0)))
     step = n + skip(profile.schedule, RetryPolicy(), taken, late_ns).skipped
     least = max(profile.status.minimum_s, *profile.status.webhook.minimum_s.values(), 0) * SECOND
     return max(int(delay_ns(profile.schedule, step) * (1 + profile.schedule.jitter)), least)

@@ -16,17 +16,17 @@ from recapito.contracts.history import Keep
 from recapito.contracts.sender import Sender
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
-from recapito.dispatch.context import Equipment
+from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain import limits
 from recapito.domain.instant import DAY, SECOND
 from recapito.errors import StoreFailed
 from recapito.intake.dead_letters.redrive import Redriver
-from recapito.intake.dead_letters.search import Letters
-from recapito.intake.maintenance.blob_notifier import Notifier
+from recapito.intake.dead_letters.search import DeadLetterSearch
+from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import NOTHING, Keeping
 from recapito.intake.publish.publisher import Publisher
@@ -58,7 +58,7 @@ class Parts:
     sender: Callable[[Sender], Sender] = lambda sender: sender
     log: Callable[[Any], Any] = lambda log: log
     dispatch_clock: Callable[[Clock], Clock] = lambda clock: clock
-    late: Callable[[], LateExchanges] = LateExchanges
+    late: Callable[[], LateAnswers] = LateAnswers
     slots: Callable[[], Slots] = Slots
     segment_bytes: int = limits.SEGMENT_CACHE_BYTES
     tiny: Tiny = AMPLE
@@ -86,7 +86,7 @@ class Machine:
         self.publisher: Publisher | None = None
         self.provisioner: Provisioner | None = None
         self.janitor: Janitor | None = None
-        self.notifier: Notifier | None = None
+        self.notifier: BlobNotifier | None = None
         self.redriver: Redriver | None = None
         self.crashes = 0
         self.janitor_every_s = 1200.0
@@ -213,10 +213,10 @@ class Machine:
             log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
         )
         self.janitor = Janitor(log, log, ledger, self._clock, keeping=self._parts.keeping)
-        self.notifier = Notifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
+        self.notifier = BlobNotifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.redriver = self._parts.redriver(
             log,
-            Letters(log, self.vault.seen_by(life)),
+            DeadLetterSearch(log, self.vault.seen_by(life)),
             self._clock,
             self._clock,
             publisher.check_open,
@@ -261,28 +261,28 @@ class Machine:
         ledger: Any = FaultyStore(raw_ledger, LEDGER_COMMITS, life, self._faults, self._witness)
         sender = SimSender(self._network, life.number)
         clock = parts.dispatch_clock(self._clock)
-        equipment = Equipment(
+        context = DispatchContext(
             log_id=log.id,
             clock=clock,
             sender=parts.sender(sender),
-            segments=Segments(log, parts.segment_bytes, parts.tiny.tail_entries),
+            segments=SegmentCache(log, parts.segment_bytes, parts.tiny.tail_entries),
             slots=parts.slots(),
             late=parts.late(),
             random=parts.jitter(self._rng),
             journal=self._journal,
             history=MemoryHistory(Keep(DAY, 0), clock.now, capacity=1000),
-            gathering=parts.tiny.gathering(),
-            retrying=parts.tiny.retrying(),
+            commit_budget=parts.tiny.commit_budget(),
+            retry_budget=parts.tiny.retry_budget(),
             window=parts.tiny.window,
             commit_bytes=parts.tiny.commit_bytes,
         )
-        dispatcher = parts.dispatcher(log, log, ledger, equipment, self._clock, parts.default_profile)
+        dispatcher = parts.dispatcher(log, log, ledger, context, self._clock, parts.default_profile)
         writer = DeadLetterWriter(
             ledger,
             log,
             self.vault.seen_by(life),
             clock,
-            dispatcher.place_of,
+            dispatcher.owner_of,
             self._new_guid,
             self._journal,
             parts.keep_for_ever,

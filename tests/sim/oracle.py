@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Any
 
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR, rules_for
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import DelayedDelivery, Profile, load
@@ -34,7 +34,7 @@ class Oracle:
         self.trace: list[tuple[Any, ...]] = []
         self.published: dict[str, Published] = {}
         self.publishes: dict[int, list[Published]] = {}
-        self.appended: dict[str, Identity] = {}
+        self.appended: dict[str, DeliveryId] = {}
         self.topics: dict[int, Topic] = {}
         self.lanes: dict[int, Watched] = {}
         self.lane_of_url: dict[str, Watched] = {}
@@ -137,7 +137,7 @@ class Oracle:
         for lane in lanes:
             lane.books.spoil(events)
 
-    def spoilt_row(self, lane: Watched, identity: Identity) -> None:
+    def spoilt_row(self, lane: Watched, identity: DeliveryId) -> None:
         """The row of a delivery was damaged in the ledger."""
         self.note("fault", "damaged row", lane.id, identity)
         lane.books.spoilt_rows.add(identity)

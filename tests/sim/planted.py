@@ -16,10 +16,10 @@ from recapito.contracts.store import Document, Entry, EntryKind, NewSegment, Set
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.lane.due_queue import Retries
-from recapito.dispatch.lane.in_flight import Flight, Load
+from recapito.dispatch.lane.due_queue import DueQueue
+from recapito.dispatch.lane.in_flight import InFlight, PendingBatch
 from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.delivery import Parked
@@ -135,10 +135,10 @@ def doubting(outcome: Outcome) -> Outcome:
     return answered(500) if outcome.status == 200 else outcome
 
 
-class DeafExchanges(LateExchanges):
+class DeafExchanges(LateAnswers):
     """Listens to nobody who is late."""
 
-    def add(self, flight: Flight) -> None:
+    def add(self, flight: InFlight) -> None:
         super().add(flight)
         self._cut(flight)
 
@@ -163,14 +163,14 @@ class DrowsyDispatcher(Dispatcher):
 class RecountingLane(Lane):
     """Counts retries that fail towards the ten."""
 
-    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
-        return after_failure(self.account.hold, self._rules, outcome, now, flight.load.events, flight.probe)
+    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
+        return after_failure(self.books.hold, self._rules, outcome, now, flight.load.events, flight.probe)
 
 
 class OffendedLane(Lane):
     """Takes the refusal of an event for the illness of its endpoint."""
 
-    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
         ill = Outcome(Result.GENERIC_ERROR) if outcome.failure in REFUSED_EVENT else outcome
         return super()._held_after(flight, ill, now)
 
@@ -178,10 +178,10 @@ class OffendedLane(Lane):
 class StubbornLane(Lane):
     """Probes with a retry while one is parked, and never sweeps."""
 
-    def _next_probe(self, now: int) -> Load | None:
+    def _next_probe(self, now: int) -> PendingBatch | None:
         return self._take_parked(now) or super()._next_probe(now)
 
-    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
         hold = super()._held_after(flight, outcome, now)
         return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and flight.probe else hold
 
@@ -189,7 +189,7 @@ class StubbornLane(Lane):
 class UnsweptLane(Lane):
     """Probes for ever, and never tries everything that waits."""
 
-    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
+    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
         hold = super()._held_after(flight, outcome, now)
         return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and hold.until > now else hold
 
@@ -202,7 +202,7 @@ class HoldingLane(Lane):
         return self.profile.delayed_delivery
 
 
-class GregariousRetries(Retries):
+class GregariousRetries(DueQueue):
     """Never lets an event go alone."""
 
     def _alone(self, row: Parked) -> bool:
@@ -212,9 +212,9 @@ class GregariousRetries(Retries):
 class GregariousLane(Lane):
     """Retries in company, however often that failed."""
 
-    def _begin(self, row: store.Lane) -> None:
+    def _begin(self, row: store.LaneRow) -> None:
         super()._begin(row)
-        self.retries = GregariousRetries(row.next_due_at)
+        self.due_queue = GregariousRetries(row.next_due_at)
 
 
 def dispatching(lane: type[Lane]) -> type[Dispatcher]:
@@ -228,7 +228,7 @@ class CarefreeDispatcher(Dispatcher):
     def _block(self, error: StoreFailed, work: list[tuple[Lane, Settlement]]) -> None:
         super()._block(error, work)
         for lane, _ in work:
-            lane.account.blocked = False
+            lane.books.blocked = False
 
 
 class HastyUndertaker(Dispatcher):

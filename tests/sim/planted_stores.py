@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recapito.contracts.store import Damage, Document, Due, Group, Lane, NewSegment, Passed, Settlement
+from recapito.contracts.store import (
+    Damage,
+    DeadLetterGroup,
+    Document,
+    Due,
+    LaneRow,
+    NewSegment,
+    Settlement,
+    SkippedDeadLetters,
+)
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.events.segment import Columns
 from recapito.domain.instant import SECOND
@@ -149,7 +158,9 @@ class RenamingLedger(MemoryLedger):
         super().__init__(disk)
         self._tries = 0
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+    async def burials_due(
+        self, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
+    ) -> DeadLetterGroup | None:
         group = await super().burials_due(now, limit, limit_bytes, passed)
         if group is None or group.path is None:
             return group
@@ -173,6 +184,6 @@ class CarefreeLedger(MemoryLedger):
 class OptimisticLedger(MemoryLedger):
     """Shows the janitor cursors that are ahead of the truth."""
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         rows = await super().lanes()
         return [replace(row, cursor=Cursor((row.cursor.low[0] + 2, 0))) for row in rows]

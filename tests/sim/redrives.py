@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from tests.sim.endpoints import ArrivedEvent
 from tests.sim.settlements import decode_records
 
@@ -33,7 +33,7 @@ def check(oracle: Oracle, topic: int, position: int, segment: Segment, events: l
         oracle.redriven[segment.origin, event.id] += 1
         if oracle.redriven[segment.origin, event.id] > 1:
             oracle.fail("I5", f"is redriven twice from {segment.origin}", lane=target.id, event=event.id)
-        identity = Identity(position, offset)
+        identity = DeliveryId(position, offset)
         again = replace(
             sent,
             data_version=event.dataVersion or "",

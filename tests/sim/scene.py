@@ -137,14 +137,14 @@ def requests(lane: Watched) -> list[Arrival]:
 
 def act(script: Script, parts: Parts | None = None, seed: int = 0) -> Scene:
     """Play a script to its end, under the oracle's eyes; the scene as it is left."""
-    stage: list[Scene] = []
+    staged: list[Scene] = []
 
     async def main(loop: SimLoop) -> None:
         scene = Scene(loop, seed, parts or Parts())
-        stage.append(scene)
+        staged.append(scene)
         await scene.play(script(scene))
 
     run(seed, main)
-    assert not stage[0].oracle.violations, [str(violation) for violation in stage[0].oracle.violations[:5]]
-    assert not stage[0].loop.unhandled
-    return stage[0]
+    assert not staged[0].oracle.violations, [str(violation) for violation in staged[0].oracle.violations[:5]]
+    assert not staged[0].loop.unhandled
+    return staged[0]

@@ -199,14 +199,14 @@ class DeletingRegistry:
 def test_a_topic_that_is_deleted_while_dispatch_starts_sends_nothing(seed: int) -> None:
     """Dispatch has read the subscription as it was, and finds no topic: it does not guess the schema and send."""
     lanes: list[Watched] = []
-    stage: list[Scene] = []
+    staged: list[Scene] = []
     parts = Parts()
 
     async def delete() -> None:
-        await stage[0].people.delete_topic("orders")
+        await staged[0].people.delete_topic("orders")
 
     async def script(scene: Scene) -> None:
-        stage.append(scene)
+        staged.append(scene)
         await scene.topic()
         lanes.append(await scene.subscribe(behaviour=answering(500)))
         await scene.publish(3)
@@ -263,15 +263,15 @@ class SweepingRegistry:
 
 def test_a_topic_that_is_forgotten_while_dispatch_starts_is_no_alarm() -> None:
     """A lane that has ended wants nothing of the log, which may be gone before it is known to be."""
-    stage: list[Scene] = []
+    staged: list[Scene] = []
     parts = Parts()
 
     async def sweep() -> None:
         for _ in range(3):
-            await stage[0].machine.request(stage[0].machine.sweep)
+            await staged[0].machine.request(staged[0].machine.sweep)
 
     async def script(scene: Scene) -> None:
-        stage.append(scene)
+        staged.append(scene)
         scene.machine.janitor_every_s = 1e9
         await scene.topic()
         lane = await scene.subscribe()

@@ -78,26 +78,26 @@ def test_nobody_reads_what_is_not_there_yet() -> None:
 class Trapdoor:
     """After it has written a dead letter the disk is full."""
 
-    def __init__(self, vault: Any, stage: list[Scene]) -> None:
+    def __init__(self, vault: Any, staged: list[Scene]) -> None:
         self._vault = vault
-        self._stage = stage
+        self._staged = staged
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._vault, name)
 
     async def write(self, *letter: Any) -> Any:
         receipt = await self._vault.write(*letter)
-        for scene in self._stage:
+        for scene in self._staged:
             scene.faults.full_disk = True
         return receipt
 
 
 def test_a_letter_whose_writing_cannot_be_stored_is_written_again_at_a_pace() -> None:
     """A minute of failing commits costs some tries and not a million; then the letter counts, once."""
-    stage: list[Scene] = []
+    staged: list[Scene] = []
 
     async def script(scene: Scene) -> None:
-        stage.append(scene)
+        staged.append(scene)
         scene.faults.quick_disk = True
         await scene.topic()
         once = RetryPolicy(max_attempts=1)
@@ -108,12 +108,12 @@ def test_a_letter_whose_writing_cannot_be_stored_is_written_again_at_a_pace() ->
         await scene.wait(60)
         assert scene.faults.full_disk
         assert 5 < scene.faults.commits[Role.DISPATCH] - before < 300
-        stage.clear()
+        staged.clear()
         scene.faults.full_disk = False
         await scene.quiet()
         await scene.close_the_books()
 
-    act(script, Parts(vault=lambda vault: Trapdoor(vault, stage)))
+    act(script, Parts(vault=lambda vault: Trapdoor(vault, staged)))
 
 
 def test_a_deleted_subscription_ends_when_its_last_letter_is_written() -> None:

@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from recapito.dispatch.capacity import Gathering, Window
+from recapito.dispatch.capacity import CommitBudget, Window
 from recapito.domain import limits
 
 
@@ -24,13 +24,13 @@ class Tiny:
         """The window of a new lane."""
         return Window(min(limits.WINDOW_START, self.window_requests), self.window_requests)
 
-    def gathering(self) -> Gathering:
+    def commit_budget(self) -> CommitBudget:
         """What all lanes gather for a commit."""
-        return Gathering(self.gathered_rows, self.slice, self.slice_least)
+        return CommitBudget(self.gathered_rows, self.slice, self.slice_least)
 
-    def retrying(self) -> Gathering:
+    def retry_budget(self) -> CommitBudget:
         """What all lanes have fetched of retries."""
-        return Gathering(self.gathered_bytes, self.slice, self.slice_least)
+        return CommitBudget(self.gathered_bytes, self.slice, self.slice_least)
 
 
 AMPLE = Tiny()

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from recapito.contracts.store import Document, Due, Group, Lane, NewSegment, Settlement
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.contracts.store import DeadLetterGroup, Document, Due, LaneRow, NewSegment, Settlement
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.matcher import matches
 from recapito.domain.resources.subscription import Subscription
@@ -75,7 +75,7 @@ class Witness:
                 continue
             self._check_whole(events)
             for offset, event in enumerate(events):
-                self._append_event(segment.topic, Identity(position, offset), event.id)
+                self._append_event(segment.topic, DeliveryId(position, offset), event.id)
 
     async def _append_marked(
         self, log: Any, positions: list[int], segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
@@ -91,7 +91,7 @@ class Witness:
             if not all(event.id in ids for event in self._oracle.publishes[publish]):
                 self._oracle.fail("I4", f"publish {publish} was stored in part", event=events[0].id)
 
-    def _append_event(self, topic: int, identity: Identity, id: str) -> None:
+    def _append_event(self, topic: int, identity: DeliveryId, id: str) -> None:
         event = self._oracle.published.get(id)
         if event is None:
             self._oracle.fail("I6", "was appended and never published", event=id)
@@ -147,7 +147,7 @@ class Witness:
 
     # The ledger.
 
-    async def _open_lane(self, ledger: Any, row: Lane, id: int, topic: int, log_id: str, position: int) -> None:
+    async def _open_lane(self, ledger: Any, row: LaneRow, id: int, topic: int, log_id: str, position: int) -> None:
         lane = self._oracle.lanes[id]
         lane.books.compare(row)
         lane.hold.start(row.hold, self._oracle.clock.now())
@@ -156,7 +156,7 @@ class Witness:
         if id in self._oracle.lanes and not self._oracle.lanes[id].books.ended and await ledger.lane(id) is None:
             self._oracle.fail("I2", "its lane was closed before it had ended", lane=id)
 
-    async def _lane(self, ledger: Any, row: Lane | None, id: int) -> None:
+    async def _lane(self, ledger: Any, row: LaneRow | None, id: int) -> None:
         if row is not None:
             self._oracle.lanes[id].books.compare(row)
 
@@ -172,22 +172,22 @@ class Witness:
         """A read may have set rows aside: the books learn of it at the same instant."""
         spoilt = {(lane.id, identity): lane for lane in lanes for identity in lane.books.spoilt_rows}
         for damage in await ledger.damaged(0, ALL) if spoilt else ():
-            lane = spoilt.get((damage.lane, Identity(damage.position, damage.offset)))
+            lane = spoilt.get((damage.lane, DeliveryId(damage.position, damage.offset)))
             if lane is not None and damage.table in ("parked", "burial"):
                 self._oracle.note("set aside", lane.id, damage.table, damage.position, damage.offset)
-                lane.books.set_aside(Identity(damage.position, damage.offset))
+                lane.books.set_aside(DeliveryId(damage.position, damage.offset))
 
     async def _parked(self, ledger: Any, rows: list[Parked], id: int, limit: int) -> None:
         await self._reconcile(ledger, [self._oracle.lanes[id]])
 
-    async def _burials_due(self, ledger: Any, group: Group | None, *args: object) -> None:
+    async def _burials_due(self, ledger: Any, group: DeadLetterGroup | None, *args: object) -> None:
         await self._reconcile(ledger, self._oracle.lanes.values())
 
     async def _due(self, ledger: Any, due: Due, id: int, now: int, limit: int, at_least: int = 1) -> None:
         await self._reconcile(ledger, [self._oracle.lanes[id]])
         settlements.check_due(self._oracle, self._oracle.lanes[id], due, now, limit)
 
-    async def _name_group(self, ledger: Any, result: None, group: Group, path: str, tried_at: int) -> None:
+    async def _name_group(self, ledger: Any, result: None, group: DeadLetterGroup, path: str, tried_at: int) -> None:
         lane = self._oracle.lanes[group.lane]
         settlements.check_named(self._oracle, lane, lane.books.name(group, path, tried_at))
 

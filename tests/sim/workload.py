@@ -22,7 +22,7 @@ from recapito.domain.resources.subscription import (
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed
 from recapito.intake.dead_letters.redrive import Redriver
-from recapito.intake.dead_letters.search import Selection, parse_name
+from recapito.intake.dead_letters.search import DeadLetterQuery, parse_name
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
 from recapito.intake.resources.provisioner import Provisioner
@@ -186,7 +186,7 @@ class Workload:
         done, after = 0, None
         while True:
             try:
-                progress = await self._machine.request(partial(self._redriver.redrive, Selection(), after, limit))
+                progress = await self._machine.request(partial(self._redriver.redrive, DeadLetterQuery(), after, limit))
             except NO_ANSWER:
                 return done
             done += progress.done

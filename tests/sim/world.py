@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import blake2b
 
 from recapito.dispatch.capacity import Slots
-from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.subscription import Batching, RetryPolicy
@@ -360,6 +360,6 @@ def _shrink(parts: Parts, plan: Plan) -> None:
     if plan.small_slots:
         parts.slots = partial(Slots, plan.small_slots)
     if plan.small_late:
-        parts.late = partial(LateExchanges, plan.small_late)
+        parts.late = partial(LateAnswers, plan.small_late)
     if plan.small_cache:
         parts.segment_bytes = 1

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 
 from recapito.contracts.store import Damage, EntryKind
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.memory import MemoryDisk
 
 
@@ -25,7 +25,7 @@ class MemorySpoiler:
         stored.entries[index] = stored.entries[index]._replace(kind=EntryKind.DAMAGED)
         return True
 
-    def row(self, table: str, lane: int, identity: Identity) -> bool:
+    def row(self, table: str, lane: int, identity: DeliveryId) -> bool:
         """Damage a parked delivery or a dead letter."""
         stored = self._disk.lanes[lane]
         if identity not in (stored.parked if table == "parked" else stored.burials):
@@ -67,7 +67,7 @@ class FileSpoiler:
         place = f"topic = {topic} AND position = {position}"
         return self.run("log.db", f"UPDATE entry SET checksum = checksum + 1 WHERE {place}")
 
-    def row(self, table: str, lane: int, identity: Identity) -> bool:
+    def row(self, table: str, lane: int, identity: DeliveryId) -> bool:
         """Damage a parked delivery or a dead letter."""
         place = f'lane = {lane} AND position = {identity.position} AND "offset" = {identity.offset}'
         return self.run("dispatch.db", f"UPDATE {table} SET checksum = checksum + 1 WHERE {place}")

@@ -7,8 +7,8 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.store import Group
-from recapito.domain.delivery.delivery import Identity
+from recapito.contracts.store import DeadLetterGroup
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.files.ballast import Ballast
@@ -102,7 +102,7 @@ def machine(ballast: Ballast, journal: Any, run: Any) -> Iterator[Machine]:
     run(machine.log.append([segment(1)]))
     lane = run(machine.ledger.open_lane(1, 1, machine.log.id, 1))
     run(machine.ledger.settle([settlement(lane, matched=2, park=[parked(1)], bury=[burial(2)])]))
-    run(machine.ledger.name_group(Group(1, "dead", None, None, [burial(2)]), "path", 1))
+    run(machine.ledger.name_group(DeadLetterGroup(1, "dead", None, None, [burial(2)]), "path", 1))
     yield machine
     machine.disk.fault = None
     run(machine.log.close())
@@ -113,7 +113,7 @@ def machine(ballast: Ballast, journal: Any, run: Any) -> Iterator[Machine]:
 def drains(machine: Machine, run: Any) -> dict[str, Any]:
     lane = run(machine.ledger.lane(1))
     return {
-        "settle": lambda: machine.ledger.settle([settlement(lane, finish=[Identity(1, 0)])]),
+        "settle": lambda: machine.ledger.settle([settlement(lane, finish=[DeliveryId(1, 0)])]),
         "written": lambda: machine.ledger.written(1, "path"),
         "abandon": lambda: machine.ledger.abandon(1, "path", "why"),
         "trim": lambda: machine.log.trim(1, 2),

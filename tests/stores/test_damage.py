@@ -7,13 +7,13 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.store import Counts, Drop, Due, EntryKind, Group, Passed
-from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.contracts.store import DeadLetterGroup, Drop, Due, EntryKind, LaneCounts, SkippedDeadLetters
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.errors import RecordDamaged, StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
-NOBODY = Passed()
+NOBODY = SkippedDeadLetters()
 
 
 def spoil(path: Path, sql: str) -> None:
@@ -81,7 +81,7 @@ def test_a_damaged_delivery_is_set_aside(directory: Path, run: Any, journal: Any
     assert run(ledger.due(7, 99, 9)) == Due([parked(1, 0, 10), parked(1, 2, 12)], None)
     assert len(run(ledger.parked(7, 9))) == 2
     counts = run(ledger.lane(7)).counts
-    assert counts == Counts(matched=6, dropped={CORRUPT: 1}, parked=2, buried=3)
+    assert counts == LaneCounts(matched=6, dropped={CORRUPT: 1}, parked=2, buried=3)
     assert journal.events == ["store.damaged"]
     run(ledger.close())
     with closing(apsw.Connection(str(directory / "dispatch.db"))) as connection:
@@ -110,14 +110,14 @@ def test_a_damaged_dead_letter_is_set_aside(directory: Path, run: Any, damage: s
     spoil(directory / "dispatch.db", f'UPDATE burial SET {damage} WHERE "offset" = 1')
     ledger = SqliteLedger.open(directory, threaded=False)
     group = run(ledger.burials_due(99, 9, 1000, NOBODY))
-    assert group == Group(
+    assert group == DeadLetterGroup(
         7, "dead", "path" if named else None, 1 if named else None, [burial(2, 0, 10), burial(2, 2, 12)]
     )
     if not named:
         run(ledger.name_group(group, "path", 1))
     run(ledger.written(7, "path"))
     run(ledger.burials_due(99, 9, 1000, NOBODY))
-    assert run(ledger.lane(7)).counts == Counts(matched=6, dead_lettered=2, dropped={CORRUPT: 1}, parked=3)
+    assert run(ledger.lane(7)).counts == LaneCounts(matched=6, dead_lettered=2, dropped={CORRUPT: 1}, parked=3)
     run(ledger.close())
 
 
@@ -130,7 +130,7 @@ def test_a_named_group_of_nothing_but_damage_goes(directory: Path, run: Any) -> 
         connection.execute("UPDATE burial SET record = x'00'")
     ledger = SqliteLedger.open(directory, threaded=False)
     assert run(ledger.burials_due(99, 9, 1000, NOBODY)) is None
-    assert run(ledger.lane(7)).counts == Counts(matched=6, dropped={CORRUPT: 3}, parked=3)
+    assert run(ledger.lane(7)).counts == LaneCounts(matched=6, dropped={CORRUPT: 3}, parked=3)
     run(ledger.close())
 
 
@@ -231,9 +231,9 @@ def test_reasons_that_do_not_add_up_lose_no_count(tmp_path: Path, run: Any) -> N
     """Why events were dropped is not known any more; how many is."""
     ledger = SqliteLedger.open(tmp_path, threaded=False)
     lane = run(ledger.open_lane(7, 1, "log", 1))
-    run(ledger.settle([settlement(lane, matched=2, drop=[Drop(Identity(1, n), "Canceled") for n in range(2)])]))
+    run(ledger.settle([settlement(lane, matched=2, drop=[Drop(DeliveryId(1, n), "Canceled") for n in range(2)])]))
     spoil(tmp_path / "dispatch.db", "UPDATE dropped SET events = 5")
-    assert run(ledger.lane(7)).counts == Counts(matched=2, dropped={CORRUPT: 2})
+    assert run(ledger.lane(7)).counts == LaneCounts(matched=2, dropped={CORRUPT: 2})
     run(ledger.close())
 
 

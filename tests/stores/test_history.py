@@ -10,7 +10,7 @@ import pytest
 
 from recapito.clock import ManualClock
 from recapito.contracts.history import Keep, Kept
-from recapito.domain.history.attempt import Selection
+from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteHistory, SqliteHistoryReader
@@ -19,7 +19,7 @@ from recapito.stores.sqlite.history import FLUSH_EVERY_NS
 from tests.intake.doubles import StillClock
 from tests.stores.attempts import KEEP, NOON, attempt
 
-ALL = Selection()
+ALL = AttemptQuery()
 
 
 class Told:
@@ -247,7 +247,7 @@ def test_an_event_is_found_among_many(tmp_path: Path) -> None:
             history.record(attempt(f"event-{n:06}", at=n // 1000, position=n))
             if n % 20_000 == 0:
                 await history.flush()
-        (found,) = (await history.newest_first(Selection(event="event-012345"), None, 10)).value
+        (found,) = (await history.newest_first(AttemptQuery(event="event-012345"), None, 10)).value
         await history.close()
         return found
 

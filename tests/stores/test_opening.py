@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.contracts.store import Counts, Lane
+from recapito.contracts.store import LaneCounts, LaneRow
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import Hold
@@ -209,7 +209,7 @@ def test_an_older_dispatch_file_keeps_its_lanes(tmp_path: Path) -> None:
     )
     with closing(open_writer(path, DISPATCH)) as connection:
         lane = ledger_sql.lane(connection, 7)
-    assert lane == Lane(7, 3, "log", 5, Cursor((9, 0)), Hold(3), Counts(matched=2, dropped={"Canceled": 2}))
+    assert lane == LaneRow(7, 3, "log", 5, Cursor((9, 0)), Hold(3), LaneCounts(matched=2, dropped={"Canceled": 2}))
 
 
 def test_older_dead_letters_have_no_reason(tmp_path: Path) -> None:
@@ -226,9 +226,9 @@ def test_older_dead_letters_have_no_reason(tmp_path: Path) -> None:
         before = ledger_sql.lane(connection, 7)
         dead_letter_sql.written(connection, 7, "path", None, 0, {"TimeToLiveExceeded": 1})
         after = ledger_sql.lane(connection, 7)
-    assert before is not None and before.counts == Counts(matched=3, dead_lettered=2, buried=1)
+    assert before is not None and before.counts == LaneCounts(matched=3, dead_lettered=2, buried=1)
     assert after is not None
-    assert after.counts == Counts(matched=3, dead_lettered=3, reasons={"TimeToLiveExceeded": 1})
+    assert after.counts == LaneCounts(matched=3, dead_lettered=3, reasons={"TimeToLiveExceeded": 1})
 
 
 def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:

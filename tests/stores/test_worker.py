@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from recapito.stores.sqlite.worker import InlinePump, ThreadPump
+from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker
 
 
 def test_calls_run_one_after_the_other_in_one_thread(run: Any) -> None:
     """All calls of a pump have the same thread, which is not the caller's."""
 
     async def scenario() -> list[int]:
-        pump = ThreadPump("test", lambda: None)
-        idents = await asyncio.gather(*(pump(threading.get_ident) for _ in range(20)))
-        await pump.close()
+        worker = ThreadWorker("test", lambda: None)
+        idents = await asyncio.gather(*(worker(threading.get_ident) for _ in range(20)))
+        await worker.close()
         return idents
 
     idents = set(run(scenario()))
@@ -29,16 +29,16 @@ def test_a_call_that_was_taken_is_carried_out(run: Any) -> None:
     go_on = threading.Event()
 
     async def scenario() -> str:
-        pump = ThreadPump("test", lambda: None)
-        first = asyncio.ensure_future(pump(lambda: done.append(f"first {go_on.wait(10)}")))
-        second = asyncio.ensure_future(pump(lambda: done.append("second")))
+        worker = ThreadWorker("test", lambda: None)
+        first = asyncio.ensure_future(worker(lambda: done.append(f"first {go_on.wait(10)}")))
+        second = asyncio.ensure_future(worker(lambda: done.append("second")))
         await asyncio.sleep(0)
         first.cancel()
         second.cancel()
         await asyncio.gather(first, second, return_exceptions=True)
         go_on.set()
-        third = await pump(lambda: "third")
-        await pump.close()
+        third = await worker(lambda: "third")
+        await worker.close()
         return third
 
     assert run(scenario()) == "third"
@@ -50,11 +50,11 @@ def test_an_exception_is_the_callers(run: Any, threaded: bool) -> None:
     """What a call raises is raised where it is awaited, and the pump goes on."""
 
     async def scenario() -> int:
-        pump = ThreadPump("test", lambda: None) if threaded else InlinePump(lambda: None)
+        worker = ThreadWorker("test", lambda: None) if threaded else InlineWorker(lambda: None)
         with pytest.raises(ZeroDivisionError):
-            await pump(lambda: 1 // 0)
-        answer = await pump(lambda: 42)
-        await pump.close()
+            await worker(lambda: 1 // 0)
+        answer = await worker(lambda: 42)
+        await worker.close()
         return answer
 
     assert run(scenario()) == 42
@@ -66,10 +66,10 @@ def test_housekeeping_does_not_hold_up_a_result(run: Any) -> None:
     seen: list[bool] = []
 
     async def scenario() -> None:
-        pump = ThreadPump("test", lambda: seen.append(answered.wait(10)))
-        await pump(lambda: None)
+        worker = ThreadWorker("test", lambda: seen.append(answered.wait(10)))
+        await worker(lambda: None)
         answered.set()
-        await pump.close()
+        await worker.close()
 
     run(scenario())
     assert seen == [True]
@@ -80,11 +80,11 @@ def test_inline_housekeeping_comes_before_the_next_call(run: Any) -> None:
     order: list[str] = []
 
     async def scenario() -> None:
-        pump = InlinePump(lambda: order.append("housekeeping"))
-        await pump(lambda: order.append("one"))
-        await pump(lambda: order.append("two"))
-        await pump.close()
-        await pump.close()
+        worker = InlineWorker(lambda: order.append("housekeeping"))
+        await worker(lambda: order.append("one"))
+        await worker(lambda: order.append("two"))
+        await worker.close()
+        await worker.close()
 
     run(scenario())
     assert order == ["one", "housekeeping", "two", "housekeeping"]
@@ -96,10 +96,10 @@ def test_housekeeping_that_fails_is_told_to_the_loop(run: Any) -> None:
 
     async def scenario() -> int:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context["exception"]))
-        pump = ThreadPump("test", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
-        await pump(lambda: 1)
-        answer = await pump(lambda: 2)
-        await pump.close()
+        worker = ThreadWorker("test", lambda: 1 // 0)  # type: ignore[arg-type, return-value]
+        await worker(lambda: 1)
+        answer = await worker(lambda: 2)
+        await worker.close()
         return answer
 
     assert run(scenario()) == 2
@@ -109,13 +109,13 @@ def test_housekeeping_that_fails_is_told_to_the_loop(run: Any) -> None:
 def test_a_loop_that_is_gone_is_no_trouble() -> None:
     """A result that nobody can get is let go."""
     go_on = threading.Event()
-    pump = ThreadPump("test", lambda: None)
+    worker = ThreadWorker("test", lambda: None)
 
     async def leave() -> None:
-        waiting = asyncio.ensure_future(pump(lambda: go_on.wait(10)))
+        waiting = asyncio.ensure_future(worker(lambda: go_on.wait(10)))
         await asyncio.sleep(0)
         waiting.cancel()
 
     asyncio.run(leave())
     go_on.set()
-    asyncio.run(pump.close())
+    asyncio.run(worker.close())

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from recapito.contracts.store import Burial, Lane, NewSegment, Settlement
+from recapito.contracts.store import Burial, LaneRow, NewSegment, Settlement
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.filters.filter import TAKE_ALL, Filter
@@ -43,7 +43,7 @@ def segment(topic: int, body: bytes = b"body", columns: bytes = b"columns", even
 
 
 def parked(position: int, offset: int = 0, due_at: int = 10, body: bytes = b"event", **history: Any) -> Parked:
-    return Parked(due_at, Delivery(Identity(position, offset), 5, body, **history))
+    return Parked(due_at, Delivery(DeliveryId(position, offset), 5, body, **history))
 
 
 TRIED = {
@@ -56,10 +56,10 @@ TRIED = {
 
 
 def burial(position: int, offset: int = 0, write_at: int = 10, container: str = "dead", size: int = 6) -> Burial:
-    return Burial(Identity(position, offset), write_at, container, b"r" * size)
+    return Burial(DeliveryId(position, offset), write_at, container, b"r" * size)
 
 
-def settlement(lane: Lane, **parts: Any) -> Settlement:
+def settlement(lane: LaneRow, **parts: Any) -> Settlement:
     """A settlement of a lane as it is now; the cursor and the hold stay unless they are given."""
     return Settlement(lane.id, lane.version, **{"cursor": lane.cursor, "hold": lane.hold, **parts})
 

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Drop, Lane, Passed, Settlement
+from recapito.contracts.store import Drop, LaneRow, Settlement, SkippedDeadLetters
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
@@ -23,7 +23,7 @@ from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 T = TypeVar("T")
 CHECKPOINT_BYTES = 24 * 4096
 EVERYTHING = 1 << 62
-NOBODY = Passed()
+NOBODY = SkippedDeadLetters()
 
 
 class Lost(Exception):
@@ -184,7 +184,7 @@ class World:
         settlements = [self._settlement(lane) for lane in chosen]
         return lambda pair: pair.ledger.settle(settlements)
 
-    def _settlement(self, lane: Lane) -> Settlement:
+    def _settlement(self, lane: LaneRow) -> Settlement:
         """A lane passes some events, and tries again what is parked; each ends one way or another."""
         parts: dict[str, list[Any]] = {"finish": [], "park": [], "bury": [], "drop": []}
         waiting = [row.delivery.identity for row in finish(self.model.ledger.parked(lane.id, 4))]
@@ -197,11 +197,11 @@ class World:
         cursor = Cursor((lane.cursor.low[0] + len(fresh), 0))
         return settlement(lane, cursor=cursor, matched=len(fresh), delivered=delivered, **parts)
 
-    def _new_identity(self) -> Identity:
+    def _new_identity(self) -> DeliveryId:
         self.positions += 1
-        return Identity(self.positions, self.chance.randrange(3))
+        return DeliveryId(self.positions, self.chance.randrange(3))
 
-    def _row(self, part: str, identity: Identity) -> Any:
+    def _row(self, part: str, identity: DeliveryId) -> Any:
         at = self.chance.randrange(100)
         if part == "park":
             return parked(*identity, at, self.chance.randbytes(self.chance.randrange(10, 600)))
@@ -271,8 +271,8 @@ def _entries(log: Any, topic: int, end: int) -> list[Any]:
     return []
 
 
-def _group(ledger: Any, lane: Lane, lanes: list[Lane]) -> Any:
-    others = Passed(places=frozenset((other.id, "dead") for other in lanes if other.id != lane.id))
+def _group(ledger: Any, lane: LaneRow, lanes: list[LaneRow]) -> Any:
+    others = SkippedDeadLetters(places=frozenset((other.id, "dead") for other in lanes if other.id != lane.id))
     return finish(ledger.burials_due(EVERYTHING, 1000, EVERYTHING, others))
 
 

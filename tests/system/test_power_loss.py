@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from recapito.contracts.store import Drop, Settlement
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError, StoreFailed
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
@@ -81,7 +81,9 @@ def script() -> Iterator[Verb]:
     rows = [parked(1, n, 10, b"event" * 100) for n in range(3)]
     dead = [burial(2, 0), burial(2, 1)]
     yield lambda pair: settle(pair, matched=5, park=rows, bury=dead)
-    yield lambda pair: settle(pair, finish=[Identity(1, 0)], park=[rows[1]], drop=[Drop(Identity(1, 2), "Canceled")])
+    yield lambda pair: settle(
+        pair, finish=[DeliveryId(1, 0)], park=[rows[1]], drop=[Drop(DeliveryId(1, 2), "Canceled")]
+    )
     for verb in ("written", "abandon"):
         yield lambda pair, path=verb: name(pair, path)
         yield lambda pair, verb=verb: end_group(pair, verb)

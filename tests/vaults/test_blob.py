@@ -14,7 +14,7 @@ from azure.storage.blob import (
 )
 from azure.storage.blob import Services as SasServices
 
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
@@ -40,22 +40,24 @@ CANARY = "Y2FuYXJ5Y2FuYXJ5"
 HOUR = datetime.timedelta(hours=1)
 
 
-def writing(reach: Reach, container: str, wait_ns: int = 20 * SECOND, content: bytes = b"[]") -> None:
+def writing(
+    storage_clients: StorageClients, container: str, wait_ns: int = 20 * SECOND, content: bytes = b"[]"
+) -> None:
     """Write one blob by a way of one's own."""
 
     async def main() -> None:
         try:
-            await BlobVault(reach, wait_ns).write(container, PATH, content)
+            await BlobVault(storage_clients, wait_ns).write(container, PATH, content)
         finally:
-            await reach.close()
+            await storage_clients.close()
 
     asyncio.run(main())
 
 
-def refused(reach: Reach, container: str, wait_ns: int = 20 * SECOND) -> VaultUnavailable:
+def refused(storage_clients: StorageClients, container: str, wait_ns: int = 20 * SECOND) -> VaultUnavailable:
     """The refusal of a write. It names the account, and has no secret in it."""
     with pytest.raises(VaultUnavailable) as caught:
-        writing(reach, container, wait_ns)
+        writing(storage_clients, container, wait_ns)
     assert CANARY not in str(caught.value) and AZURITE_KEY not in str(caught.value)
     return caught.value
 
@@ -144,7 +146,7 @@ def test_a_signature_of_one_container(azurite: Azurite) -> None:
     async def always(resource_id: str) -> Connection:
         return connection
 
-    assert not refused(Reach(always, names(), Egress.LOCAL), other).missing
+    assert not refused(StorageClients(always, names(), Egress.LOCAL), other).missing
 
 
 def test_an_outage(tmp_path: Path) -> None:
@@ -153,8 +155,8 @@ def test_an_outage(tmp_path: Path) -> None:
         container = new_container(azurite)
 
         async def main() -> None:
-            reach = reaching(azurite.connection)
-            vault = BlobVault(reach)
+            storage_clients = reaching(azurite.connection)
+            vault = BlobVault(storage_clients)
             await vault.write(container, "before.json", b"1")
             await asyncio.to_thread(azurite.stop)
             for _ in range(2):
@@ -163,7 +165,7 @@ def test_an_outage(tmp_path: Path) -> None:
                 assert not caught.value.missing
             await asyncio.to_thread(azurite.start)
             await vault.write(container, "after.json", b"2")
-            await reach.close()
+            await storage_clients.close()
 
         asyncio.run(main())
         name = container.rpartition("/")[2]
@@ -180,13 +182,13 @@ def test_a_connection_that_was_mended(azurite: Azurite) -> None:
         return found.pop(0)
 
     async def main() -> None:
-        reach = Reach(find, names(), Egress.LOCAL)
-        vault = BlobVault(reach)
+        storage_clients = StorageClients(find, names(), Egress.LOCAL)
+        vault = BlobVault(storage_clients)
         with pytest.raises(VaultUnavailable):
             await vault.write(container, PATH, b"[]")
         await vault.write(container, PATH, b"[]")
         await vault.write(container, PATH, b"[]")  # from what is known: a third look-up would find nothing
-        await reach.close()
+        await storage_clients.close()
 
     asyncio.run(main())
 
@@ -209,10 +211,10 @@ def test_a_service_that_fails(code: int) -> None:
 
     async def main() -> None:
         async with Receiver(answering(status(code))) as service:
-            reach = reaching(blob_service("broken", service.at("127.0.0.1")))
+            storage_clients = reaching(blob_service("broken", service.at("127.0.0.1")))
             with pytest.raises(VaultUnavailable, match=f"broken: the service failed \\({code}\\)") as caught:
-                await BlobVault(reach).write(container_id(account("broken"), "dead"), PATH, b"[]")
-            await reach.close()
+                await BlobVault(storage_clients).write(container_id(account("broken"), "dead"), PATH, b"[]")
+            await storage_clients.close()
             assert (caught.value.missing, len(service.requests)) == (False, 1)
 
     asyncio.run(main())
@@ -224,13 +226,13 @@ def test_somebody_else_is_there(code: int) -> None:
 
     async def main() -> None:
         async with Receiver(answering(status(code, body=b"<html>welcome</html>"))) as other:
-            reach = reaching(blob_service("other", other.at("127.0.0.1")))
-            vault, container = BlobVault(reach), container_id(account("other"), "dead")
+            storage_clients = reaching(blob_service("other", other.at("127.0.0.1")))
+            vault, container = BlobVault(storage_clients), container_id(account("other"), "dead")
             for verb in (vault.write(container, PATH, b"[]"), vault.paths(container, "A", "", 9)):
                 with pytest.raises(VaultUnavailable, match="does not speak as Azure Storage does") as caught:
                     await verb
                 assert not caught.value.missing
-            await reach.close()
+            await storage_clients.close()
 
     asyncio.run(main())
 
@@ -240,10 +242,10 @@ def test_a_write_without_a_tag_is_not_confirmed() -> None:
 
     async def main() -> None:
         async with Receiver(answering(status(201))) as other:
-            reach = reaching(blob_service("other", other.at("127.0.0.1")))
+            storage_clients = reaching(blob_service("other", other.at("127.0.0.1")))
             with pytest.raises(VaultUnavailable, match="does not confirm writes as Azure Storage does"):
-                await BlobVault(reach).write(container_id(account("other"), "dead"), PATH, b"[]")
-            await reach.close()
+                await BlobVault(storage_clients).write(container_id(account("other"), "dead"), PATH, b"[]")
+            await storage_clients.close()
 
     asyncio.run(main())
 
@@ -255,10 +257,10 @@ def test_a_redirect_is_not_followed() -> None:
         async with Receiver(answering(status(200))) as trap:
             there = status(307, f"Location: {trap.at('127.0.0.1')}")
             async with Receiver(answering(there)) as service:
-                reach = reaching(blob_service("moved", service.at("127.0.0.1")))
+                storage_clients = reaching(blob_service("moved", service.at("127.0.0.1")))
                 with pytest.raises(VaultUnavailable):
-                    await BlobVault(reach).write(container_id(account("moved"), "dead"), PATH, b"[]")
-                await reach.close()
+                    await BlobVault(storage_clients).write(container_id(account("moved"), "dead"), PATH, b"[]")
+                await storage_clients.close()
                 assert trap.requests == []
 
     asyncio.run(main())
@@ -269,19 +271,19 @@ def test_a_service_that_hangs() -> None:
 
     async def main() -> None:
         async with Receiver(silent) as service:
-            reach = reaching(blob_service("mute", service.at("127.0.0.1")))
+            storage_clients = reaching(blob_service("mute", service.at("127.0.0.1")))
             with pytest.raises(VaultUnavailable, match=r"dead of storage account mute: no answer within 0\.2 s"):
-                await BlobVault(reach, SECOND // 5).write(container_id(account("mute"), "dead"), PATH, b"[]")
+                await BlobVault(storage_clients, SECOND // 5).write(container_id(account("mute"), "dead"), PATH, b"[]")
             await service.until(lambda it: it.connections and not it.open)
-            await reach.close()
+            await storage_clients.close()
 
     asyncio.run(main())
 
 
 def test_a_name_that_leads_nowhere() -> None:
     """A host that has no address is a vault out of reach: an account that was deleted looks like this."""
-    reach = reaching(blob_service("gone", "http://gone.test"), names=names())
-    error = refused(reach, container_id(account("gone"), "dead"))
+    storage_clients = reaching(blob_service("gone", "http://gone.test"), names=names())
+    error = refused(storage_clients, container_id(account("gone"), "dead"))
     assert "gone.test: Name or service not known" in str(error) and not error.missing
 
 
@@ -309,8 +311,8 @@ def test_each_container_goes_to_its_vault(azurite: Azurite, tmp_path: Path) -> N
     container = new_container(azurite)
 
     async def main() -> None:
-        reach = Reach(known(azurite.connection), names(), Egress.LOCAL)
-        vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(reach), reach.leads_to)
+        storage_clients = StorageClients(known(azurite.connection), names(), Egress.LOCAL)
+        vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(storage_clients), storage_clients.leads_to)
         await vault.write("orders", PATH, b"1")
         await vault.write(container.lower(), PATH, b"2")
         unknown = container_id(account("unknown"), "dead").lower()
@@ -318,7 +320,7 @@ def test_each_container_goes_to_its_vault(azurite: Azurite, tmp_path: Path) -> N
         for place, content in (("orders", b"1"), (container.lower(), b"2"), (unknown, b"3")):
             assert await vault.paths(place, PREFIX, "", 9) == [PATH]
             assert await vault.read(place, PATH) == content
-        await reach.close()
+        await storage_clients.close()
 
     asyncio.run(main())
     assert (tmp_path / "orders" / PATH).read_bytes() == b"1"
@@ -331,11 +333,11 @@ def test_what_was_kept_before_a_container_was_connected(azurite: Azurite, tmp_pa
     container, other = new_container(azurite).lower(), PATH.replace(".json", "-2.json")
 
     async def main() -> None:
-        reach = Reach(known(azurite.connection), names(), Egress.LOCAL)
-        blobs, directories = BlobVault(reach), DirectoryVault(tmp_path)
+        storage_clients = StorageClients(known(azurite.connection), names(), Egress.LOCAL)
+        blobs, directories = BlobVault(storage_clients), DirectoryVault(tmp_path)
         before = RoutingVault(directories, blobs, _unconnected)
         await before.write(container, PATH, b"before")
-        vault = RoutingVault(directories, blobs, reach.leads_to)
+        vault = RoutingVault(directories, blobs, storage_clients.leads_to)
         await vault.write(container, other, b"after")
         found = await vault.paths(container, PREFIX, "", 9)
         assert found == sorted([PATH, other])
@@ -343,7 +345,7 @@ def test_what_was_kept_before_a_container_was_connected(azurite: Azurite, tmp_pa
         for path in (PATH, other):
             await vault.delete(container, path)
         assert await vault.paths(container, PREFIX, "", 9) == []
-        await reach.close()
+        await storage_clients.close()
 
     asyncio.run(main())
 

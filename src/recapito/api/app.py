@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from recapito.api.arm.catalog import unknown_path
 from recapito.api.arm.management import Management
 from recapito.api.auth.identity_provider import IdentityProvider
-from recapito.api.auth.management import Admission
+from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
@@ -19,10 +19,10 @@ from recapito.api.operate.connections import ConnectionManagement
 from recapito.api.operate.damaged import DamagedRecords
 from recapito.api.operate.dead_letters import DeadLetters
 from recapito.api.operate.deliveries import Deliveries
-from recapito.api.operate.handshake_callback import Validation
-from recapito.api.operate.health import Operation
+from recapito.api.operate.handshake_callback import HandshakeCallback
+from recapito.api.operate.health import OperatorRoutes
 from recapito.api.operate.lanes import Lanes
-from recapito.api.operate.topic_counts import Counts
+from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
 from recapito.api.wire.decode import full_target, is_flat
@@ -61,18 +61,18 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
-    management, operation = Management(services, bodies).routes(), Operation(services, bodies).routes()
+    management, operation = Management(services, bodies).routes(), OperatorRoutes(services, bodies).routes()
     described = [
         *DeadLetters(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
         *Lanes(services).routes(),
-        *Counts(services).routes(),
+        *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
     starlette = Starlette(
         routes=[
-            *Validation(services).routes(),
+            *HandshakeCallback(services).routes(),
             *management,
             *operation,
             *described,
@@ -83,7 +83,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         exception_handlers=dict.fromkeys(kinds, show),
     )
     starlette.router.redirect_slashes = False
-    starlette.state.admission = Admission(services.access, services.wrong_secrets)
+    starlette.state.admission = ManagementGate(services.access, services.wrong_secrets)
 
     async def rest(scope: Scope, receive: Receive, send: Send) -> None:
         try:

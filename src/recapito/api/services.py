@@ -13,14 +13,14 @@ from recapito.contracts.store import Ledger, Log, Registry
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
-from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
-from recapito.intake.resources.connection_check import Examiner
+from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.provisioner import Provisioner
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, silent
-from recapito.observability.status import Heard
+from recapito.observability.status import DispatchStatus
 from recapito.observability.tracing import Tracer
 
 
@@ -74,7 +74,7 @@ class Services:
     redriver: Redriver
     history: HistoryReader
     explainer: Explainer
-    damages: Damages
+    damages: DamageReport
     clock: Clock
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
@@ -85,7 +85,7 @@ class Services:
     throttle: Throttle | None = None
     tracer: Tracer | None = None
     diagnostics: DiagnosticLog | None = None
-    dispatch: Heard = field(default_factory=Heard)
+    dispatch: DispatchStatus = field(default_factory=DispatchStatus)
     wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
-    examiner: Examiner | None = None
+    examiner: ConnectionChecker | None = None

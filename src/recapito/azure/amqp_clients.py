@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from recapito.azure.find_connection import Find, blame, look_up
-from recapito.azure.name_service import Names, resolve
+from recapito.azure.name_service import NameService, resolve
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.connections.connection import Connection, DefaultCredential, Service
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from azure.core.credentials_async import AsyncTokenCredential
 
 
-class Way(NamedTuple):
+class DialTarget(NamedTuple):
     """Where a client dials, and whom it expects there; `tls` is None for an emulator, which has none."""
 
     host: str
@@ -39,7 +39,7 @@ class Way(NamedTuple):
         return f"sb://[{self.address}]:{self.port}" if ":" in self.address else f"sb://{self.address}:{self.port}"
 
 
-class Courier(Protocol):
+class AmqpClient(Protocol):
     """An open client of one entity. It is used for one thing at a time, and raises whatever its library does."""
 
     async def open(self) -> None:
@@ -55,11 +55,11 @@ class Courier(Protocol):
 class Library(NamedTuple):
     """What was loaded for a service: how a courier is made, and what its errors mean."""
 
-    courier: "Callable[[Way, Connection, AsyncTokenCredential | None, ResourceId], Courier]"
+    courier: "Callable[[DialTarget, Connection, AsyncTokenCredential | None, ResourceId], AmqpClient]"
     outcome_of: Callable[[BaseException, ResourceId], Outcome]
 
 
-class Brokers:
+class AmqpClients:
     """Leads to queues, topics and hubs. Every dial is judged by `egress`.
 
     `credential` makes a default credential; `now` tells real time, which signatures end by.
@@ -68,7 +68,7 @@ class Brokers:
     def __init__(
         self,
         find: Find,
-        names: Names,
+        names: NameService,
         egress: Egress,
         ca_file: str | None = None,
         credential: "Callable[[], AsyncTokenCredential] | None" = None,
@@ -92,7 +92,7 @@ class Brokers:
         """The connection that leads to a resource."""
         return await look_up(self._find, Service.MESSAGING, resource)
 
-    async def open(self, resource: ResourceId, connection: Connection) -> Courier | Outcome:
+    async def open(self, resource: ResourceId, connection: Connection) -> AmqpClient | Outcome:
         """A courier that is ready to send; of several addresses the first that answers."""
         scheme, host, port = _split(connection)
         addresses = await self._addresses(host, resource)
@@ -102,7 +102,7 @@ class Brokers:
         tls = _Pinned.make(host, self._ca_file) if scheme == "amqps" else None
         outcome = Outcome(Result.SOCKET_ERROR, detail="")
         for address in addresses:
-            way = Way(host, address, port, tls)
+            way = DialTarget(host, address, port, tls)
             courier = library.courier(way, connection, self._credential(connection), resource)
             try:
                 async with asyncio.timeout(limits.CONNECT_WAIT_NS / SECOND):
@@ -128,7 +128,7 @@ class Brokers:
             )
         return blame(library.outcome_of(error, resource), connection, self._now())
 
-    def dispose(self, courier: Courier) -> None:
+    def dispose(self, courier: AmqpClient) -> None:
         """Close a courier beside the work, whatever its state, and not for ever."""
 
         async def close() -> None:
@@ -207,12 +207,12 @@ def _load(hub: bool) -> Library:
     from recapito.azure import amqp_faults
 
     if hub:
-        from recapito.azure.event_hubs import EventHubCourier
+        from recapito.azure.event_hubs import EventHubAmqpClient
 
-        return Library(EventHubCourier, amqp_faults.outcome_of)
-    from recapito.azure.service_bus import ServiceBusCourier
+        return Library(EventHubAmqpClient, amqp_faults.outcome_of)
+    from recapito.azure.service_bus import ServiceBusAmqpClient
 
-    return Library(ServiceBusCourier, amqp_faults.outcome_of)
+    return Library(ServiceBusAmqpClient, amqp_faults.outcome_of)
 
 
 def _is_hub(resource: ResourceId) -> bool:

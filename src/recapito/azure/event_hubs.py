@@ -6,7 +6,7 @@ from azure.core.credentials_async import AsyncTokenCredential
 from azure.eventhub import EventData, TransportType
 from azure.eventhub.aio import EventHubProducerClient
 
-from recapito.azure.amqp_clients import Way
+from recapito.azure.amqp_clients import DialTarget
 from recapito.azure.amqp_sockets import Sockets
 from recapito.azure.sas_credential import sign_in
 from recapito.domain.connections.connection import Connection
@@ -14,11 +14,11 @@ from recapito.domain.delivery.broker_message import PARTITION_KEY, Message
 from recapito.domain.resources.resource_id import ResourceId
 
 
-class EventHubCourier:
+class EventHubAmqpClient:
     """An open client of one hub."""
 
     def __init__(
-        self, way: Way, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+        self, way: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
     ) -> None:
         self._client = EventHubProducerClient(
             way.host,

@@ -11,7 +11,7 @@ import ssl
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from recapito.azure.name_service import Names, resolve
+from recapito.azure.name_service import NameService, resolve
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.instant import SECOND
@@ -22,7 +22,7 @@ AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, st
 class GuardedResolver(AbstractResolver):
     """aiohttp's questions, answered by a name service that never hangs."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: NameService) -> None:
         self._names = names
 
     async def resolve(
@@ -38,7 +38,7 @@ class GuardedResolver(AbstractResolver):
         """The name service is its owner's to close."""
 
 
-def open_session(names: Names, egress: Egress, ca_file: str | None) -> aiohttp.ClientSession:
+def open_session(names: NameService, egress: Egress, ca_file: str | None) -> aiohttp.ClientSession:
     """A session of aiohttp whose every connection is judged. Lanes bound how many there are; it keeps no cookies."""
 
     def make_socket(info: AddressInfo) -> socket.socket:

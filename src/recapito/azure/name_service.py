@@ -17,7 +17,7 @@ class Resolved(Protocol):
         """Why there are none."""
 
 
-class Names(Protocol):
+class NameService(Protocol):
     """A name service that answers in bounded time."""
 
     def known(self, host: str) -> Resolved | None:
@@ -27,7 +27,7 @@ class Names(Protocol):
         """Have `answer` called, later."""
 
 
-async def resolve(names: Names, host: str) -> Resolved:
+async def resolve(names: NameService, host: str) -> Resolved:
     """What a host's name leads to, asked for if it is not known."""
     known = names.known(host)
     if known is not None:

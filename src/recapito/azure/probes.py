@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from recapito.azure.amqp_clients import Brokers
-from recapito.azure.storage_clients import DONE, Reach
+from recapito.azure.amqp_clients import AmqpClients
+from recapito.azure.storage_clients import DONE, StorageClients
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.resource_id import ResourceId
@@ -19,8 +19,8 @@ _NO_BLOBS_TAG = '"0x0"'
 class StorageProbe:
     """Looks whether a container may be written to, and whether a queue is there."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, storage_clients: StorageClients) -> None:
+        self._storage_clients = storage_clients
 
     async def container(self, place: ResourceId, connection: Connection) -> Outcome:
         """Ask to replace a blob that has a tag which none has: whoever may write is told that it has not."""
@@ -39,7 +39,7 @@ class StorageProbe:
                 if getattr(error, "error_code", None) != "BlobNotFound":
                     raise
 
-        return await self._reach.use_container(place, ask)
+        return await self._storage_clients.use_container(place, ask)
 
     async def queue(self, place: ResourceId, connection: Connection) -> Outcome:
         """Ask for a queue's properties. That may be forbidden to who may add messages."""
@@ -47,19 +47,19 @@ class StorageProbe:
         async def ask(client: "QueueClient") -> None:
             await client.get_queue_properties()
 
-        return await self._reach.use_queue(place, ask)
+        return await self._storage_clients.use_queue(place, ask)
 
 
 class BrokerProbe:
     """Looks whether a queue, topic or hub can be sent to: connects, authenticates and attaches."""
 
-    def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
+    def __init__(self, amqp_clients: AmqpClients) -> None:
+        self._amqp_clients = amqp_clients
 
     async def entity(self, place: ResourceId, connection: Connection) -> Outcome:
         """Open a courier, and close it."""
-        courier = await self._brokers.open(place, connection)
+        courier = await self._amqp_clients.open(place, connection)
         if isinstance(courier, Outcome):
             return courier
-        self._brokers.dispose(courier)
+        self._amqp_clients.dispose(courier)
         return DONE

@@ -8,7 +8,7 @@ from azure.servicebus import ServiceBusMessage, TransportType
 from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import MessageSizeExceededError
 
-from recapito.azure.amqp_clients import Way
+from recapito.azure.amqp_clients import DialTarget
 from recapito.azure.amqp_sockets import Sockets
 from recapito.azure.sas_credential import sign_in
 from recapito.domain.connections.connection import Connection
@@ -28,11 +28,11 @@ _ARGUMENTS = {
 _VIA = b"x-opt-via-partition-key"  # which the client has no argument for
 
 
-class ServiceBusCourier:
+class ServiceBusAmqpClient:
     """An open client of one queue or topic."""
 
     def __init__(
-        self, way: Way, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+        self, way: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
     ) -> None:
         self._client = ServiceBusClient(
             way.host,

@@ -16,7 +16,7 @@ from azure.storage.queue.aio import QueueClient
 from recapito.azure import storage_faults
 from recapito.azure.credential import default_credential
 from recapito.azure.guarded_connector import open_session
-from recapito.azure.name_service import Names
+from recapito.azure.name_service import NameService
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import (
@@ -39,7 +39,7 @@ class Storage:
 
     def __init__(
         self,
-        names: Names,
+        names: NameService,
         egress: Egress,
         ca_file: str | None,
         credential: Callable[[], AsyncTokenCredential] | None = None,

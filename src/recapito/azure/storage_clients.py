@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from recapito.azure.find_connection import Find, blame, look_up
-from recapito.azure.name_service import Names
+from recapito.azure.name_service import NameService
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
@@ -36,7 +36,7 @@ class _Known(NamedTuple):
     until: float
 
 
-class Reach:
+class StorageClients:
     """Leads to containers and queues. Every dial is judged by `egress`.
 
     `credential` makes a default credential; `now` tells real time, which signatures end by.
@@ -45,7 +45,7 @@ class Reach:
     def __init__(
         self,
         find: Find,
-        names: Names,
+        names: NameService,
         egress: Egress,
         ca_file: str | None = None,
         credential: "Callable[[], AsyncTokenCredential] | None" = None,

@@ -9,7 +9,7 @@ from recapito.settings.settings import Settings
 FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
 
 
-async def make_first_resources(settings: Settings, provisioner: Provisioner, registry: Registry) -> None:
+async def create_initial_resources(settings: Settings, provisioner: Provisioner, registry: Registry) -> None:
     """Register the storage accounts of the settings, and give an empty store one topic."""
     for id in settings.azure.storage_accounts:
         account = account_of(id)

@@ -12,7 +12,7 @@ from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
-from recapito.domain.access.principals import Directory, Registered, hash_secret
+from recapito.domain.access.principals import PrincipalDirectory, RegisteredPrincipal, hash_secret
 from recapito.domain.access.roles import Plane, Role, roles_named
 from recapito.domain.handshake.http_call import Reply, Request
 from recapito.domain.instant import utc
@@ -83,17 +83,17 @@ def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> 
 
 def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> TokenIssuer:
     principals = [
-        Registered(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
+        RegisteredPrincipal(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
         for one in settings.identity.principals
     ]
     if identity.development is not None:
         made = identity.development
-        principals.append(Registered(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
+        principals.append(RegisteredPrincipal(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
     audiences = {
         Plane.MANAGEMENT: frozenset({*AZURE_MANAGEMENT, *settings.own_urls}),
         Plane.DATA: frozenset({AZURE_DATA}),
     }
-    return TokenIssuer(signer, Directory(principals), audiences)
+    return TokenIssuer(signer, PrincipalDirectory(principals), audiences)
 
 
 def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trust | None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.observability.diagnostics import DiagnosticLog
-from recapito.observability.journal import Journal, Telemetry
+from recapito.observability.journal import Journal, ObservabilitySettings
 from recapito.observability.tracing import Sampling, Tracer
 from recapito.settings.settings import Settings
 
@@ -26,7 +26,7 @@ class Observers(NamedTuple):
     close: Callable[[], Awaitable[None]] = _nothing
 
 
-NOBODY = Observers()
+NO_OBSERVERS = Observers()
 
 
 def make_observers(settings: Settings, role: str, clock: Clock, journal: Journal) -> Observers:
@@ -43,7 +43,7 @@ def make_observers(settings: Settings, role: str, clock: Clock, journal: Journal
     return Observers(tracer, diagnostics, partial(_close, diagnostics, sink.close))
 
 
-def _diagnostics(telemetry: Telemetry, role: str, clock: Clock) -> DiagnosticLog | None:
+def _diagnostics(telemetry: ObservabilitySettings, role: str, clock: Clock) -> DiagnosticLog | None:
     if not telemetry.diagnostics:
         return None
     path = None if telemetry.diagnostics == "stderr" else Path(telemetry.diagnostics) / f"{role}.jsonl"

@@ -3,10 +3,10 @@
 import secrets
 import time
 
-from recapito.azure.amqp_clients import Brokers
+from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.entra import EntraTokens
 from recapito.azure.probes import BrokerProbe, StorageProbe
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.caller import Caller
@@ -23,13 +23,13 @@ from recapito.identity.signer import Signer
 from recapito.intake.resources.connection_check import Probe
 from recapito.intake.resources.handshakes import Handshakes, TokenSource
 from recapito.observability.journal import Journal
-from recapito.senders.azure_http import ConnectedSender
+from recapito.senders.azure_http import AzureHttpSender
 from recapito.senders.broker import BrokerSender
-from recapito.senders.entra_webhook import ProtectedSender
-from recapito.senders.function import FunctionLeading
+from recapito.senders.entra_webhook import EntraWebhookSender
+from recapito.senders.function import FunctionAdapter
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.probes import HttpProbe
-from recapito.senders.relay import RelayLeading
+from recapito.senders.relay import RelayAdapter
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
@@ -39,25 +39,27 @@ from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
 
 
-def make_reach(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> Reach:
+def make_storage_clients(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> StorageClients:
     """The way to Azure's services, by the server's connections."""
     delivery = settings.delivery
-    return Reach(keyring.find, resolver or Resolver(), delivery.egress, delivery.ca_file or None)
+    return StorageClients(keyring.find, resolver or Resolver(), delivery.egress, delivery.ca_file or None)
 
 
-def make_vault(settings: Settings, reach: Reach) -> RoutingVault:
+def make_vault(settings: Settings, storage_clients: StorageClients) -> RoutingVault:
     """Where dead letters are."""
-    return RoutingVault(DirectoryVault(settings.data / "deadletters"), BlobVault(reach), reach.leads_to)
+    return RoutingVault(
+        DirectoryVault(settings.data / "deadletters"), BlobVault(storage_clients), storage_clients.leads_to
+    )
 
 
-def make_brokers(settings: Settings, keyring: Keyring, resolver: Resolver) -> Brokers:
+def make_amqp_clients(settings: Settings, keyring: Keyring, resolver: Resolver) -> AmqpClients:
     """The way to Service Bus and Event Hubs, by the server's connections."""
-    return Brokers(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
+    return AmqpClients(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
 
 
-def make_probes(reach: Reach, brokers: Brokers, caller: Caller) -> dict[Service, Probe]:
+def make_probes(storage_clients: StorageClients, amqp_clients: AmqpClients, caller: Caller) -> dict[Service, Probe]:
     """How each kind of resource is tried."""
-    storage, entities, hosts = StorageProbe(reach), BrokerProbe(brokers), HttpProbe(caller, time.time_ns)
+    storage, entities, hosts = StorageProbe(storage_clients), BrokerProbe(amqp_clients), HttpProbe(caller, time.time_ns)
     return {
         Service.BLOB: storage.container,
         Service.QUEUE: storage.queue,
@@ -98,24 +100,24 @@ def make_handshakes(
 def make_sender(
     settings: Settings,
     keyring: Keyring,
-    reach: Reach,
-    lines: Brokers,
+    storage_clients: StorageClients,
+    lines: AmqpClients,
     resolver: Resolver,
     clock: Clock,
     signer: Signer | None,
 ) -> RoutingSender:
     """The sender to every kind of destination."""
-    delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(lines)
+    delivery, find, amqp_clients = settings.delivery, keyring.find, BrokerSender(lines)
     token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
     return RoutingSender(
-        ProtectedSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
+        EntraWebhookSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
         {
-            StorageQueue: StorageQueueSender(reach),
-            AzureFunction: ConnectedSender(FunctionLeading(), find, webhooks),
-            HybridConnection: ConnectedSender(RelayLeading(), find, webhooks),
-            ServiceBusQueue: brokers,
-            ServiceBusTopic: brokers,
-            EventHub: brokers,
+            StorageQueue: StorageQueueSender(storage_clients),
+            AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
+            HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
+            ServiceBusQueue: amqp_clients,
+            ServiceBusTopic: amqp_clients,
+            EventHub: amqp_clients,
         },
     )

@@ -9,17 +9,17 @@ from functools import partial
 
 from recapito.api.app import Surface, make_surface
 from recapito.api.services import ClockControl, Services
-from recapito.azure.amqp_clients import Brokers
-from recapito.azure.storage_clients import Reach
+from recapito.azure.amqp_clients import AmqpClients
+from recapito.azure.storage_clients import StorageClients
 from recapito.clock import SECOND, Clock, ManualClock, Origin, SystemClock
 from recapito.composition.identity import make_access, make_signer
-from recapito.composition.observability import NOBODY, Observers
+from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
-    make_brokers,
+    make_amqp_clients,
     make_handshakes,
     make_probes,
-    make_reach,
     make_sender,
+    make_storage_clients,
     make_token_source,
     make_vault,
 )
@@ -28,12 +28,12 @@ from recapito.contracts.caller import Caller
 from recapito.contracts.store import Log
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.clock_mover import ClockMover
-from recapito.dispatch.context import Equipment
+from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.lane.late_answers import LateExchanges
-from recapito.dispatch.status_reporter import Reporter
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.domain.capacity.rate import Rate
 from recapito.domain.capacity.volume_shares import needed, share_out
@@ -42,21 +42,21 @@ from recapito.errors import StoreFailed
 from recapito.identity.server_identity import Identity
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
-from recapito.intake.dead_letters.search import Letters
+from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
-from recapito.intake.maintenance.blob_notifier import Notifier
-from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.maintenance.blob_notifier import BlobNotifier
+from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import Keeping
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
-from recapito.intake.resources.connection_check import Examiner
+from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
 from recapito.intake.resources.provisioner import Provisioner
 from recapito.observability.journal import Journal
-from recapito.observability.status import Heard
+from recapito.observability.status import DispatchStatus
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.routing import RoutingSender
@@ -82,11 +82,11 @@ class Intake:
     provisioner: Provisioner
     janitor: Janitor
     expiry: Expiry
-    notifier: Notifier
+    notifier: BlobNotifier
     handshakes: Handshakes | None
     caller: Caller
-    reach: Reach
-    brokers: Brokers
+    storage_clients: StorageClients
+    amqp_clients: AmqpClients
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ class Dispatch:
     """
 
     dispatcher: Dispatcher
-    reporter: Reporter
+    reporter: StatusReporter
     writer: DeadLetterWriter
     sender: RoutingSender
-    reach: Reach
-    brokers: Brokers
-    late: LateExchanges
+    storage_clients: StorageClients
+    amqp_clients: AmqpClients
+    late: LateAnswers
 
 
 def make_intake(
@@ -114,8 +114,8 @@ def make_intake(
     dispatch_problem: Callable[[], str | None],
     clock_control: ClockControl | None = None,
     identity: Identity | None = None,
-    heard: Heard | None = None,
-    observers: Observers = NOBODY,
+    heard: DispatchStatus | None = None,
+    observers: Observers = NO_OBSERVERS,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
 
@@ -131,7 +131,9 @@ def make_intake(
     reserve = disk.reserve if disk else lambda size: None
     publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
     expiry = Expiry(stores.registry, clock, journal)
-    notifier = Notifier(stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal)
+    notifier = BlobNotifier(
+        stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal
+    )
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
         clock_control.wait_for(notifier.quiet)
@@ -162,11 +164,16 @@ def make_intake(
         }
 
     resolver = Resolver()
-    reach, brokers = make_reach(settings, stores.keyring, resolver), make_brokers(settings, stores.keyring, resolver)
-    examiner = Examiner(stores.registry, stores.keyring.find, make_probes(reach, brokers, caller), SystemClock())
+    storage_clients, amqp_clients = (
+        make_storage_clients(settings, stores.keyring, resolver),
+        make_amqp_clients(settings, stores.keyring, resolver),
+    )
+    examiner = ConnectionChecker(
+        stores.registry, stores.keyring.find, make_probes(storage_clients, amqp_clients, caller), SystemClock()
+    )
     redriver = Redriver(
         stores.log,
-        Letters(stores.registry, make_vault(settings, reach)),
+        DeadLetterSearch(stores.registry, make_vault(settings, storage_clients)),
         clock,
         SystemClock(),
         partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),
@@ -174,7 +181,7 @@ def make_intake(
         lambda: str(uuid.uuid4()),
         journal,
     )
-    damages = Damages(stores.registry, stores.ledger)
+    damages = DamageReport(stores.registry, stores.ledger)
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
@@ -197,7 +204,7 @@ def make_intake(
         access=make_access(settings, identity, signer, caller, clock, journal),
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=stores.keyring,
-        dispatch=heard or Heard(),
+        dispatch=heard or DispatchStatus(),
         wrong_secrets=WrongSecrets(SystemClock(), journal),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
@@ -213,7 +220,16 @@ def make_intake(
     )
     janitor.subscribed = publisher.tallies.look
     return Intake(
-        make_surface(services), publisher, provisioner, janitor, expiry, notifier, handshakes, caller, reach, brokers
+        make_surface(services),
+        publisher,
+        provisioner,
+        janitor,
+        expiry,
+        notifier,
+        handshakes,
+        caller,
+        storage_clients,
+        amqp_clients,
     )
 
 
@@ -231,23 +247,23 @@ def make_dispatch(
     clock: Clock,
     journal: Journal,
     identity: Identity | None = None,
-    observers: Observers = NOBODY,
+    observers: Observers = NO_OBSERVERS,
     on_notice: Callable[[], None] = lambda: None,
 ) -> Dispatch:
     """Put the dispatch role together. `on_notice` wakes intake."""
     signer = make_signer(settings, identity, clock)
     resolver = Resolver()
-    reach = make_reach(settings, stores.keyring, resolver)
-    brokers = make_brokers(settings, stores.keyring, resolver)
-    sender = make_sender(settings, stores.keyring, reach, brokers, resolver, clock, signer)
+    storage_clients = make_storage_clients(settings, stores.keyring, resolver)
+    amqp_clients = make_amqp_clients(settings, stores.keyring, resolver)
+    sender = make_sender(settings, stores.keyring, storage_clients, amqp_clients, resolver, clock, signer)
     tracer = observers.tracer
-    equipment = Equipment(
+    context = DispatchContext(
         log_id=stores.log.id,
         clock=clock,
         sender=sender if tracer is None else TracingSender(sender, tracer),
-        segments=Segments(stores.log),
+        segments=SegmentCache(stores.log),
         slots=Slots(),
-        late=LateExchanges(),
+        late=LateAnswers(),
         random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
         extra_fields=settings.dead_letter.extra_fields,
@@ -256,20 +272,22 @@ def make_dispatch(
         room=stores.room,
     )
     dispatcher = Dispatcher(
-        stores.log, stores.registry, stores.ledger, equipment, SystemClock(), settings.delivery.profile
+        stores.log, stores.registry, stores.ledger, context, SystemClock(), settings.delivery.profile
     )
     writer = DeadLetterWriter(
         stores.ledger,
         stores.registry,
-        make_vault(settings, reach),
+        make_vault(settings, storage_clients),
         clock,
-        dispatcher.place_of,
+        dispatcher.owner_of,
         lambda: str(uuid.uuid4()),
         journal,
         settings.dead_letter.keep_for_ever,
         on_notice,
     )
-    return Dispatch(dispatcher, Reporter(dispatcher, equipment), writer, sender, reach, brokers, equipment.late)
+    return Dispatch(
+        dispatcher, StatusReporter(dispatcher, context), writer, sender, storage_clients, amqp_clients, context.late
+    )
 
 
 def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, stores: Stores) -> ClockControl | None:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from recapito.clock import Clock, SystemClock
-from recapito.connections.configured import read_given
-from recapito.connections.encryption import Seal
+from recapito.connections.configured import read_configured
+from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.history import History, HistoryReader, Keep
 from recapito.contracts.store import Ledger, Log, Registry
@@ -63,7 +63,7 @@ async def open_both(settings: Settings, clock: Clock, journal: Journal) -> Async
     if settings.server.store == "memory":
         disk = MemoryDisk()
         log = MemoryLog(disk)
-        keyring = _keyring(settings, log, Seal.in_memory())
+        keyring = _keyring(settings, log, SecretBox.in_memory())
         ring = _ring(settings, clock) if settings.history.enabled else None
         yield Stores(log, log, MemoryLedger(disk), keyring, ring or NO_HISTORY, ring)
         return
@@ -237,10 +237,10 @@ def _keep(settings: Settings) -> Keep:
     return Keep(settings.history.keep_hours * HOUR, settings.history.keep_mb * limits.MB)
 
 
-def _keyring(settings: Settings, registry: Registry, seal: Seal | None = None) -> Keyring:
+def _keyring(settings: Settings, registry: Registry, secret_box: SecretBox | None = None) -> Keyring:
     """The server's connections, with those that its settings give; sealed under the key in its file."""
-    given = read_given(settings.connection.resources, os.environ)
-    return Keyring(registry, seal or Seal.in_file(settings.connection_key), settings.azure.azurite, given)
+    given = read_configured(settings.connection.resources, os.environ)
+    return Keyring(registry, secret_box or SecretBox.in_file(settings.connection_key), settings.azure.azurite, given)
 
 
 def _measure_of(log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:

@@ -27,7 +27,7 @@ class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 Secret = str | Elsewhere
 
 
-class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ConfiguredConnection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How one resource is reached, in one of five ways."""
 
     resource_id: str
@@ -45,7 +45,7 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [("resource_id", self.resource_id)]
 
 
-def read_given(given: Sequence[Given], environment: Mapping[str, str]) -> dict[str, Connection]:
+def read_configured(given: Sequence[ConfiguredConnection], environment: Mapping[str, str]) -> dict[str, Connection]:
     """The connections, by which they are found. SettingsError if one is wrong."""
     found: dict[str, Connection] = {}
     for n, one in enumerate(given):
@@ -57,7 +57,7 @@ def read_given(given: Sequence[Given], environment: Mapping[str, str]) -> dict[s
     return found
 
 
-def _read(given: Given, where: str, environment: Mapping[str, str]) -> Connection:
+def _read(given: ConfiguredConnection, where: str, environment: Mapping[str, str]) -> Connection:
     ways = {
         name: text
         for name in ("connection_string", "sas_url", "host_url")

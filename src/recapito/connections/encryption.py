@@ -18,7 +18,7 @@ _NONCE_BYTES = 12
 _FORM = b"\x01"  # of what is sealed: this byte, the nonce, the ciphertext with its tag
 
 
-class Seal:
+class SecretBox:
     """Seals and opens under one key, which is read, or made, when it is first needed."""
 
     def __init__(self, key: Callable[[bool], bytes], random_bytes: Callable[[int], bytes] = os.urandom) -> None:
@@ -27,12 +27,12 @@ class Seal:
         self._cipher: AESGCM | None = None
 
     @classmethod
-    def in_file(cls, file: Path) -> "Seal":
+    def in_file(cls, file: Path) -> "SecretBox":
         """A seal whose key is in a file; the first sealing makes it."""
         return cls(lambda make: _read(file, make))
 
     @classmethod
-    def in_memory(cls) -> "Seal":
+    def in_memory(cls) -> "SecretBox":
         """A seal whose key ends with the process, for a server that keeps nothing."""
         key = os.urandom(KEY_BYTES)
         return cls(lambda make: key)

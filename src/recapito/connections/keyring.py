@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.connections.encryption import Seal
+from recapito.connections.encryption import SecretBox
 from recapito.contracts.store import Registry
 from recapito.domain.connections.connection import Connection, Service, check_unexpired
 from recapito.domain.connections.parse_storage import azurite
@@ -42,10 +42,14 @@ class Keyring:
     """
 
     def __init__(
-        self, registry: Registry, seal: Seal, azurite: bool = False, given: Mapping[str, Connection] | None = None
+        self,
+        registry: Registry,
+        secret_box: SecretBox,
+        azurite: bool = False,
+        given: Mapping[str, Connection] | None = None,
     ) -> None:
         self._registry = registry
-        self._seal = seal
+        self._secret_box = secret_box
         self._azurite = azurite
         self._given = given or {}
 
@@ -54,7 +58,7 @@ class Keyring:
         self._check_not_given(connection.key)
         check_unexpired(connection, now)
         try:
-            sealed = self._seal.close(msgspec.json.encode(connection), connection.key)
+            sealed = self._secret_box.close(msgspec.json.encode(connection), connection.key)
         except SettingsError as error:
             raise Conflict("ConnectionNotSealed", f"It can not be kept. {error}", "connection") from None
         await self._registry.put_document(KIND, connection.key, sealed)
@@ -64,7 +68,7 @@ class Keyring:
         if resource_id.lower() in self._given:
             return self._given[resource_id.lower()]
         sealed = await self._registry.document(KIND, resource_id.lower())
-        return None if sealed is None else _decode(self._seal.open(sealed, resource_id.lower()))
+        return None if sealed is None else _decode(self._secret_box.open(sealed, resource_id.lower()))
 
     async def find(self, resource_id: str) -> Connection | None:
         """The connection to use for a resource: its own, or that of the account it is a part of."""
@@ -92,7 +96,7 @@ class Keyring:
 
     def _list(self, key: str, sealed: bytes) -> Listed:
         try:
-            connection = _decode(self._seal.open(sealed, key))
+            connection = _decode(self._secret_box.open(sealed, key))
         except SettingsError as error:
             return Listed(key, "unknown", {}, None, str(error))
         return _listed(connection)

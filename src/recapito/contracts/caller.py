@@ -7,7 +7,7 @@ import asyncio
 from typing import Protocol
 
 from recapito.clock import Clock
-from recapito.domain.handshake.http_call import Answer, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Request
 from recapito.domain.instant import SECOND
 
 
@@ -19,14 +19,14 @@ class Caller(Protocol):
     own ends a request, only connecting has one; a cancelled `ask` lets go of its connection.
     """
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> CallResult:
         """Make one request."""
 
     async def close(self) -> None:
         """End what is open as Unanswered and free everything; whatever is asked later is Unanswered too."""
 
 
-async def ask_in_time(caller: Caller, request: Request, clock: Clock, wait_ns: int) -> Answer:
+async def ask_in_time(caller: Caller, request: Request, clock: Clock, wait_ns: int) -> CallResult:
     """Make one request, and give it up when the clock says so."""
     asking = asyncio.ensure_future(caller.ask(request))
     waiting = asyncio.ensure_future(clock.sleep_until(clock.now() + wait_ns))
@@ -34,7 +34,7 @@ async def ask_in_time(caller: Caller, request: Request, clock: Clock, wait_ns: i
         await asyncio.wait((asking, waiting), return_when=asyncio.FIRST_COMPLETED)
         if asking.done():
             return asking.result()
-        return Unanswered(Trouble.TIMED_OUT, f"no answer within {wait_ns // SECOND} s")
+        return NoReply(FailureKind.TIMED_OUT, f"no answer within {wait_ns // SECOND} s")
     finally:
         asking.cancel()
         waiting.cancel()

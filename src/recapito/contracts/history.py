@@ -8,7 +8,7 @@ its end is gone, and a damaged history is set aside and begun anew.
 
 from typing import NamedTuple, Protocol
 
-from recapito.domain.history.attempt import Attempt, Selection
+from recapito.domain.history.attempt import Attempt, AttemptQuery
 
 
 class Keep(NamedTuple):
@@ -47,13 +47,13 @@ class Extent(NamedTuple):
 class HistoryReader(Protocol):
     """What may be asked. A store that can not be read raises StoreFailed."""
 
-    async def newest_first(self, selection: Selection, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
         """At most `limit` of the selected attempts whose mark is less than `before`, the newest first.
 
         A page may be short, even empty, and have a next one: what is looked through at once is bounded.
         """
 
-    async def oldest_first(self, selection: Selection, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
         """At most `limit` of the selected attempts whose mark is greater than `after`, the oldest first."""
 
     async def extent(self) -> Extent:

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -85,7 +85,7 @@ class Damage(NamedTuple):
     number: int = 0
 
 
-class Sought(NamedTuple):
+class SearchPage(NamedTuple):
     """Where something was found, newest first, and below which position to go on; None: there is no more."""
 
     positions: list[int]
@@ -121,7 +121,7 @@ class Log(Protocol):
     async def first(self, topic: int) -> int:
         """The first position that the log of a topic still has, or would have next."""
 
-    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> SearchPage:
         """The positions of segments whose columns hold these bytes, among the last `count` entries under `below`."""
 
     async def size(self, topic: int, first: int, below: int) -> int:
@@ -206,7 +206,7 @@ class Registry(Protocol):
         """
 
 
-class Counts(msgspec.Struct, frozen=True):
+class LaneCounts(msgspec.Struct, frozen=True):
     """The books of one lane: matched = delivered + dead-lettered + dropped + pending, in every commit.
 
     `unmatched` counts the events that the cursor passed and the filter did not take. Parked and buried are the
@@ -230,7 +230,7 @@ class Counts(msgspec.Struct, frozen=True):
         return self.matched - self.delivered - self.dead_lettered - sum(self.dropped.values())
 
 
-class Attempts(msgspec.Struct, frozen=True):
+class AttemptTotals(msgspec.Struct, frozen=True):
     """What a lane asked of its endpoint: requests that were answered or given up, and how long they took together.
 
     `failed` counts the attempts that failed, one for each event of a request, by the name of their result.
@@ -241,7 +241,7 @@ class Attempts(msgspec.Struct, frozen=True):
     failed: dict[str, int] = {}
 
 
-class Lane(msgspec.Struct, frozen=True):
+class LaneRow(msgspec.Struct, frozen=True):
     """The durable state of one subscription's lane. `next_due_at` is the least due time of what is parked.
 
     Of a `damaged` row nothing is known but its id: cursor and books are blank.
@@ -253,17 +253,17 @@ class Lane(msgspec.Struct, frozen=True):
     version: int
     cursor: Cursor
     hold: Hold
-    counts: Counts
+    counts: LaneCounts
     ended: bool = False
     next_due_at: int | None = None
-    attempts: Attempts = Attempts()
+    attempts: AttemptTotals = AttemptTotals()
     damaged: bool = False
 
 
 class Burial(NamedTuple):
     """A dead letter that waits to be written: not before `write_at`, into `container`."""
 
-    identity: Identity
+    identity: DeliveryId
     write_at: int
     container: str
     record: bytes
@@ -272,7 +272,7 @@ class Burial(NamedTuple):
 class Drop(NamedTuple):
     """A delivery that is given up without a dead letter, and why."""
 
-    identity: Identity
+    identity: DeliveryId
     reason: str
 
 
@@ -292,15 +292,15 @@ class Settlement(NamedTuple):
     matched: int = 0
     unmatched: int = 0
     delivered: int = 0
-    finish: Sequence[Identity] = ()
+    finish: Sequence[DeliveryId] = ()
     park: Sequence[Parked] = ()
     bury: Sequence[Burial] = ()
     drop: Sequence[Drop] = ()
     ended: bool = False
-    attempts: Attempts = Attempts()
+    attempts: AttemptTotals = AttemptTotals()
     evaluated: int = 0
 
-    def without(self, identities: Container[Identity]) -> "Settlement":
+    def without(self, identities: Container[DeliveryId]) -> "Settlement":
         """The same, but for the rows of these deliveries."""
         return self._replace(
             park=[row for row in self.park if row.delivery.identity not in identities],
@@ -316,7 +316,7 @@ class Due(NamedTuple):
     next_at: int | None
 
 
-class Group(NamedTuple):
+class DeadLetterGroup(NamedTuple):
     """Dead letters of one lane that go into one file. Without a path the group has not been named yet."""
 
     lane: int
@@ -333,14 +333,14 @@ class Notice(NamedTuple):
     content: bytes
 
 
-class Buried(NamedTuple):
+class WaitingDeadLetter(NamedTuple):
     """A dead letter that waits, and the path of its group, once that is named."""
 
     burial: Burial
     path: str | None
 
 
-class Passed(NamedTuple):
+class SkippedDeadLetters(NamedTuple):
     """Dead letters to pass over: in containers being written to, or of a (lane, container) out of reach or at rest."""
 
     containers: frozenset[str] = frozenset()
@@ -355,19 +355,19 @@ class Ledger(Protocol):
     it is StoreFailed until then.
     """
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         """All lanes, in the order of their ids."""
 
-    async def lane(self, id: int) -> Lane | None:
+    async def lane(self, id: int) -> LaneRow | None:
         """One lane."""
 
-    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         """The lanes of these ids, as far as they are there, in the order of their ids."""
 
-    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Make the lane of a new subscription, its cursor at (position, 0); or the one that is there already."""
 
-    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Begin the row of a damaged lane anew, its cursor at (position, 0); the damaged one is set aside.
 
         What waits from that position on is removed, for it is read again; what waits before it stays, and with it the
@@ -392,16 +392,18 @@ class Ledger(Protocol):
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         """At most `limit` parked deliveries, earliest due first, whether due or not."""
 
-    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+    async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         """What waits of one delivery, parked or buried."""
 
     async def next_burial_at(self) -> int | None:
         """The earliest `write_at` of all dead letters that wait."""
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+    async def burials_due(
+        self, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
+    ) -> DeadLetterGroup | None:
         """The group to write next: a named one first, else the oldest due ones of one lane and container."""
 
-    async def name_group(self, group: Group, path: str, tried_at: int) -> None:
+    async def name_group(self, group: DeadLetterGroup, path: str, tried_at: int) -> None:
         """Give an unnamed group its path, before it is written: a repeated write overwrites itself."""
 
     async def written(

@@ -6,7 +6,7 @@ beget others for ever.
 
 from typing import NamedTuple
 
-from recapito.contracts.store import Group, Registry
+from recapito.contracts.store import DeadLetterGroup, Registry
 from recapito.contracts.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
 from recapito.contracts.vault import Receipt
 from recapito.domain.dead_letter.blob_notice import BlobNotice, encode_notice
@@ -15,14 +15,16 @@ from recapito.domain.resources.topic import TopicKind
 from recapito.errors import RecordDamaged
 
 
-class Tiding(NamedTuple):
+class StoredNotice(NamedTuple):
     """What the ledger keeps: the notice, and the number up to which intake has taken notices over."""
 
     notice: bytes
     taken: int
 
 
-async def tiding_of(registry: Registry, group: Group, receipt: Receipt, length: int, now: int) -> Tiding | None:
+async def notice_for(
+    registry: Registry, group: DeadLetterGroup, receipt: Receipt, length: int, now: int
+) -> StoredNotice | None:
     """The tiding of a group that was just written as a blob; None if nobody wants to hear of it.
 
     Nor if a record is damaged that only tidings need: dead letters do not wait for it.
@@ -46,7 +48,7 @@ async def tiding_of(registry: Registry, group: Group, receipt: Receipt, length: 
         request_id=receipt.request_id,
         client_request_id=receipt.client_request_id,
     )
-    return Tiding(encode_notice(notice), taken)
+    return StoredNotice(encode_notice(notice), taken)
 
 
 async def _is_wanted(registry: Registry, lane: int, account: str) -> bool:

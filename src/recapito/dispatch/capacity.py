@@ -50,7 +50,7 @@ class Window:
         return f"<Window {self.size}>"
 
 
-class Gathering:
+class CommitBudget:
     """What lanes have gathered, all together, in rows for their next commit or in bytes of retries: it must not take so
     long to commit, nor so much memory, that others feel it. When it is plenty, each lane gathers a few rows at a time.
     """

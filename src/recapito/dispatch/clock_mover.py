@@ -10,7 +10,7 @@ from collections.abc import Callable, Sized
 from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
-from recapito.contracts.store import Counts, Ledger
+from recapito.contracts.store import LaneCounts, Ledger
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.lane.lane import Lane
 from recapito.domain.instant import DAY, MILLISECOND, SECOND
@@ -24,12 +24,12 @@ class Books(NamedTuple):
     """The books of the lanes, the requests sent, and the deliveries that are in no book yet: unread, or on the wire."""
 
     attempts: int
-    lanes: dict[int, Counts]
+    lanes: dict[int, LaneCounts]
     fresh: int
 
     def since(self, before: "Books") -> dict[str, object]:
         """What happened meanwhile. A lane that has ended is not in the books any more, and counts for nothing."""
-        pairs = [(now, before.lanes.get(id, Counts())) for id, now in self.lanes.items()]
+        pairs = [(now, before.lanes.get(id, LaneCounts())) for id, now in self.lanes.items()]
         return {
             "attempts": self.attempts - before.attempts,
             "delivered": sum(now.delivered - then.delivered for now, then in pairs),
@@ -137,8 +137,8 @@ class ClockMover:
 
 async def _fresh(lane: Lane) -> int:
     """How many deliveries of a lane are unread, or under way for the first time."""
-    on_wire = sum(flight.load.events for flight in lane.flights if flight.load.fresh)
-    if lane.account.row.ended or lane.reader.caught_up(lane.subscription, lane.end):
+    on_wire = sum(request.pending.events for request in lane.in_flight if request.pending.fresh)
+    if lane.books.row.ended or lane.reader.caught_up(lane.subscription, lane.end):
         return on_wire
     try:
         return on_wire + await lane.reader.count_unread(lane.subscription, lane.end)

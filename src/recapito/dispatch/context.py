@@ -7,9 +7,9 @@ from functools import partial
 from recapito.clock import Clock
 from recapito.contracts.history import History
 from recapito.contracts.sender import Sender
-from recapito.dispatch.capacity import Gathering, Slots, Window
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.lane.late_answers import LateExchanges
+from recapito.dispatch.capacity import CommitBudget, Slots, Window
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room
 from recapito.domain.resources.subscription import Destination
@@ -19,7 +19,7 @@ from recapito.observability.status import Gauge
 
 
 @dataclass(frozen=True)
-class Equipment:
+class DispatchContext:
     """`random` gives a number in [0, 1) for jitter; `extra_fields` are those of dead-letter records.
 
     Without a `history` attempts are not recorded; without `room` there is always enough.
@@ -28,15 +28,15 @@ class Equipment:
     log_id: str
     clock: Clock
     sender: Sender[Destination]
-    segments: Segments
+    segments: SegmentCache
     slots: Slots
-    late: LateExchanges
+    late: LateAnswers
     random: Callable[[], float]
     journal: Journal
     extra_fields: bool = False
     history: History | None = None
-    gathering: Gathering = field(default_factory=partial(Gathering, limits.GATHERED_ROWS))
-    retrying: Gathering = field(default_factory=partial(Gathering, limits.GATHERED_BYTES))
+    commit_budget: CommitBudget = field(default_factory=partial(CommitBudget, limits.GATHERED_ROWS))
+    retry_budget: CommitBudget = field(default_factory=partial(CommitBudget, limits.GATHERED_BYTES))
     window: Callable[[], Window] = Window
     commit_bytes: int = limits.COMMIT_BYTES
     gauge: Gauge = field(default_factory=Gauge)

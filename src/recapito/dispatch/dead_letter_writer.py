@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
-from recapito.contracts.store import Group, Ledger, Passed, Registry
+from recapito.contracts.store import DeadLetterGroup, Ledger, Registry, SkippedDeadLetters
 from recapito.contracts.vault import Vault, VaultUnavailable
-from recapito.dispatch.blob_notices import tiding_of
-from recapito.dispatch.lane.attempt_recorder import Recorder
+from recapito.dispatch.blob_notices import notice_for
+from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.domain import limits
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.parser import count_reasons
@@ -30,18 +30,18 @@ LONGEST_PAUSE_NS = 5 * MINUTE
 END_OF_TIME = 1 << 62
 
 
-class Place(NamedTuple):
+class Owner(NamedTuple):
     """Of the subscription whose dead letters are written: its name, the rules of its topic's profile, its recorder."""
 
     subscription: str
     rules: DeadLetterRules
-    recorder: Recorder
+    recorder: AttemptRecorder
 
 
-def ownerless(lane: int, rules: DeadLetterRules) -> Place:
+def unknown_owner(lane: int, rules: DeadLetterRules) -> Owner:
     """Of a lane whose subscription is not known: an older log.db was put in place. Its dead letters are written too."""
     name = f"lane-{lane}"
-    return Place(name, rules, Recorder(None, Label(lane, 0, "", name)))
+    return Owner(name, rules, AttemptRecorder(None, Label(lane, 0, "", name)))
 
 
 class Pause(NamedTuple):
@@ -64,7 +64,7 @@ class DeadLetterWriter:
         registry: Registry,
         vault: Vault,
         clock: Clock,
-        place_of: Callable[[int], Place],
+        owner_of: Callable[[int], Owner],
         new_guid: Callable[[], str],
         journal: Journal,
         keep_for_ever: bool = False,
@@ -76,7 +76,7 @@ class DeadLetterWriter:
         self._registry = registry
         self._vault = vault
         self._clock = clock
-        self._place_of = place_of
+        self._owner_of = owner_of
         self._new_guid = new_guid
         self._journal = journal
         self._keep_for_ever = keep_for_ever
@@ -90,7 +90,7 @@ class DeadLetterWriter:
         """True when no other container can be written to before a write has ended."""
         return len(self._writing) >= limits.DEAD_LETTER_WRITES
 
-    async def next_group(self) -> Group | None:
+    async def next_group(self) -> DeadLetterGroup | None:
         """The group to `write` next, with its name; None when there is none, or none before a write has ended."""
         while not self.full:
             now = self._clock.now()
@@ -103,14 +103,14 @@ class DeadLetterWriter:
                 self._writing.add(group.container)
                 return group
             # What a late answer takes away before this commit is not in the group that is found next.
-            path = record.path(self._place_of(group.lane).subscription, now, self._new_guid())
+            path = record.path(self._owner_of(group.lane).subscription, now, self._new_guid())
             await self._ledger.name_group(group, path, self._tried_at(group, now))
         return None
 
-    async def write(self, group: Group) -> None:
+    async def write(self, group: DeadLetterGroup) -> None:
         """Write a group, and count it or say when to try again."""
         try:
-            await self._write(group, self._place_of(group.lane), self._clock.now())
+            await self._write(group, self._owner_of(group.lane), self._clock.now())
         finally:
             self._writing.discard(group.container)
 
@@ -122,60 +122,62 @@ class DeadLetterWriter:
             awake = await self._first_due(self._passed(now))
             instants += [] if awake is None else [awake]
             if self._resting:
-                any_at_all = await self._first_due(Passed(frozenset(self._writing), self._out_of_reach(now)))
+                any_at_all = await self._first_due(
+                    SkippedDeadLetters(frozenset(self._writing), self._out_of_reach(now))
+                )
                 instants += [] if any_at_all is None else [max(any_at_all, min(self._resting.values()))]
         return min(instants, default=None)
 
-    async def _first_due(self, passed: Passed) -> int | None:
+    async def _first_due(self, passed: SkippedDeadLetters) -> int | None:
         first = await self._ledger.burials_due(END_OF_TIME, 1, 1, passed)
         return None if first is None else first.burials[0].write_at
 
-    def _passed(self, now: int) -> Passed:
-        self._resting = {place: until for place, until in self._resting.items() if until > now}
-        return Passed(frozenset(self._writing), self._out_of_reach(now) | self._resting.keys())
+    def _passed(self, now: int) -> SkippedDeadLetters:
+        self._resting = {key: until for key, until in self._resting.items() if until > now}
+        return SkippedDeadLetters(frozenset(self._writing), self._out_of_reach(now) | self._resting.keys())
 
     def _out_of_reach(self, now: int) -> frozenset[tuple[int, str]]:
-        return frozenset(place for place, pause in self._paused.items() if pause.until > now)
+        return frozenset(key for key, pause in self._paused.items() if pause.until > now)
 
-    def _tried_at(self, group: Group, now: int) -> int:
+    def _tried_at(self, group: DeadLetterGroup, now: int) -> int:
         """Since when a new group is being tried: what waited behind another was tried with that one."""
         pause = self._paused.get((group.lane, group.container))
         return now if pause is None else max(pause.since, group.burials[-1].write_at)
 
-    async def _write(self, group: Group, place: Place, now: int) -> None:
+    async def _write(self, group: DeadLetterGroup, owner: Owner, now: int) -> None:
         assert group.path is not None
         content = record.array([burial.record for burial in group.burials])
         try:
             receipt = await self._vault.write(group.container, group.path, content)
         except VaultUnavailable as error:
-            await self._failed(group, place, error, now)
+            await self._failed(group, owner, error, now)
             return
         self._paused.pop((group.lane, group.container), None)
         if _has_room(group, content, self._group_events):
             self._resting[group.lane, group.container] = self._clock.now() + limits.DEAD_LETTER_REST_NS
-        tiding = None
+        stored = None
         if receipt is not None:
-            tiding = await tiding_of(self._registry, group, receipt, len(content), self._clock.now())
+            stored = await notice_for(self._registry, group, receipt, len(content), self._clock.now())
         reasons = count_reasons(burial.record for burial in group.burials)
-        notice, taken = tiding or (None, 0)
+        notice, taken = stored or (None, 0)
         await self._ledger.written(group.lane, group.path, notice, taken, reasons)
-        if tiding is not None:
+        if notice is not None:
             self._on_notice()
         lies = Fate(Then.DEAD_LETTER, where=f"{group.container}/{group.path}")
-        place.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)
-        self._journal("deadletter.written", subscription=place.subscription, events=len(group.burials), path=group.path)
+        owner.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)
+        self._journal("deadletter.written", subscription=owner.subscription, events=len(group.burials), path=group.path)
 
-    async def _failed(self, group: Group, place: Place, error: VaultUnavailable, now: int) -> None:
+    async def _failed(self, group: DeadLetterGroup, owner: Owner, error: VaultUnavailable, now: int) -> None:
         assert group.path is not None and group.first_tried_at is not None
-        gives_up_at = group.first_tried_at + place.rules.unavailable_s * SECOND
-        missing = error.missing and place.rules.missing_container == "drop"
+        gives_up_at = group.first_tried_at + owner.rules.unavailable_s * SECOND
+        missing = error.missing and owner.rules.missing_container == "drop"
         if not self._keep_for_ever and (missing or now >= gives_up_at):
             reason = CONTAINER_MISSING if missing else UNAVAILABLE
             await self._ledger.abandon(group.lane, group.path, reason)
             dropped = Fate(Then.DROP, reason=reason)
-            place.recorder.buried(group.burials, now, Ending.DEAD_LETTER_DROPPED, dropped)
+            owner.recorder.buried(group.burials, now, Ending.DEAD_LETTER_DROPPED, dropped)
             self._journal(
-                "deadletter.dropped", subscription=place.subscription, events=len(group.burials), reason=reason
+                "deadletter.dropped", subscription=owner.subscription, events=len(group.burials), reason=reason
             )
             return
         before = self._paused.get((group.lane, group.container))
@@ -185,11 +187,11 @@ class DeadLetterWriter:
             until = min(until, gives_up_at)
         self._paused[group.lane, group.container] = Pause(now if before is None else before.since, until, length)
         self._journal(
-            "deadletter.unavailable", subscription=place.subscription, why=str(error), retry_s=length // SECOND
+            "deadletter.unavailable", subscription=owner.subscription, why=str(error), retry_s=length // SECOND
         )
 
 
-def _has_room(group: Group, content: bytes, most: int) -> bool:
+def _has_room(group: DeadLetterGroup, content: bytes, most: int) -> bool:
     """Whether a group holds all that was due when it was named: one that was cut short is nearly full."""
     spare = limits.DEAD_LETTER_GROUP_BYTES - len(content)
     return len(group.burials) < most and spare > 2 * limits.EVENT_BYTES

@@ -12,13 +12,13 @@ from functools import partial
 from recapito.clock import SECOND, Clock
 from recapito.contracts import store
 from recapito.dispatch.capacity import fitting
-from recapito.dispatch.context import Equipment
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Place, ownerless
-from recapito.dispatch.feed.topic_lanes import Roster
+from recapito.dispatch.context import DispatchContext
+from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner, unknown_owner
+from recapito.dispatch.feed.topic_lanes import TopicLanes
 from recapito.dispatch.lane.books import LAZY_SAVE_NS
 from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.ledger_reads import Fetches
-from recapito.dispatch.signals import Alarms, Bell
+from recapito.dispatch.ledger_reads import LedgerReads
+from recapito.dispatch.signals import Signal, Timers
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
@@ -41,32 +41,32 @@ class Dispatcher:
         log: store.Log,
         registry: store.Registry,
         ledger: store.Ledger,
-        equipment: Equipment,
+        context: DispatchContext,
         housekeeping: Clock,
         default_profile: str,
     ) -> None:
         self._log = log
         self._registry = registry
         self._ledger = ledger
-        self._equipment = equipment
+        self._context = context
         self._housekeeping = housekeeping
         self._default_profile = default_profile
         self._lanes: dict[int, Lane] = {}
         self.left_out: dict[int, str] = {}  # lanes that can not be opened, and why
-        self._rosters: dict[int, Roster] = {}
+        self._topic_lanes: dict[int, TopicLanes] = {}
         self._mark = 0
-        self._stored: dict[int, store.Lane] = {}  # the rows found at the start, read in one go
+        self._stored: dict[int, store.LaneRow] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
-        self._fetches = Fetches(ledger, equipment.clock, self._renew)
+        self._ledger_reads = LedgerReads(ledger, context.clock, self._renew)
         self._loading: set[Lane] = set()
         self._settled_at = 0
         self._blocked: dict[Lane, store.Settlement] = {}
         self._burying: set[asyncio.Task[None]] = set()
-        self._alarms = Alarms(equipment.clock)
-        self._news_bell, self._ready_bell, self._dirty_bell = Bell(), Bell(), Bell()
-        self._burial_bell = Bell()
-        equipment.segments.set_aside = self._set_aside
+        self._timers = Timers(context.clock)
+        self._news_signal, self._ready_signal, self._dirty_signal = Signal(), Signal(), Signal()
+        self._burial_signal = Signal()
+        context.segments.set_aside = self._set_aside
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
@@ -77,26 +77,32 @@ class Dispatcher:
     @property
     def under_way(self) -> int:
         """Requests that are open and within their 30 seconds."""
-        return self._equipment.slots.taken
+        return self._context.slots.taken
 
     @property
     def attempts(self) -> int:
         """Requests sent since the start."""
-        return self._equipment.slots.total
+        return self._context.slots.total
 
     def notify(self) -> None:
         """The log has grown, or a resource has changed."""
-        self._news_bell.ring()
+        self._news_signal.ring()
 
     def quiet(self) -> bool:
         """True when nothing happens until an answer, a publish or the clock brings something."""
-        bells = (self._news_bell, self._ready_bell, self._dirty_bell, self._fetches.bell, self._burial_bell)
+        signals = (
+            self._news_signal,
+            self._ready_signal,
+            self._dirty_signal,
+            self._ledger_reads.signal,
+            self._burial_signal,
+        )
         busy = self._loading or self._burying or self._blocked
-        return not busy and self._alarms.silent and all(bell.silent for bell in bells)
+        return not busy and self._timers.silent and all(signal.silent for signal in signals)
 
     async def drain(self, deadline: int) -> None:
         """Start nothing new; return when what is under way is settled, or at an instant of the housekeeping clock."""
-        self._equipment.slots.closed = True
+        self._context.slots.closed = True
         while (self.under_way or not self.quiet()) and self._housekeeping.now() < deadline:
             await self._housekeeping.sleep_until(self._housekeeping.now() + DRAIN_LOOK_NS)
 
@@ -111,28 +117,28 @@ class Dispatcher:
         for id in self._stored.keys() - self._lanes.keys() - self.left_out.keys():
             await self._ledger.close_lane(id)  # forgotten while nobody ran here: no news name it
         self._stored.clear()
-        self._burial_bell.ring()
+        self._burial_signal.ring()
         async with asyncio.TaskGroup() as self._tasks:
-            self._tasks.create_task(self._alarms.run())
-            self._tasks.create_task(self._forever(self._news_bell, self._read_news))
-            self._tasks.create_task(self._forever(self._ready_bell, self._step_lanes))
-            self._tasks.create_task(self._forever(self._dirty_bell, self._commit))
-            self._tasks.create_task(self._forever(self._fetches.bell, self._fetches.run_once))
-            self._tasks.create_task(self._forever(self._burial_bell, partial(self._write_dead_letters, writer)))
+            self._tasks.create_task(self._timers.run())
+            self._tasks.create_task(self._forever(self._news_signal, self._read_news))
+            self._tasks.create_task(self._forever(self._ready_signal, self._step_lanes))
+            self._tasks.create_task(self._forever(self._dirty_signal, self._commit))
+            self._tasks.create_task(self._forever(self._ledger_reads.signal, self._ledger_reads.run_once))
+            self._tasks.create_task(self._forever(self._burial_signal, partial(self._write_dead_letters, writer)))
 
-    async def _forever(self, bell: Bell, work: Callable[[], Awaitable[None]]) -> None:
+    async def _forever(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work at each ring. A store that fails is tried again; what it was asked for is asked again."""
         while True:
-            await bell.wait()
+            await signal.wait()
             try:
                 await work()
             except StoreFailed as error:
                 await self._store_failed(error)
-                bell.ring()
+                signal.ring()
 
     async def _store_failed(self, error: StoreFailed, pause: int = REOPEN_PAUSE_NS) -> None:
         """Give the store a moment to put itself back on what is stored."""
-        self._equipment.journal("store.failed", why=str(error))
+        self._context.journal("store.failed", why=str(error))
         await self._housekeeping.sleep_until(self._housekeeping.now() + pause)
 
     # News from the log.
@@ -149,21 +155,21 @@ class Dispatcher:
         self._mark = news.mark
 
     async def _grow(self, topic: int, end: int) -> None:
-        ends = self._equipment.segments.ends
+        ends = self._context.segments.ends
         before = ends.get(topic, 0)
         ends[topic] = max(before, end)
-        roster = self._rosters.get(topic)
-        if roster is not None:
-            sleeping_since = await roster.grow(before, ends[topic], self._equipment.clock.now())
+        topic_lanes = self._topic_lanes.get(topic)
+        if topic_lanes is not None:
+            sleeping_since = await topic_lanes.grow(before, ends[topic], self._context.clock.now())
             if sleeping_since is not None:
-                self._alarms.set(roster, sleeping_since + LAZY_SAVE_NS, roster.sweep)
+                self._timers.set(topic_lanes, sleeping_since + LAZY_SAVE_NS, topic_lanes.sweep)
 
     async def _refresh_topic(self, id: int) -> None:
         """Take over a topic's profile. The lanes of a deleted topic keep theirs: the news of their end follows."""
         try:
             topic = await self._registry.topic_by_id(id)
         except RecordDamaged as error:  # lanes go on with what they know
-            self._equipment.journal("topic.damaged", topic=id, why=str(error))
+            self._context.journal("topic.damaged", topic=id, why=str(error))
             return
         for lane in self._lanes_of(id) if topic is not None else ():
             lane.profile = self._profile_of(topic)
@@ -184,7 +190,7 @@ class Dispatcher:
             self._remove(id)
         elif lane is not None:
             lane.change(subscription)
-            self._rosters[lane.topic].put(lane)
+            self._topic_lanes[lane.topic].put(lane)
             lane.wake()
 
     def _leave_out(self, id: int, reason: str) -> None:
@@ -193,7 +199,7 @@ class Dispatcher:
             self._lanes[id].stop(reason)
         else:
             self.left_out[id] = reason
-            self._equipment.journal("lane.stopped", lane=id, why=reason)
+            self._context.journal("lane.stopped", lane=id, why=reason)
 
     async def _open_lane(self, subscription: Subscription) -> None:
         row = self._stored.get(subscription.id) or await self._ledger.open_lane(
@@ -205,13 +211,13 @@ class Dispatcher:
         topic = await self._registry.topic_by_id(subscription.topic)
         if topic is None:  # it may have been deleted since the subscription was read, which then is deleted too
             subscription = await self._registry.subscription_by_id(subscription.id) or subscription
-        self._equipment.resource_ids[subscription.topic] = topic.resource_id if topic else ""
+        self._context.resource_ids[subscription.topic] = topic.resource_id if topic else ""
         published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
         profile = self._profile_of(topic)
         name = topic.name if topic else ""
-        lane = self.lane_type(row, subscription, published, profile, self._equipment, self._make_ready, name)
+        lane = self.lane_type(row, subscription, published, profile, self._context, self._make_ready, name)
         self._lanes[lane.id] = lane
-        self._rosters.setdefault(lane.topic, Roster(lane.topic, self._equipment.segments)).put(lane)
+        self._topic_lanes.setdefault(lane.topic, TopicLanes(lane.topic, self._context.segments)).put(lane)
         end = await self._log.end(subscription.topic)
         if row.log_id != self._log.id:
             lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
@@ -219,11 +225,11 @@ class Dispatcher:
             lane.stop(f"the lane's cursor is past the log's end, {end}: was an old log.db restored?")
         lane.wake()
 
-    async def _renew(self, subscription: Subscription) -> store.Lane:
+    async def _renew(self, subscription: Subscription) -> store.LaneRow:
         """Begin a lane with a damaged row again where the log begins: nothing is lost, and some comes twice."""
         position = max(await self._log.first(subscription.topic), subscription.created_position)
         row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
-        self._equipment.journal(
+        self._context.journal(
             "store.damaged", table="lane", subscription=subscription.name, lane=row.id, again_from=position
         )
         return row
@@ -232,18 +238,18 @@ class Dispatcher:
         return load((topic and topic.profile) or self._default_profile)
 
     def _lanes_of(self, topic: int) -> list[Lane]:
-        roster = self._rosters.get(topic)
-        return [] if roster is None else list(roster.lanes.values())
+        topic_lanes = self._topic_lanes.get(topic)
+        return [] if topic_lanes is None else list(topic_lanes.lanes.values())
 
     def _remove(self, id: int) -> None:
         lane = self._lanes.pop(id, None)
         if lane is not None:
-            lane.flights.cut_all()
-            self._equipment.gathering.count(id, 0)
-            self._equipment.retrying.count(id, 0)
-            self._rosters[lane.topic].remove(id)
-            if not self._rosters[lane.topic].lanes:
-                del self._rosters[lane.topic], self._equipment.resource_ids[lane.topic]
+            lane.in_flight.cut_all()
+            self._context.commit_budget.count(id, 0)
+            self._context.retry_budget.count(id, 0)
+            self._topic_lanes[lane.topic].remove(id)
+            if not self._topic_lanes[lane.topic].lanes:
+                del self._topic_lanes[lane.topic], self._context.resource_ids[lane.topic]
 
     # Steps.
 
@@ -251,11 +257,11 @@ class Dispatcher:
         if not lane.queued:
             lane.queued = True
             self._ready.append(lane)
-            self._ready_bell.ring()
+            self._ready_signal.ring()
 
     async def _step_lanes(self) -> None:
         while self._ready:
-            now = self._equipment.clock.now()
+            now = self._context.clock.now()
             for _ in range(len(self._ready)):
                 lane = self._ready.popleft()
                 lane.queued = False
@@ -269,25 +275,25 @@ class Dispatcher:
 
     def _serve(self, lane: Lane, now: int) -> None:
         """Give a lane what it wants after a step."""
-        self._equipment.gathering.count(lane.id, lane.account.stage.rows)
-        self._equipment.retrying.count(lane.id, lane.retries.size)
-        if lane.account.must_commit(now):
+        self._context.commit_budget.count(lane.id, lane.books.staged.rows)
+        self._context.retry_budget.count(lane.id, lane.due_queue.size)
+        if lane.books.must_commit(now):
             self._dirty[lane] = None
-            self._dirty_bell.ring()
+            self._dirty_signal.ring()
         if lane.wants_due(now):
-            self._fetches.ask_due(lane)
-        if lane.winding_up.wants_parked:
-            self._fetches.ask_parked(lane)
-        if lane.winding_up.wants_review:
-            self._fetches.ask_review(lane)
+            self._ledger_reads.ask_due(lane)
+        if lane.cancellation.wants_parked:
+            self._ledger_reads.ask_parked(lane)
+        if lane.cancellation.wants_review:
+            self._ledger_reads.ask_review(lane)
         if lane.reader.wants is not None and lane.stopped is None and lane not in self._loading:
             self._loading.add(lane)
             assert self._tasks is not None
-            load = self._equipment.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
+            load = self._context.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
             self._tasks.create_task(load)
         instant = lane.next_instant(now)
         if instant is not None:
-            self._alarms.set(lane, instant, lane.wake)
+            self._timers.set(lane, instant, lane.wake)
 
     def _loaded(self, lane: Lane, failure: Exception | None) -> None:
         if isinstance(failure, StoreFailed) and self._tasks is not None:
@@ -303,7 +309,7 @@ class Dispatcher:
         """Keep a damaged entry of the log for a person, before lanes pass it and it is trimmed."""
         damage = store.Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
         if await self._ledger.set_aside(damage):
-            self._equipment.journal(
+            self._context.journal(
                 "store.damaged", table="entry", topic=topic, position=entry.position, events=entry.events
             )
 
@@ -313,11 +319,11 @@ class Dispatcher:
         self._loaded(lane, None)
 
     def _watch_late(self, now: int) -> None:
-        late = self._equipment.late
+        late = self._context.late
         late.cut_expired(now)
         instant = late.next_instant()
         if instant is not None:
-            self._alarms.set(late, instant, lambda: self._watch_late(self._equipment.clock.now()))
+            self._timers.set(late, instant, lambda: self._watch_late(self._context.clock.now()))
 
     # Commits.
 
@@ -333,24 +339,24 @@ class Dispatcher:
         lanes = self._to_settle()
         if not lanes:
             return
-        work = [(lane, lane.account.begin_commit()) for lane in lanes]
+        work = [(lane, lane.books.begin_commit()) for lane in lanes]
         for lane in lanes:
-            self._equipment.gathering.count(lane.id, 0)
+            self._context.commit_budget.count(lane.id, 0)
         try:
             await self._settle(work)
         except StoreFailed as error:
             self._block(error, work)
         else:
-            self._equipment.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
+            self._context.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
 
     def _to_settle(self) -> list[Lane]:
         """The lanes that wait for a commit; when they have too much for one, those that have the least come first."""
-        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.account.committing is None]
-        lanes.sort(key=lambda lane: lane.account.stage.size)
-        count = fitting((lane.account.stage.size for lane in lanes), self._equipment.commit_bytes)
+        lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.books.committing is None]
+        lanes.sort(key=lambda lane: lane.books.staged.size)
+        count = fitting((lane.books.staged.size for lane in lanes), self._context.commit_bytes)
         self._dirty = dict.fromkeys(lanes[count:])
         if self._dirty:
-            self._dirty_bell.ring()
+            self._dirty_signal.ring()
         return lanes[:count]
 
     # Settlements that could not be stored. They are stored again, never what they settle sent again.
@@ -361,8 +367,8 @@ class Dispatcher:
         if not self._blocked:
             self._tasks.create_task(self._settle_blocked(error))
         for lane, settlement in work:
-            if lane.account.committing is not None:  # it may have been settled apart
-                lane.account.blocked = True
+            if lane.books.committing is not None:  # it may have been settled apart
+                lane.books.blocked = True
                 self._blocked[lane] = settlement
 
     async def _settle_blocked(self, error: StoreFailed) -> None:
@@ -391,11 +397,11 @@ class Dispatcher:
             await self._settle([(lane, settlement)])
 
     def _look_at_room(self) -> None:
-        if self._equipment.room is None:
+        if self._context.room is None:
             return
-        slots = self._equipment.slots
+        slots = self._context.slots
         was_short = slots.short
-        slots.fit(self._equipment.room())
+        slots.fit(self._context.room())
         if was_short and not slots.short:
             for lane in self._lanes.values():
                 lane.wake()
@@ -419,7 +425,7 @@ class Dispatcher:
     def _settled(self, lane: Lane, settlement: store.Settlement) -> None:
         lane.end_commit(settlement)
         if settlement.bury:
-            self._burial_bell.ring()
+            self._burial_signal.ring()
 
     async def _begin_again(self, lane: Lane) -> bool:
         """Renew a lane whose settlement was refused because its row is damaged."""
@@ -439,20 +445,20 @@ class Dispatcher:
             task.add_done_callback(self._burying.discard)
         instant = await writer.next_instant()
         if instant is not None:
-            self._alarms.set(writer, instant, self._burial_bell.ring)
+            self._timers.set(writer, instant, self._burial_signal.ring)
 
-    async def _write_dead_letter(self, writer: DeadLetterWriter, group: store.Group) -> None:
+    async def _write_dead_letter(self, writer: DeadLetterWriter, group: store.DeadLetterGroup) -> None:
         try:
             await writer.write(group)
         except StoreFailed as error:
             await self._store_failed(error)
         if group.lane in self._lanes:
             self._lanes[group.lane].wake()
-        self._burial_bell.ring()
+        self._burial_signal.ring()
 
-    def place_of(self, lane_id: int) -> Place:
+    def owner_of(self, lane_id: int) -> Owner:
         """Whose dead letters a lane's are, and under which rules they are written."""
         lane = self._lanes.get(lane_id)
         if lane is None:
-            return ownerless(lane_id, load(self._default_profile).dead_letter)
-        return Place(lane.subscription.name, lane.profile.dead_letter, lane.recorder)
+            return unknown_owner(lane_id, load(self._default_profile).dead_letter)
+        return Owner(lane.subscription.name, lane.profile.dead_letter, lane.recorder)

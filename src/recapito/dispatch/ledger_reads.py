@@ -7,23 +7,23 @@ from functools import partial
 from recapito.clock import Clock
 from recapito.contracts import store
 from recapito.contracts.store import Due, Ledger
-from recapito.dispatch.lane.due_queue import Retries
+from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.signals import Bell
+from recapito.dispatch.signals import Signal
 from recapito.domain.delivery.delivery import Parked
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import StoreFailed
 
 
-class Fetches:
+class LedgerReads:
     """A queue of questions; `bell` rings when there is one, and `run_once` asks them all.
 
     `renew` begins a lane's row anew that turns out to be damaged.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[store.Lane]]) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[store.LaneRow]]) -> None:
         self._renew = renew
-        self.bell = Bell()
+        self.signal = Signal()
         self._ledger = ledger
         self._clock = clock
         self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
@@ -33,17 +33,17 @@ class Fetches:
 
     def ask_due(self, lane: Lane) -> None:
         """A lane wants the parked deliveries that have come due."""
-        lane.retries.begin_fetch()
-        self._ask(partial(self._due, lane, lane.retries))
+        lane.due_queue.begin_fetch()
+        self._ask(partial(self._due, lane, lane.due_queue))
 
     def ask_parked(self, lane: Lane) -> None:
         """A lane whose subscription is deleted wants all that is parked."""
-        lane.winding_up.wants_parked = False
+        lane.cancellation.wants_parked = False
         self._ask(partial(self._parked, lane))
 
     def ask_review(self, lane: Lane) -> None:
         """A lane whose subscription is deleted wants to know whether anything is pending."""
-        lane.winding_up.wants_review = False
+        lane.cancellation.wants_review = False
         self._ask(partial(self._review, lane))
 
     async def run_once(self) -> None:
@@ -62,20 +62,20 @@ class Fetches:
 
     def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:
         self._waiting.append(fetch)
-        self.bell.ring()
+        self.signal.ring()
 
-    async def _due(self, lane: Lane, retries: Retries) -> None:
+    async def _due(self, lane: Lane, due_queue: DueQueue) -> None:
         """A lane that began again meanwhile does not want the answer to what it asked before."""
-        if lane.retries is not retries:
+        if lane.due_queue is not due_queue:
             return
         busy = lane.busy  # these may be among the rows, and cannot be taken
         until = lane.due_until(self._clock.now())
-        due = await self._ledger.due(lane.id, until, lane.retrying.slice + busy, busy + 1)
+        due = await self._ledger.due(lane.id, until, lane.retry_budget.slice + busy, busy + 1)
         newest = await self._newest(lane)
         if newest is not None:
             others = [row for row in due.parked if row.delivery.identity != newest.delivery.identity]
             due = Due([newest, *others], due.next_at)
-        if lane.retries is retries:
+        if lane.due_queue is due_queue:
             lane.fetched(due)
 
     async def _newest(self, lane: Lane) -> Parked | None:
@@ -88,8 +88,8 @@ class Fetches:
         return None
 
     async def _parked(self, lane: Lane) -> None:
-        version = lane.account.row.version
-        lane.fetched_parked(await self._ledger.parked(lane.id, lane.account.gathering.slice), version)
+        version = lane.books.row.version
+        lane.fetched_parked(await self._ledger.parked(lane.id, lane.books.commit_budget.slice), version)
 
     async def _review(self, lane: Lane) -> None:
         row = await self._ledger.lane(lane.id)

@@ -8,7 +8,7 @@ from itertools import count
 from recapito.clock import Clock
 
 
-class Bell:
+class Signal:
     """Rung any number of times, heard once. It knows whether its listener waits, so that a lull can be told."""
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Bell:
         self._event.clear()
 
 
-class Alarms:
+class Timers:
     """One alarm per key, kept in the order of time; only an earlier instant replaces one that is set."""
 
     def __init__(self, clock: Clock) -> None:

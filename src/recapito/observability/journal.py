@@ -15,7 +15,7 @@ import msgspec
 FIELD_CHARS = 1024
 
 
-class Telemetry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ObservabilitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of what is told about the work beside the journal."""
 
     otlp_endpoint: str

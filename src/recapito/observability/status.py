@@ -69,7 +69,7 @@ def to_bytes(status: Status) -> bytes:
     return _encode(status)
 
 
-class Heard:
+class DispatchStatus:
     """What intake has heard of dispatch: the last status, and the events that no lane took, added up by topic."""
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class Heard:
         self.hear(status)
         return True
 
-    def hear_bytes(self, content: bytes) -> None:
+    def update_from(self, content: bytes) -> None:
         """A datagram has come; one that only knocks says nothing."""
         if len(content) > 1:
             self.hear(_decode(content))

@@ -179,7 +179,7 @@ class End(Shape, frozen=True):
     where: str | None = None
 
 
-class Fate(Shape, frozen=True):
+class SubscriptionOutcome(Shape, frozen=True):
     """What became, or becomes, of one event at one subscription."""
 
     subscription: str = ""
@@ -202,11 +202,11 @@ class Explanation(Shape, frozen=True):
 
     event: dict[str, Any] | None = None
     note: str | None = None
-    subscriptions: list[Fate] = []
+    subscriptions: list[SubscriptionOutcome] = []
     now: str = ""
 
 
-class Letter(Shape, frozen=True):
+class DeadLetter(Shape, frozen=True):
     """A dead letter, without its event."""
 
     name: str = ""
@@ -223,10 +223,10 @@ class Letter(Shape, frozen=True):
     redriven: dict[str, Any] | None = None
 
 
-class Letters(Shape, frozen=True):
+class DeadLetters(Shape, frozen=True):
     """A page of dead letters."""
 
-    value: list[Letter] = []
+    value: list[DeadLetter] = []
     problems: list[str] = []
     next: str | None = None
 

@@ -13,20 +13,20 @@ from recapito.clock import SystemClock
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.observability.journal import LineJournal
 from recapito.portal.client import Refused, Unreachable
-from recapito.portal.dependencies import Parts
+from recapito.portal.dependencies import Dependencies
 from recapito.portal.login import Login
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.pages import PAGES
 from recapito.portal.session import Sessions
 from recapito.portal.template import stamp_templates
 
-Build = Callable[[Visit], Awaitable[None]]
+Build = Callable[[Page], Awaitable[None]]
 _STYLE = '<link rel="stylesheet" href="/assets/portal.css?{version}" />'
 _BUILD_S = 20.0
 _RECONNECT_S = 10.0
 
 
-def make_app(parts: Parts) -> FastAPI:
+def make_app(parts: Dependencies) -> FastAPI:
     """The application, without what guards it."""
     stamp_templates()
     assets = Path(str(resources.files("recapito.portal") / "assets"))
@@ -53,14 +53,14 @@ def make_app(parts: Parts) -> FastAPI:
     return app
 
 
-def _login(parts: Parts, sessions: Sessions) -> Login:
+def _login(parts: Dependencies, sessions: Sessions) -> Login:
     wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
     return Login(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
 
 
-def _add(parts: Parts, path: str, build: Build) -> None:
+def _add(parts: Dependencies, path: str, build: Build) -> None:
     async def page(request: Request) -> None:
-        visit = Visit(parts, request)
+        visit = Page(parts, request)
         try:
             await build(visit)
         except (Refused, Unreachable) as error:

@@ -36,7 +36,7 @@ class Unreachable(Exception):
     """The server did not answer."""
 
 
-class Page(NamedTuple):
+class ResultPage(NamedTuple):
     """A page of an ARM list, and where the next one starts."""
 
     value: list[dict[str, Any]]
@@ -133,7 +133,7 @@ class Server:
         answer = await self._ask(method, target, body, timeout_s)
         return _decode(answer, Any) if answer else None
 
-    async def page(self, path: str, search: str = "", start: str | None = None, size: int = PAGE) -> Page:
+    async def page(self, path: str, search: str = "", start: str | None = None, size: int = PAGE) -> ResultPage:
         """A page of an ARM list; `search` is a part of the name."""
         query = {"$top": str(size)}
         if search:
@@ -144,7 +144,7 @@ class Server:
         listed = await self.arm("GET", path, **query)
         link = listed.get("nextLink")
         following = parse_qs(urlsplit(link).query).get("$skiptoken") if link else None
-        return Page(listed["value"], following[0] if following else None)
+        return ResultPage(listed["value"], following[0] if following else None)
 
     async def azure_subscriptions(self) -> list[str]:
         """The ids of the Azure subscriptions that are known here."""
@@ -172,9 +172,9 @@ class Server:
         body = {"topic": topic, "event": event}
         return _decode(await self._ask("POST", "/deliveries/explain", body), api_types.Explanation)
 
-    async def letters(self, **query: str | None) -> api_types.Letters:
+    async def letters(self, **query: str | None) -> api_types.DeadLetters:
         """Dead letters."""
-        return await self._get("/deadletters", api_types.Letters, query)
+        return await self._get("/deadletters", api_types.DeadLetters, query)
 
     async def letter(self, name: str) -> dict[str, Any]:
         """One dead letter with its event."""

@@ -6,7 +6,7 @@ from recapito.domain.access.roles import is_loopback
 from recapito.settings.settings import Settings
 
 
-class PortalOrder(msgspec.Struct, frozen=True):
+class PortalConfig(msgspec.Struct, frozen=True):
     """What the portal is told on its standard input: the settings, and its listening socket."""
 
     settings: dict[str, object]

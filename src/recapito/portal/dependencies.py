@@ -7,7 +7,7 @@ from recapito.portal.session import Sessions
 from recapito.settings.settings import Settings
 
 
-class Parts(NamedTuple):
+class Dependencies(NamedTuple):
     """The settings, the way to the server, and who is signed in; None where nobody has to."""
 
     settings: Settings

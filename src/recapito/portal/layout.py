@@ -9,7 +9,7 @@ from nicegui.element import Element
 from recapito.portal.login import LOGOUT
 from recapito.portal.widgets.pieces import attribute, button, link, text
 
-WAYS = (
+NAVIGATION = (
     ("Overview", "/"),
     ("Topics", "/topics"),
     ("Domains", "/domains"),
@@ -55,14 +55,14 @@ class Banner:
         self._box.set_visibility(False)
 
 
-class Frame(NamedTuple):
+class Layout(NamedTuple):
     """The banner, and where the page itself goes."""
 
     banner: Banner
     main: Element
 
 
-def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: str | None, has_clock: bool) -> Frame:
+def make_layout(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: str | None, has_clock: bool) -> Layout:
     """The frame of a page. `here` is the path of the way that it belongs to."""
     ui.page_title(f"{title} · Recapito")
     dark = ui.dark_mode(_THEMES.get(theme))
@@ -71,7 +71,7 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
             attribute(ui.element("img"), src="/assets/mark.svg", alt="", width="26", height="26")
             text("span", "Recapito")
         with attribute(ui.element("nav"), aria_label="Main"):
-            for name, path in (*WAYS, CLOCK) if has_clock else WAYS:
+            for name, path in (*NAVIGATION, CLOCK) if has_clock else NAVIGATION:
                 way = link(name, path, "way")
                 if path == here:
                     attribute(way, aria_current="page")
@@ -89,7 +89,7 @@ def make_frame(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: 
                     link(crumb.name, crumb.path)
                     text("span", "/")
     ui.skip_link(target=main)
-    return Frame(banner, main)
+    return Layout(banner, main)
 
 
 def _theme_button(dark: ui.dark_mode, theme: str) -> None:

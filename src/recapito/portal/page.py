@@ -10,9 +10,9 @@ from nicegui import ui
 from starlette.requests import Request
 
 from recapito.portal.client import Refused, Server, Unreachable
-from recapito.portal.dependencies import Parts
+from recapito.portal.dependencies import Dependencies
 from recapito.portal.guard import SESSION
-from recapito.portal.layout import THEME_COOKIE, Crumb, Frame, make_frame
+from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
 from recapito.portal.session import Session
 from recapito.portal.widgets.pieces import empty, link_button, text
 from recapito.settings.settings import Settings
@@ -22,32 +22,32 @@ _LOST = "Trying again; what is shown may be old."
 _ENDED = "Your session has ended. Open the page again to sign in."
 
 
-class Visit:
+class Page:
     """What a page needs to be built and kept fresh."""
 
-    def __init__(self, parts: Parts, request: Request) -> None:
+    def __init__(self, parts: Dependencies, request: Request) -> None:
         session: Session | None = request.scope.get(SESSION)
         self.request = request
         self.settings: Settings = parts.settings
         self.server = Server(parts.wire, session.tokens if session else None)
         self.who = session.who if session else None
-        self._frame: Frame | None = None
+        self._layout: Layout | None = None
 
     def __repr__(self) -> str:
         return f"<Visit {self.request.url.path}>"
 
-    def frame(self, title: str, here: str, *crumbs: Crumb, heading: bool = True) -> None:
+    def layout(self, title: str, here: str, *crumbs: Crumb, heading: bool = True) -> None:
         """Begin the page; everything after this goes into it."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
-        self._frame = make_frame(title, here, crumbs, theme, self.who, self.settings.clock.manual)
-        self._frame.main.__enter__()
+        self._layout = make_layout(title, here, crumbs, theme, self.who, self.settings.clock.manual)
+        self._layout.main.__enter__()
         if heading:
             text("h1", title)
 
     def leave(self) -> None:
         """The page is built. NiceGUI keeps where elements go by task: what is not left would be found by another."""
-        if self._frame is not None:
-            self._frame.main.__exit__(None, None, None)
+        if self._layout is not None:
+            self._layout.main.__exit__(None, None, None)
 
     def poll(self, refresh: Callable[[], Awaitable[None]], every_s: float = POLL_S) -> None:
         """Keep the page fresh while it is open: NiceGUI keeps one that was left for a while, should it come back."""
@@ -89,17 +89,17 @@ class Visit:
         except Refused as error:
             self._lost(_ENDED if error.status == 401 else error.message)
             return
-        if self._frame is not None:
-            self._frame.banner.hide()
+        if self._layout is not None:
+            self._layout.banner.hide()
 
     def _lost(self, what: str) -> None:
-        if self._frame is not None:
-            self._frame.banner.show(what if what == _ENDED else f"{what} {_LOST}")
+        if self._layout is not None:
+            self._layout.banner.show(what if what == _ENDED else f"{what} {_LOST}")
 
     def show_trouble(self, error: Refused | Unreachable) -> None:
         """The page when what it is about can not be had: it is gone, or the server is away and may come back."""
-        if self._frame is None:
-            self.frame("Not available", "")
+        if self._layout is None:
+            self.layout("Not available", "")
         if isinstance(error, Refused):
             with empty("This can not be shown.", error.message):
                 link_button("Go to the overview", "/")

@@ -18,8 +18,8 @@ from recapito.errors import SettingsError
 from recapito.identity import certificate
 from recapito.portal.app import make_app
 from recapito.portal.client import Wire
-from recapito.portal.config import PortalOrder, needs_login, server_url
-from recapito.portal.dependencies import Parts
+from recapito.portal.config import PortalConfig, needs_login, server_url
+from recapito.portal.dependencies import Dependencies
 from recapito.portal.guard import Guard
 from recapito.portal.server_trust import trust_server
 from recapito.portal.session import Sessions
@@ -42,7 +42,7 @@ def run_portal() -> int:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 0  # the parent has ended before it could order anything
-    order = msgspec.json.decode(line, type=PortalOrder)
+    order = msgspec.json.decode(line, type=PortalConfig)
     try:
         settings = settings_module.from_tree(order.settings)
         uvloop.run(_serve(settings, socket.socket(fileno=order.listener)))
@@ -55,7 +55,7 @@ def run_portal() -> int:
 async def _serve(settings: Settings, listener: socket.socket) -> None:
     wire = Wire(server_url(settings), trust_server(settings))
     sessions = Sessions(SystemClock().now, settings.tls.on) if needs_login(settings) else None
-    app = make_app(Parts(settings, wire, sessions))
+    app = make_app(Dependencies(settings, wire, sessions))
     server = _HttpServer(_config(GZipMiddleware(Guard(app, sessions), _GZIP_BYTES), settings))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
     told = asyncio.create_task(_order_to_stop())

@@ -5,7 +5,7 @@ import msgspec
 from recapito.clock import Origin
 
 
-class RoleOrder(msgspec.Struct, frozen=True):
+class RoleConfig(msgspec.Struct, frozen=True):
     """What a role is told on its standard input: the settings, the clock's origin and its file descriptors."""
 
     settings: dict[str, object]

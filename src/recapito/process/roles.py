@@ -19,21 +19,21 @@ import uvicorn
 import uvloop
 
 from recapito.api.app import Surface
-from recapito.api.server.fast_publish import ExpressProtocol
+from recapito.api.server.fast_publish import FastPublishProtocol
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.composition import identity as access
 from recapito.composition import service
 from recapito.composition import stores as storage
-from recapito.composition.bootstrap import make_first_resources
+from recapito.composition.bootstrap import create_initial_resources
 from recapito.composition.observability import make_observers
-from recapito.dispatch.status_reporter import Reporter
+from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.errors import SettingsError, VolumeFull
 from recapito.identity.server_identity import Identity
 from recapito.observability.journal import Journal, LineJournal
-from recapito.observability.status import Heard, Status, to_bytes
-from recapito.process.role_config import RoleOrder
-from recapito.process.wakeup import Wake
+from recapito.observability.status import DispatchStatus, Status, to_bytes
+from recapito.process.role_config import RoleConfig
+from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 
@@ -53,7 +53,7 @@ class HttpServer(uvicorn.Server):
         config = uvicorn.Config(
             surface.app,
             loop="none",
-            http=partial(ExpressProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
+            http=partial(FastPublishProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
             ws="none",
             lifespan="off",
             interface="asgi3",
@@ -99,7 +99,7 @@ async def run_alone(
     _tune_process()
     journal = LineJournal(role="alone")
     clock = service.make_clock(settings, origin)
-    heard, observers = Heard(), make_observers(settings, "alone", clock, journal)
+    heard, observers = DispatchStatus(), make_observers(settings, "alone", clock, journal)
     async with storage.open_both(settings, clock, journal) as stores:
         dispatch = service.make_dispatch(
             settings, stores, clock, journal, identity, observers, on_notice=lambda: intake.notifier.ring()
@@ -132,7 +132,7 @@ def run_role(role: str) -> int:
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         return 0  # the parent has ended before it could order anything
-    order = msgspec.json.decode(line, type=RoleOrder)
+    order = msgspec.json.decode(line, type=RoleConfig)
     settings = settings_module.from_tree(order.settings)
     journal = LineJournal(role=role)
     _tune_process()
@@ -145,7 +145,7 @@ def run_role(role: str) -> int:
     return 0
 
 
-async def _run_alone(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+async def _run_alone(settings: Settings, order: RoleConfig, journal: Journal) -> None:
     """Both roles for a parent that is no supervisor, such as a test run."""
     listener, identity, stopping = (
         socket.socket(fileno=order.listener),
@@ -162,10 +162,10 @@ async def _run_alone(settings: Settings, order: RoleOrder, journal: Journal) -> 
     told.cancel()
 
 
-async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+async def _run_intake(settings: Settings, order: RoleConfig, journal: Journal) -> None:
     clock = service.make_clock(settings, order.origin)
-    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
-    heard, observers = Heard(), make_observers(settings, "intake", clock, journal)
+    wake = Wakeup(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
+    heard, observers = DispatchStatus(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=order.listener)
     async with storage.open_intake(settings, clock, journal) as stores:
         intake = service.make_intake(
@@ -179,15 +179,15 @@ async def _run_intake(settings: Settings, order: RoleOrder, journal: Journal) ->
             observers=observers,
             identity=access.prepare_identity(settings),
         )
-        wake.listen(intake.notifier.ring, heard.hear_bytes)
+        wake.listen(intake.notifier.ring, heard.update_from)
         ready = partial(_say_ready, order, b"intake")
         await _serve(settings, intake, stores, listener, wake.ring, _order_to_stop(), ready)
     await observers.close()
 
 
-async def _run_dispatch(settings: Settings, order: RoleOrder, journal: Journal) -> None:
+async def _run_dispatch(settings: Settings, order: RoleConfig, journal: Journal) -> None:
     clock = service.make_clock(settings, order.origin)
-    wake = Wake(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
+    wake = Wakeup(socket.socket(fileno=order.wake), HEARTBEAT_MISSED_NS)
     observers = make_observers(settings, "dispatch", clock, journal)
     async with storage.open_dispatch(settings, clock, journal) as stores:
         identity = access.prepare_identity(settings)
@@ -220,7 +220,7 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await make_first_resources(settings, intake.provisioner, stores.registry)
+    await create_initial_resources(settings, intake.provisioner, stores.registry)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
@@ -234,8 +234,8 @@ async def _serve(
     await asyncio.wait({stop, publishing, sweeping, expiring, notifying, serving}, return_when=asyncio.FIRST_COMPLETED)
     server.stop()
     await intake.caller.close()
-    await intake.reach.close()
-    await intake.brokers.close()
+    await intake.storage_clients.close()
+    await intake.amqp_clients.close()
     if intake.handshakes is not None:
         await intake.handshakes.close()
     await serving
@@ -258,8 +258,8 @@ async def _end_dispatch(dispatch: service.Dispatch, dispatching: "asyncio.Task[N
         pass
     finally:
         await dispatch.sender.close()
-        await dispatch.reach.close()
-        await dispatch.brokers.close()
+        await dispatch.storage_clients.close()
+        await dispatch.amqp_clients.close()
 
 
 async def _any(event: asyncio.Event, task: "asyncio.Task[None]") -> None:
@@ -302,12 +302,12 @@ def _tune_process() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _say_ready(order: RoleOrder, role: bytes) -> None:
+def _say_ready(order: RoleConfig, role: bytes) -> None:
     with suppress(OSError):
         os.write(order.ready, role + b"\n")
 
 
-async def _report(reporter: Reporter, tell: Callable[[Status], bool]) -> None:
+async def _report(reporter: StatusReporter, tell: Callable[[Status], bool]) -> None:
     """Say every second how dispatch is, and that it is."""
     wall = SystemClock()
     while True:

@@ -17,7 +17,7 @@ from recapito.clock import Origin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child
-from recapito.process.role_config import RoleOrder
+from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import Settings
 
 BACKLOG = 2048
@@ -115,7 +115,7 @@ class Supervisor:
     async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
         """One role, kept running until we stop. A role that refuses its settings ends everything."""
         listener = self._listener.fileno() if role == "intake" else -1
-        order = RoleOrder(
+        order = RoleConfig(
             msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
         )
         descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]

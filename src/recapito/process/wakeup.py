@@ -8,7 +8,7 @@ from contextlib import suppress
 from recapito.clock import SECOND, SystemClock
 
 
-class Wake:
+class Wakeup:
     """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second.
 
     One may say more, up to `size` bytes.

@@ -28,7 +28,7 @@ Answer = Callable[[Outcome], None]
 Find = Callable[[str], Awaitable[Connection | None]]
 
 
-class Way(NamedTuple):
+class Target(NamedTuple):
     """How a resource is reached: a URL, headers that open it, and the instant of real time at which they are old."""
 
     url: str
@@ -36,12 +36,12 @@ class Way(NamedTuple):
     until: int | None = None
 
 
-class Leading(Protocol[C]):
+class ResourceAdapter(Protocol[C]):
     """What is special about one kind of resource."""
 
     service: Service
 
-    def way(self, destination: C, connection: Connection, now: int) -> Way:
+    def way(self, destination: C, connection: Connection, now: int) -> Target:
         """The way to a destination, by its connection."""
 
     def explain(self, destination: C, outcome: Outcome) -> Outcome:
@@ -50,7 +50,7 @@ class Leading(Protocol[C]):
 
 class _Known(NamedTuple):
     connection: Connection
-    way: Way
+    way: Target
     looked_up_at: int
 
     def holds(self, now: int) -> bool:
@@ -58,7 +58,7 @@ class _Known(NamedTuple):
         return 0 <= now - self.looked_up_at < limits.CONNECTION_KNOWN_NS
 
 
-class ConnectedExchange:
+class AzureHttpExchange:
     """One batch on its way, or waiting for the way to be known. `over`: answered or aborted."""
 
     __slots__ = ("_answer", "inner", "over", "task")
@@ -88,9 +88,9 @@ class Waiting:
     """The exchanges that wait for something to be known before they are sent."""
 
     def __init__(self) -> None:
-        self._exchanges: dict[asyncio.Task[None], ConnectedExchange] = {}
+        self._exchanges: dict[asyncio.Task[None], AzureHttpExchange] = {}
 
-    def start(self, exchange: ConnectedExchange, work: Coroutine[Any, Any, None]) -> None:
+    def start(self, exchange: AzureHttpExchange, work: Coroutine[Any, Any, None]) -> None:
         """Find it out, and send."""
         exchange.task = asyncio.get_running_loop().create_task(work)
         self._exchanges[exchange.task] = exchange
@@ -104,11 +104,11 @@ class Waiting:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class ConnectedSender(Generic[D]):
+class AzureHttpSender(Generic[D]):
     """Carries batches to one kind of resource, by a sender to webhooks that others may use too."""
 
     def __init__(
-        self, leading: Leading[D], find: Find, webhooks: Sender[WebHook], now: Callable[[], int] = time.time_ns
+        self, leading: ResourceAdapter[D], find: Find, webhooks: Sender[WebHook], now: Callable[[], int] = time.time_ns
     ) -> None:
         self._leading = leading
         self._find = find
@@ -121,11 +121,11 @@ class ConnectedSender(Generic[D]):
     def __repr__(self) -> str:
         return f"<ConnectedSender to {len(self._known)} {self._leading.service} resources>"
 
-    def send(self, destination: D, batch: Batch, answer: Answer) -> ConnectedExchange:
+    def send(self, destination: D, batch: Batch, answer: Answer) -> AzureHttpExchange:
         """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
-        exchange = ConnectedExchange(answer)
+        exchange = AzureHttpExchange(answer)
         known = self._known.get(destination)
         if known is not None and known.holds(self._now()):
             self._post(destination, known.way, batch, exchange)
@@ -138,7 +138,7 @@ class ConnectedSender(Generic[D]):
         self.closed = True
         await self._waiting.abort_all()
 
-    def _post(self, destination: D, way: Way, batch: Batch, exchange: ConnectedExchange) -> None:
+    def _post(self, destination: D, way: Target, batch: Batch, exchange: AzureHttpExchange) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.result is not Result.SUCCESS:
                 known = self._known.pop(destination, None)  # the connection may have been set anew
@@ -149,14 +149,14 @@ class ConnectedSender(Generic[D]):
         opened = replace(batch, headers=batch.headers + way.headers)
         exchange.inner = self._webhooks.send(WebHook(url=way.url), opened, answer)
 
-    async def _look_up_and_post(self, destination: D, batch: Batch, exchange: ConnectedExchange) -> None:
+    async def _look_up_and_post(self, destination: D, batch: Batch, exchange: AzureHttpExchange) -> None:
         way = await self._look_up(destination)
         if isinstance(way, Outcome):
             exchange.finish(way)
         elif not exchange.over:
             self._post(destination, way, batch, exchange)
 
-    async def _look_up(self, destination: D) -> Way | Outcome:
+    async def _look_up(self, destination: D) -> Target | Outcome:
         try:
             connection = await self._find(destination.resource_id)
         except SettingsError as error:

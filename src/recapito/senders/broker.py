@@ -6,22 +6,22 @@ A broker that does not answer holds up its own line and no other.
 import asyncio
 from collections.abc import Callable
 
-from recapito.azure.amqp_clients import Brokers
+from recapito.azure.amqp_clients import AmqpClients
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.broker_message import event_hub_message, service_bus_message
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.domain.resources.subscription import Broker, EventHub
 from recapito.errors import InvalidInput
-from recapito.senders.broker_channel import BrokerExchange, Line
+from recapito.senders.broker_channel import BrokerChannel, BrokerExchange
 
 
 class BrokerSender:
     """Carries events to brokers."""
 
-    def __init__(self, brokers: Brokers) -> None:
-        self._brokers = brokers
-        self._lines: dict[str, Line] = {}
+    def __init__(self, amqp_clients: AmqpClients) -> None:
+        self._amqp_clients = amqp_clients
+        self._lines: dict[str, BrokerChannel] = {}
         self.closed = False
 
     def __repr__(self) -> str:
@@ -45,9 +45,9 @@ class BrokerSender:
         self.closed = True
         await asyncio.gather(*(line.close() for line in list(self._lines.values())))
 
-    def _line(self, destination: Broker) -> Line:
+    def _line(self, destination: Broker) -> BrokerChannel:
         key = destination.resource_id.lower()
         if key not in self._lines:
             resource = parse_resource_id(destination.resource_id)
-            self._lines[key] = Line(self._brokers, resource, lambda: self._lines.pop(key, None))
+            self._lines[key] = BrokerChannel(self._amqp_clients, resource, lambda: self._lines.pop(key, None))
         return self._lines[key]

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from recapito.azure.amqp_clients import Brokers, Courier
+from recapito.azure.amqp_clients import AmqpClient, AmqpClients
 from recapito.azure.storage_clients import DONE
 from recapito.domain import limits
 from recapito.domain.connections.connection import Connection
@@ -31,7 +31,7 @@ class BrokerExchange:
         self._answer = answer
         self.message = message
         self.over = False
-        self.line: Line | None = None
+        self.line: BrokerChannel | None = None
 
     def abort(self) -> None:
         """Stop listening and let go of the connection. No answer comes after this returns."""
@@ -54,17 +54,17 @@ class _Came(NamedTuple):
     outcome: Outcome
 
 
-class Line:
+class BrokerChannel:
     """Carries messages to one resource. `ended` is told when it has nothing to do any more."""
 
-    def __init__(self, brokers: Brokers, resource: ResourceId, ended: Callable[[], object]) -> None:
-        self._brokers = brokers
+    def __init__(self, amqp_clients: AmqpClients, resource: ResourceId, ended: Callable[[], object]) -> None:
+        self._amqp_clients = amqp_clients
         self._ended = ended
         self._waiting: deque[BrokerExchange] = deque()
         self._carried: Sequence[BrokerExchange] = ()
         self._attempt: asyncio.Task[_Came] | None = None
         self._more = asyncio.Event()
-        self._courier: Courier | None = None
+        self._courier: AmqpClient | None = None
         self._connection: Connection | None = None
         self._known_until = 0.0
         self._resource = resource
@@ -158,21 +158,21 @@ class Line:
             return _Came(len(messages), connection)
         try:
             if self._courier is None:
-                opened = await self._brokers.open(self._resource, connection)
+                opened = await self._amqp_clients.open(self._resource, connection)
                 if isinstance(opened, Outcome):
                     return _Came(len(messages), opened)
                 self._courier = opened
             return _Came(await self._courier.send(messages), DONE)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
             self._let_go()
-            return _Came(len(messages), self._brokers.outcome_of(error, self._resource, connection))
+            return _Came(len(messages), self._amqp_clients.outcome_of(error, self._resource, connection))
 
     async def _look_up(self) -> Connection | Outcome:
         """The connection, as it is now or was a moment ago; a courier of another one is let go."""
         now = asyncio.get_running_loop().time()
         if self._connection is not None and self._courier is not None and now < self._known_until:
             return self._connection
-        connection = await self._brokers.find(self._resource)
+        connection = await self._amqp_clients.find(self._resource)
         if connection != self._connection:
             self._let_go()
         self._connection = None if isinstance(connection, Outcome) else connection
@@ -181,5 +181,5 @@ class Line:
 
     def _let_go(self) -> None:
         if self._courier is not None:
-            self._brokers.dispose(self._courier)
+            self._amqp_clients.dispose(self._courier)
             self._courier = None

@@ -12,7 +12,7 @@ from recapito.errors import InvalidInput
 from recapito.senders.http.resolver import Resolved
 
 
-class Route:
+class EndpointRoute:
     """What all requests to one URL have in common. `host` is empty for a literal address."""
 
     def __init__(self, egress: Egress, url: str) -> None:

@@ -13,10 +13,10 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.subscription import WebHook
-from recapito.senders.azure_http import ConnectedExchange, Waiting
+from recapito.senders.azure_http import AzureHttpExchange, Waiting
 
 
-class ProtectedSender:
+class EntraWebhookSender:
     """Carries batches to webhooks, by a sender that others may use too."""
 
     def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
@@ -35,7 +35,7 @@ class ProtectedSender:
         tenant, application = destination.tenant, destination.application
         if tenant is None or application is None:
             return self._webhooks.send(destination, batch, answer)
-        exchange = ConnectedExchange(answer)
+        exchange = AzureHttpExchange(answer)
         known = self._tokens.known(tenant, application)
         if known is not None:
             self._post(destination.url, tenant, application, known, batch, exchange)
@@ -50,7 +50,7 @@ class ProtectedSender:
         await self._webhooks.close()
 
     async def _fetch_and_post(
-        self, url: str, tenant: str, application: str, batch: Batch, exchange: ConnectedExchange
+        self, url: str, tenant: str, application: str, batch: Batch, exchange: AzureHttpExchange
     ) -> None:
         token = await self._tokens.token(tenant, application)
         if isinstance(token, Outcome):
@@ -59,7 +59,7 @@ class ProtectedSender:
             self._post(url, tenant, application, token, batch, exchange)
 
     def _post(
-        self, url: str, tenant: str, application: str, token: str, batch: Batch, exchange: ConnectedExchange
+        self, url: str, tenant: str, application: str, token: str, batch: Batch, exchange: AzureHttpExchange
     ) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.status in (401, 403):

@@ -9,23 +9,23 @@ from recapito.domain.connections.parse_host import WEBHOOK_PATH
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.domain.resources.subscription import AzureFunction
-from recapito.senders.azure_http import Way
+from recapito.senders.azure_http import Target
 
 _NO_TRIGGER = "cannot find function"
 """How the extension of a Functions host begins its 404 for a function without an Event Grid trigger."""
 
 
-class FunctionLeading:
+class FunctionAdapter:
     """The way to a function, and what its host's refusals mean."""
 
     service = Service.FUNCTION
 
-    def way(self, destination: AzureFunction, connection: Connection, now: int) -> Way:
+    def way(self, destination: AzureFunction, connection: Connection, now: int) -> Target:
         """The host's path for Event Grid, naming the function; the key is a part of the query, as in Azure."""
         credential, query = connection.credential, {"functionName": parse_resource_id(destination.resource_id).name}
         if isinstance(credential, FunctionKey) and credential.key:
             query["code"] = credential.key
-        return Way(f"{connection.endpoints[Service.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
+        return Target(f"{connection.endpoints[Service.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
 
     def explain(self, destination: AzureFunction, outcome: Outcome) -> Outcome:
         """Only a host that says so has no such trigger: a 404 of its own may pass."""

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from recapito.domain.handshake.http_call import Answer, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Request
 
 
 class ScriptedAnswer(NamedTuple):
     """An answer, so many seconds of the event loop's time after asking."""
 
-    answer: Answer
+    answer: CallResult
     after_s: float = 0.0
 
 
@@ -26,9 +26,9 @@ class MemoryCaller:
         self._closed = asyncio.Event()
         self.requests: list[Request] = []
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> CallResult:
         """Make one request."""
-        closed = Unanswered(Trouble.CLOSED, "the service is ending")
+        closed = NoReply(FailureKind.CLOSED, "the service is ending")
         if self._closed.is_set():
             return closed
         self.requests.append(request)

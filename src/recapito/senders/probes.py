@@ -7,16 +7,16 @@ from recapito.contracts.caller import Caller
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt, secrets_of
-from recapito.domain.handshake.http_call import Reply, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
 from recapito.domain.resources.resource_id import ResourceId
 from recapito.domain.resources.subscription import AzureFunction, HybridConnection
-from recapito.senders.azure_http import Way
-from recapito.senders.function import FunctionLeading
-from recapito.senders.relay import RelayLeading
+from recapito.senders.azure_http import Target
+from recapito.senders.function import FunctionAdapter
+from recapito.senders.relay import RelayAdapter
 
 _RESULT_OF = {
-    Trouble.NAME_NOT_FOUND: Result.RESOLUTION_ERROR,
-    Trouble.TIMED_OUT: Result.TIMED_OUT,
+    FailureKind.NAME_NOT_FOUND: Result.RESOLUTION_ERROR,
+    FailureKind.TIMED_OUT: Result.TIMED_OUT,
 }
 _NO_EVENT = 400  # what a Functions host says to a request without an event's headers, once it knows key and function
 
@@ -30,7 +30,7 @@ class HttpProbe:
 
     async def function(self, place: ResourceId, connection: Connection) -> Outcome:
         """Post nothing to a function: its host refuses that, after it has looked for the function and at the key."""
-        leading, destination = FunctionLeading(), AzureFunction(resource_id=place.text)
+        leading, destination = FunctionAdapter(), AzureFunction(resource_id=place.text)
         way = leading.way(destination, connection, self._now())
         outcome = _outcome(await self._caller.ask(Request("POST", way.url)), way)
         if outcome.status == _NO_EVENT or outcome.result is Result.SUCCESS:
@@ -39,14 +39,14 @@ class HttpProbe:
 
     async def relay(self, place: ResourceId, connection: Connection) -> Outcome:
         """Ask for a hybrid connection, which whoever listens to it would see."""
-        leading, destination = RelayLeading(), HybridConnection(resource_id=place.text)
+        leading, destination = RelayAdapter(), HybridConnection(resource_id=place.text)
         way = leading.way(destination, connection, self._now())
         headers = tuple((header.name, header.value) for header in way.headers)
         outcome = _outcome(await self._caller.ask(Request("GET", way.url, headers)), way)
         return blame(leading.explain(destination, outcome), connection, self._now())
 
 
-def _outcome(answer: Reply | Unanswered, way: Way) -> Outcome:
+def _outcome(answer: Reply | NoReply, way: Target) -> Outcome:
     if isinstance(answer, Reply):
         secrets = (*secrets_of(way.url), *(header.value for header in way.headers))
         return answered(answer.status, detail=excerpt(answer.body.decode("utf-8", "replace"), secrets))

@@ -10,7 +10,7 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.domain.resources.subscription import HybridConnection
-from recapito.senders.azure_http import Way
+from recapito.senders.azure_http import Target
 
 AUTHORIZATION = "ServiceBusAuthorization"
 
@@ -24,22 +24,22 @@ _REMEDY = {
 }
 
 
-class RelayLeading:
+class RelayAdapter:
     """The way to a hybrid connection, and what the relay's refusals mean."""
 
     service = Service.RELAY
 
-    def way(self, destination: HybridConnection, connection: Connection, now: int) -> Way:
+    def way(self, destination: HybridConnection, connection: Connection, now: int) -> Target:
         """Its path in the namespace, with a token that is signed once and renewed at half its time."""
         root, path = connection.endpoints[Service.RELAY], parse_resource_id(destination.resource_id).name
         credential = connection.credential
         if not isinstance(credential, PolicyKey):
-            return Way(f"{root}/{path}")
+            return Target(f"{root}/{path}")
         # The relay compares names without the scheme and the port by which it was reached.
         resource = f"http://{parse_endpoint(root).host}/{path}"
         token = sign_access(resource, credential.policy, credential.key, now + limits.RELAY_TOKEN_NS)
         header = Header(AUTHORIZATION, token, secret=True)
-        return Way(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
+        return Target(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
 
     def explain(self, destination: HybridConnection, outcome: Outcome) -> Outcome:
         """The remedy beside what was answered."""

@@ -8,7 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result
@@ -48,8 +48,8 @@ class QueueExchange:
 class StorageQueueSender:
     """Carries events to storage queues."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
+    def __init__(self, storage_clients: StorageClients) -> None:
+        self._storage_clients = storage_clients
         self._open: dict[asyncio.Task[None], QueueExchange] = {}
         self.closed = False
 
@@ -94,7 +94,7 @@ class StorageQueueSender:
         async def put(client: "QueueClient") -> None:
             await client.send_message(text, time_to_live=destination.ttl_s)
 
-        return await self._reach.use_queue(queue, put)
+        return await self._storage_clients.use_queue(queue, put)
 
 
 def _text(batch: Batch) -> str:

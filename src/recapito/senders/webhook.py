@@ -17,8 +17,8 @@ from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
 from recapito.domain.resources.subscription import WebHook
-from recapito.senders.endpoint import Route, header
-from recapito.senders.http.curl import Pump
+from recapito.senders.endpoint import EndpointRoute, header
+from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
 from recapito.senders.retry_after import retry_after_ns
@@ -50,7 +50,7 @@ RESULT_OF_CURL = {
 _plain_answer = lru_cache(1000)(answered)
 
 
-class _Route(Route):
+class _Route(EndpointRoute):
     """What all batches of one subscription to one URL have in common."""
 
     def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
@@ -151,11 +151,11 @@ class WebhookSender:
         self._resolver = resolver or Resolver()
         self._now = now
         self._token_for = token_for
-        self._pump: Pump | None = None
+        self._curl: CurlLoop | None = None
         self.closed = False
 
     def __repr__(self) -> str:
-        return f"<WebhookSender {self._pump or 'unused'}>"
+        return f"<WebhookSender {self._curl or 'unused'}>"
 
     def send(self, destination: WebHook, batch: Batch, answer: Answer) -> WebhookExchange:
         """Start one exchange."""
@@ -184,19 +184,19 @@ class WebhookSender:
     async def close(self) -> None:
         """Abort what is open and free everything."""
         self.closed = True
-        if self._pump is not None:
-            await self._pump.close()
+        if self._curl is not None:
+            await self._curl.close()
 
     def post(self, exchange: WebhookExchange) -> None:
         """Give an exchange to the pump, which is made for the first, on the event loop that runs then."""
-        if self._pump is None:
-            self._pump = Pump(self._trust)
-        self._pump.submit(exchange)
+        if self._curl is None:
+            self._curl = CurlLoop(self._trust)
+        self._curl.submit(exchange)
 
     def drop(self, exchange: WebhookExchange) -> None:
         """Take an exchange from the pump, if it has it."""
-        if self._pump is not None:
-            self._pump.abort(exchange)
+        if self._curl is not None:
+            self._curl.abort(exchange)
 
     def outcome_of(self, reply: Reply, secrets: tuple[str, ...]) -> Outcome:
         """What a reply means. Only a failure is worth an excerpt."""

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from recapito.connections.configured import Given
+from recapito.connections.configured import ConfiguredConnection
 from recapito.domain.access.egress import Egress
 from recapito.domain.access.roles import is_loopback
 from recapito.domain.profiles import profile
@@ -22,7 +22,7 @@ from recapito.errors import CallerError, SettingsError
 from recapito.identity.principal_settings import IdentitySettings, check_identity
 from recapito.intake.resources.quota import Quota
 from recapito.intake.resources.storage_accounts import account_of
-from recapito.observability.journal import Telemetry
+from recapito.observability.journal import ObservabilitySettings
 from recapito.settings.source import from_text, merge, read_file
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
@@ -117,7 +117,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """How connections to Azure resources are kept, and those that are given here."""
 
     key_file: str
-    resources: tuple[Given, ...]
+    resources: tuple[ConfiguredConnection, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,7 +159,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: Quota
     metrics: Metrics
     azure: Azure
-    telemetry: Telemetry
+    telemetry: ObservabilitySettings
 
     @property
     def data(self) -> Path:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.storage_clients import Reach
+from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import Receipt, VaultUnavailable
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 class BlobVault:
     """Keeps blobs. `wait_ns` of real time is how long one verb may take."""
 
-    def __init__(self, reach: Reach, wait_ns: int = limits.VAULT_WAIT_NS) -> None:
-        self._reach = reach
+    def __init__(self, storage_clients: StorageClients, wait_ns: int = limits.VAULT_WAIT_NS) -> None:
+        self._storage_clients = storage_clients
         self._wait_s = wait_ns / SECOND
 
     def __repr__(self) -> str:
-        return f"<BlobVault by {self._reach}>"
+        return f"<BlobVault by {self._storage_clients}>"
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt:
         """Write one blob: when this returns, the service has it. Raises VaultUnavailable."""
@@ -102,7 +102,7 @@ class BlobVault:
         place = _parse(container)
         try:
             async with asyncio.timeout(self._wait_s):
-                outcome = await self._reach.use_container(place, use)
+                outcome = await self._storage_clients.use_container(place, use)
         except TimeoutError:
             raise VaultUnavailable(
                 f"{place.name} of storage account {place.top.name}: no answer within {self._wait_s:g} s"

@@ -13,9 +13,9 @@ from recapito.domain.resources.subscription import (
     ServiceBusQueue,
     ServiceBusTopic,
 )
-from tests.api.client import NESTED, World, run
 from tests.api.arm.test_storage_queue import nobody
 from tests.api.arm.test_subscriptions import body, refused
+from tests.api.client import NESTED, World, run
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 BUS, HUBS = f"{GROUP}/Microsoft.ServiceBus/namespaces/shop", f"{GROUP}/Microsoft.EventHub/namespaces/shop"

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.client import GROUP, World, run
 from tests.api.arm.test_storage_queue import everywhere
+from tests.api.client import GROUP, World, run
 
 AZURE = "/subscriptions/5b4b650e"
 RG = f"{AZURE}/resourceGroups/examplerg"

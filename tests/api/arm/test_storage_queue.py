@@ -9,8 +9,8 @@ from recapito.domain.connections.parse_storage import azurite, from_connection_s
 from recapito.domain.handshake.http_call import Request
 from recapito.domain.resources.subscription import Batching, StorageQueue, WebHook
 from recapito.senders.memory_caller import ScriptedAnswer
-from tests.api.client import NESTED, World, run
 from tests.api.arm.test_subscriptions import body, refused
+from tests.api.client import NESTED, World, run
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
 WITHIN = "properties.destination.properties"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recapito.connections.encryption import KEY_BYTES, Seal
+from recapito.connections.encryption import KEY_BYTES, SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.stores.memory import MemoryLog
 from tests.api.client import World, run
@@ -19,7 +19,7 @@ STRING = f"AccountName=pictures;AccountKey={KEY}"
 def connected(test: Any, **more: Any) -> None:
     """Run a test in a world with a keyring."""
     log = MemoryLog()
-    run(test, log=log, keyring=Keyring(log, Seal.in_memory()), **more)
+    run(test, log=log, keyring=Keyring(log, SecretBox.in_memory()), **more)
 
 
 def test_set_list_and_remove() -> None:
@@ -82,7 +82,7 @@ def test_a_key_that_others_can_read(tmp_path: Path) -> None:
         assert (answer.status, answer.json["error"]["code"]) == (409, "ConnectionNotSealed")
         assert f"chmod 600 {key}" in answer.json["error"]["message"]
 
-    run(test, log=log, keyring=Keyring(log, Seal.in_file(key)))
+    run(test, log=log, keyring=Keyring(log, SecretBox.in_file(key)))
 
 
 APP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/shop-app"

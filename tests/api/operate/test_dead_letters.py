@@ -8,8 +8,8 @@ import pytest
 from recapito.domain.dead_letter.record import array, path
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.subscription import Subscription
-from tests.api.client import World, run
 from tests.api.arm.test_subscriptions import refused
+from tests.api.client import World, run
 from tests.intake.test_redrive import letter
 
 NOON = 1_900_000_000 * SECOND // HOUR * HOUR

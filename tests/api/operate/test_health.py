@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from recapito.contracts.store import Burial, Drop, Settlement
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from tests.api.client import NESTED, World, event, run
 
@@ -99,7 +99,7 @@ def test_metrics_are_the_books_of_the_lane() -> None:
         topic = await world.topic()
         made = await world.subscription()
         lane = await world.ledger.open_lane(made.id, topic.id, world.log.id, made.created_position)
-        delivery = Delivery(Identity(3, 0), 1, b"{}")
+        delivery = Delivery(DeliveryId(3, 0), 1, b"{}")
         await world.ledger.settle(
             [
                 Settlement(
@@ -111,8 +111,8 @@ def test_metrics_are_the_books_of_the_lane() -> None:
                     unmatched=4,
                     delivered=5,
                     park=[Parked(7, delivery)],
-                    bury=[Burial(Identity(4, 0), 1, "orders", b"{}")],
-                    drop=[Drop(Identity(5, n), "TimeToLiveExceeded") for n in range(3)],
+                    bury=[Burial(DeliveryId(4, 0), 1, "orders", b"{}")],
+                    drop=[Drop(DeliveryId(5, n), "TimeToLiveExceeded") for n in range(3)],
                 )
             ]
         )

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import Attempts, Settlement
+from recapito.contracts.store import AttemptTotals, Settlement
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.observability.status import Gauge, Heard, Status
+from recapito.observability.status import DispatchStatus, Gauge, Status
 from recapito.stores.memory import MemoryLog
 from tests.api.client import GROUP, NESTED, World, event, run, webhook
 from tests.api.known import Known, bearer
@@ -49,8 +49,8 @@ def test_a_lane_is_shown_whole() -> None:
             matched=2,
             unmatched=1,
             delivered=1,
-            park=[Parked(now, Delivery(Identity(3, 0), 1, b"{}"))],
-            attempts=Attempts(2, 7_500_000, {"Busy": 1}),
+            park=[Parked(now, Delivery(DeliveryId(3, 0), 1, b"{}"))],
+            attempts=AttemptTotals(2, 7_500_000, {"Busy": 1}),
         )
         answer = await world.call("GET", "/lanes")
         assert answer.json["next"] is None and answer.json["now"].endswith("Z")
@@ -117,7 +117,7 @@ def test_lanes_are_chosen() -> None:
         other = f"{GROUP}/topics/others/eventSubscriptions/billing"
         await world.arm("PUT", other, {"properties": {"destination": webhook()}})
         await settle(world, made["shipping"], hold=Hold(10, 5, 5 * SECOND, Result.BUSY))
-        await settle(world, made["audit"], matched=1, park=[Parked(1, Delivery(Identity(3, 0), 1, b"{}"))])
+        await settle(world, made["audit"], matched=1, park=[Parked(1, Delivery(DeliveryId(3, 0), 1, b"{}"))])
         await settle(world, made["billing"], hold=Hold(3))
         assert await lanes(world) == ["billing", "shipping", "audit", "billing"]
         assert await lanes(world, "?topic=ORDERS") == ["billing", "shipping", "audit"]
@@ -268,7 +268,7 @@ def test_what_no_subscription_took_is_counted() -> None:
         (shown,) = (await world.call("GET", "/counts?topic=Orders")).json["value"]
         assert (shown["unmatched"], shown["subscriptions"]) == (3 + 40, 0)
 
-    heard = Heard()
+    heard = DispatchStatus()
     heard.hear(Status(Gauge(), unmatched={1: 40}))
     run(test, dispatch=heard)
 
@@ -299,5 +299,5 @@ def test_a_stopped_lane_is_among_those_that_fail() -> None:
         heard.hear(Status(Gauge(), stopped={made["stopped"].id: "its record is damaged"}))
         assert await lanes(world, "?failing=true") == ["stopped"]
 
-    heard = Heard()
+    heard = DispatchStatus()
     run(test, dispatch=heard)

@@ -8,11 +8,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from recapito.api.operate.metric_table import TABLE
 from recapito.api.operate.metrics import PART_BYTES, SLICE
-from recapito.api.operate.prometheus_text import Exposition, Metric, labels
-from recapito.contracts.store import Attempts, Drop, Group, Settlement
+from recapito.api.operate.prometheus_text import Metric, PrometheusText, labels
+from recapito.contracts.store import AttemptTotals, DeadLetterGroup, Drop, Settlement
 from recapito.domain.histogram import SECONDS, SIZES, histogram
 from recapito.domain.resources.subscription import Subscription
-from recapito.observability.status import BusyLane, Gauge, Heard, Status, to_bytes
+from recapito.observability.status import BusyLane, DispatchStatus, Gauge, Status, to_bytes
 from tests.api.client import GROUP, World, event, run, webhook
 from tests.stores.values import burial
 
@@ -69,7 +69,7 @@ def test_delivery_has_azures_metrics() -> None:
         await world.topic()
         made = await world.subscription()
         drops = [Drop((1, n), "TimeToLiveExceeded") for n in range(2)]
-        attempts = Attempts(4, 2_500_000, {"Busy": 3, "TimedOut": 1})
+        attempts = AttemptTotals(4, 2_500_000, {"Busy": 3, "TimedOut": 1})
         await settle(world, made, matched=5, delivered=3, drop=drops, attempts=attempts, evaluated=9)
         series = await scrape(world)
         mine = {"topic": "orders", "event_subscription_name": "mine"}
@@ -94,7 +94,7 @@ def test_dead_letters_have_their_reason() -> None:
         made = await world.subscription()
         await settle(world, made, matched=4, bury=[burial(1, n) for n in range(4)])
         for path, offsets, reasons in (("one", (0, 1, 2), {"TimeToLiveExceeded": 2}), ("two", (3,), {})):
-            group = Group(made.id, "dead", None, None, [burial(1, n) for n in offsets])
+            group = DeadLetterGroup(made.id, "dead", None, None, [burial(1, n) for n in offsets])
             await world.ledger.name_group(group, path, 1)
             await world.ledger.written(made.id, path, reasons=reasons)
         series = await scrape(world)
@@ -137,7 +137,7 @@ def test_a_domain_has_its_own_dimensions() -> None:
 
 def test_what_dispatch_says_is_shown() -> None:
     """Open requests, windows, stopped lanes and its own histograms, as its last status has them."""
-    heard = Heard()
+    heard = DispatchStatus()
 
     async def test(world: World) -> None:
         assert ("recapito_open_requests", frozenset[Any]()) not in await scrape(world)
@@ -148,9 +148,9 @@ def test_what_dispatch_says_is_shown() -> None:
         gauge.loop_delay_seconds.observe(0.2)
         busy, stopped = [BusyLane(made.id, 8, 5)], {made.id: "poison"}
         status = Status(gauge, 1, 100, 5, 999, 2, busy, stopped, {made.topic: 4}, blocked=3)
-        heard.hear_bytes(to_bytes(status))
-        heard.hear_bytes(b"!")
-        heard.hear_bytes(to_bytes(status))
+        heard.update_from(to_bytes(status))
+        heard.update_from(b"!")
+        heard.update_from(to_bytes(status))
         series = await scrape(world)
         mine = {"topic": "orders", "event_subscription": "mine"}
         assert value(series, "recapito_window_requests", **mine) == 8
@@ -199,7 +199,7 @@ def test_every_metric_is_announced() -> None:
 def test_labels_are_escaped() -> None:
     """Quotes, backslashes and line ends can not break out of a label."""
     metric = Metric("odd", "gauge", "Odd.")
-    exposition = Exposition([metric])
+    exposition = PrometheusText([metric])
     odd = 'a"b\\c\nd'
     exposition.add(metric, 1, labels({"name": odd, "empty": ""}))
     (family,) = text_string_to_metric_families(b"".join(exposition.to_parts()).decode())

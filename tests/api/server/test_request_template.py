@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from recapito.api.publish.route import Target
-from recapito.api.server.request_template import Habit, Head, habit_of
+from recapito.api.server.request_template import Head, RequestTemplate, template_of
 from recapito.domain.resources.topic import TopicKind
 from tests.api.client import World
 from tests.api.server.test_fast_publish import GET, Line, answer, publish, talk, talk_in
@@ -15,9 +15,9 @@ HEAD = Head(Target("orders", (TopicKind.CUSTOM,)), TOPIC, b"", {})
 FIRST = publish("key", 1)
 
 
-def habit() -> Habit:
+def habit() -> RequestTemplate:
     """The habit that the first request shows."""
-    shown = habit_of(FIRST, FIRST.partition(b"\r\n\r\n")[2], HEAD)
+    shown = template_of(FIRST, FIRST.partition(b"\r\n\r\n")[2], HEAD)
     assert shown is not None
     return shown
 
@@ -64,7 +64,7 @@ def test_what_is_not_the_same_is_left_to_the_parser(request_: bytes) -> None:
 )
 def test_an_odd_request_shows_no_habit(data: bytes) -> None:
     """Without a plain length, or with bytes that belong to nobody, a request is not remembered."""
-    assert habit_of(data, FIRST.partition(b"\r\n\r\n")[2], HEAD) is None
+    assert template_of(data, FIRST.partition(b"\r\n\r\n")[2], HEAD) is None
 
 
 def test_repeated_requests_are_each_stored_and_answered() -> None:

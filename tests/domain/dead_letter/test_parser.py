@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.domain.dead_letter.parser import all_reasons, count_reasons, hour_of, read_letters, restore
+from recapito.domain.dead_letter.parser import all_reasons, count_reasons, hour_of, read_dead_letters, restore
 from recapito.domain.dead_letter.record import array, path, record
-from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.events import cloud_event, custom_event
 from recapito.domain.events.event_grid import accept
@@ -55,7 +55,7 @@ def buried(
 ) -> bytes:
     """The record of an event's death."""
     last = NOON if attempts else None
-    delivery = Delivery(Identity(1, 0), NOON, event.body, attempts, 0, last, Result.BUSY if attempts else None, 503)
+    delivery = Delivery(DeliveryId(1, 0), NOON, event.body, attempts, 0, last, Result.BUSY if attempts else None, 503)
     return record(delivery, "MaxDeliveryAttemptsExceeded", *pair, extra)
 
 
@@ -64,7 +64,7 @@ def buried(
 def test_what_was_buried_is_restored(pair: tuple[InputSchema, DeliverySchema], extra: bool, attempts: int) -> None:
     """An event comes back as it was stored; only what was sent as a CloudEvent no longer knows its data's version."""
     event = published(pair[0])
-    (letter,) = read_letters(array([buried(event, pair, extra, attempts)]))
+    (letter,) = read_dead_letters(array([buried(event, pair, extra, attempts)]))
     assert (letter.id, letter.type, letter.subject, letter.reason, letter.attempts) == (
         "1",
         "Made",
@@ -90,7 +90,7 @@ def test_extensions_of_our_names(name: str, value: object) -> None:
     headers = {b"content-type": b"application/cloudevents+json"}
     odd = cloud_event.accept(json.dumps({**event, "data": 1}).encode(), headers)[0]
     pair = (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)
-    letter, other = read_letters(array([buried(odd, pair), buried(published(pair[0]), pair)]))
+    letter, other = read_dead_letters(array([buried(odd, pair), buried(published(pair[0]), pair)]))
     assert (letter.reason, letter.attempts, letter.outcome) == ("MaxDeliveryAttemptsExceeded", 2, "Busy")
     assert other.reason == letter.reason
     assert restore(letter, InputSchema.CLOUD_EVENT) == odd
@@ -100,12 +100,12 @@ def test_extensions_of_our_names(name: str, value: object) -> None:
 def test_files_hold_letters_in_their_order(pairs: list[tuple[InputSchema, DeliverySchema]]) -> None:
     """A file is read whole, whatever schemas its records have."""
     records = [buried(published(pair[0]), pair) for pair in pairs]
-    assert [letter.record for letter in read_letters(array(records))] == records
+    assert [letter.record for letter in read_dead_letters(array(records))] == records
 
 
 def test_microsofts_sample_is_restored() -> None:
     """The sample of Event Grid's page, a bare object with blanks in it, is read; its data stays as it was written."""
-    (letter,) = read_letters(SAMPLE)
+    (letter,) = read_dead_letters(SAMPLE)
     restored = restore(letter, InputSchema.EVENT_GRID)
     assert members(restored.body) == members(EVENT)
     assert EVENT[EVENT.index(b'{\n        "api"') : EVENT.rindex(b"}")].strip() in restored.body
@@ -115,7 +115,7 @@ def test_microsofts_sample_is_restored() -> None:
 def test_other_files_are_refused(content: bytes) -> None:
     """What does not hold dead letters is said to be so."""
     with pytest.raises(InvalidInput):
-        read_letters(content)
+        read_dead_letters(content)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_other_files_are_refused(content: bytes) -> None:
 )
 def test_letters_that_no_lane_could_send(record_of: dict[str, Any], published: InputSchema) -> None:
     """A record without what every event has, or of a schema that its topic does not take, is refused."""
-    (letter,) = read_letters(json.dumps([record_of]).encode())
+    (letter,) = read_dead_letters(json.dumps([record_of]).encode())
     with pytest.raises(InvalidInput):
         restore(letter, published)
 

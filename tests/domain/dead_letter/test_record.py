@@ -12,7 +12,7 @@ from recapito.domain.delivery.delivery import (
     TTL_EXCEEDED,
     Dead,
     Delivery,
-    Identity,
+    DeliveryId,
     attempted,
     decide,
 )
@@ -68,7 +68,7 @@ def members(text: bytes) -> object:
 
 
 def fresh(body: bytes = EVENT) -> Delivery:
-    return Delivery(Identity(1, 0), PUBLISHED_AT, body)
+    return Delivery(DeliveryId(1, 0), PUBLISHED_AT, body)
 
 
 @pytest.mark.parametrize("profile", names())
@@ -165,7 +165,7 @@ def test_any_event(data: object, attempts: int, published_at: int) -> None:
     """Whatever the event holds, its record is valid JSON: the event's members, then ours."""
     event = {"id": "1", "data": data}
     body = json.dumps(event).encode()
-    delivery = Delivery(Identity(1, 0), published_at, body, attempts, 0, published_at + HOUR, Result.BUSY, 503)
+    delivery = Delivery(DeliveryId(1, 0), published_at, body, attempts, 0, published_at + HOUR, Result.BUSY, 503)
     added = {
         "deadLetterReason": ATTEMPTS_EXCEEDED,
         "deliveryAttempts": attempts,
@@ -262,7 +262,7 @@ def test_cloud_event_sample_from_its_publishing() -> None:
     """The publisher's attributes as they came, then four in lower case: the page's sample, with its specversion."""
     (stamped,) = cloud_event.accept(CLOUD_EVENT, {b"content-type": b"application/cloudevents+json"})
     published_at = 1_597_353_696_401_872_600
-    delivery = Delivery(Identity(1, 0), published_at, stamped.body)
+    delivery = Delivery(DeliveryId(1, 0), published_at, stamped.body)
     tried = attempted(delivery, answered(404), published_at + SECOND)
     written = record(tried, ATTEMPTS_EXCEEDED, InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)
     assert members(written) == members(CLOUD_EVENT_SAMPLE)
@@ -282,7 +282,7 @@ def test_custom_sample_from_its_publishing() -> None:
     guid = "8bc07e6f-0885-4729-90e4-7c3f052bd754"
     body = b"[" + CUSTOM_EVENT + b"]"
     (stamped,) = custom_event.accept(body, CUSTOM_TOPIC, CUSTOM_MAPPING, published_at, lambda: guid)
-    delivery = Delivery(Identity(1, 0), published_at, stamped.body)
+    delivery = Delivery(DeliveryId(1, 0), published_at, stamped.body)
     tried = attempted(delivery, answered(404), published_at + 15_625_300)
     written = record(tried, ATTEMPTS_EXCEEDED, InputSchema.CUSTOM, DeliverySchema.CUSTOM)
     assert members(written) == members(CUSTOM_SAMPLE)

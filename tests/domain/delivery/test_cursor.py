@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recapito.domain.delivery.cursor import Cursor, Place, Range
+from recapito.domain.delivery.cursor import Cursor, LogPosition, Range
 
-PLACES: list[Place] = [(position, index) for position in range(1, 7) for index in range(10)]
+PLACES: list[LogPosition] = [(position, index) for position in range(1, 7) for index in range(10)]
 
 
 @st.composite
@@ -61,7 +61,7 @@ def test_overlap_is_refused(data: st.DataObject, ranges: list[Range]) -> None:
 
 
 @pytest.mark.parametrize(("start", "end"), [((2, 0), (2, 0)), ((3, 0), (2, 5)), ((1, 9), (2, 1)), ((1, 0), (1, 5))])
-def test_empty_or_below(start: Place, end: Place) -> None:
+def test_empty_or_below(start: LogPosition, end: LogPosition) -> None:
     """A range that is empty, turned around or below the low mark is refused."""
     with pytest.raises(ValueError, match="empty"):
         Cursor((2, 0)).finish(start, end)

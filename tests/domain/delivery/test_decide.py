@@ -11,9 +11,9 @@ from recapito.domain.delivery.delivery import (
     TTL_EXCEEDED,
     Dead,
     Delivery,
+    DeliveryId,
     Disposition,
     Done,
-    Identity,
     RetryAt,
     Rule,
     attempted,
@@ -37,7 +37,7 @@ TOO_LARGE = "UndeliverableDueToHttpRequestEntityTooLarge"
 
 
 def delivery(attempts: int = 1, skipped: int = 0, published_at: int = 0) -> Delivery:
-    return Delivery(Identity(7, 3), published_at, b"{}", attempts=attempts, skipped=skipped)
+    return Delivery(DeliveryId(7, 3), published_at, b"{}", attempts=attempts, skipped=skipped)
 
 
 def decided(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked, delay_ns, skip
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, delay_ns, skip
 from recapito.domain.delivery.hold import (
     CLEAR,
     REFUSED_EVENT,
@@ -220,7 +220,7 @@ def test_hold_invariants(profile: str, history: list[tuple[Result, int, bool, in
 
 
 def parked(attempts: int, due_at: int, skipped: int = 0) -> Parked:
-    return Parked(due_at, Delivery(Identity(1, 0), 0, b"{}", attempts=attempts, skipped=skipped))
+    return Parked(due_at, Delivery(DeliveryId(1, 0), 0, b"{}", attempts=attempts, skipped=skipped))
 
 
 @pytest.mark.parametrize(

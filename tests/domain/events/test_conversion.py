@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain.dead_letter.record import record
-from recapito.domain.delivery.delivery import TTL_EXCEEDED, Delivery, Identity
+from recapito.domain.delivery.delivery import TTL_EXCEEDED, Delivery, DeliveryId
 from recapito.domain.events import cloud_event, custom_event, event_grid
 from recapito.domain.events.conversion import conversion, split_data
 from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
@@ -148,7 +148,7 @@ def test_data_crosses_every_pair(
     for delivered in DELIVERABLE[published]:
         sent = converted(published, delivered, stored)
         assert data_of(sent) == data.encode()
-        dead = record(Delivery(Identity(1, 0), NOW, stored), TTL_EXCEEDED, published, delivered)
+        dead = record(Delivery(DeliveryId(1, 0), NOW, stored), TTL_EXCEEDED, published, delivered)
         assert data_of(dead) == data.encode()
 
 
@@ -166,7 +166,7 @@ def test_a_custom_event_crosses_every_pair(texts: list[list[str]], delivered: De
             assert sent.event(i) == text
         else:
             assert data_of(sent.event(i)) == text
-        dead = record(Delivery(Identity(1, i), NOW, stamped[i].body), TTL_EXCEEDED, InputSchema.CUSTOM, delivered)
+        dead = record(Delivery(DeliveryId(1, i), NOW, stamped[i].body), TTL_EXCEEDED, InputSchema.CUSTOM, delivered)
         assert data_of(dead) == text
         assert sent.stored(i) == stamped[i].body
         assert split_data(sent.stored(i))[1] == text

@@ -82,24 +82,24 @@ def test_a_domain_topic_of_no_domain() -> None:
     assert not matches(Filter(domain_topic="north"), "a", "", b"{}")
 
 
-words = st.text("aAbBßé/.", max_size=4)
+wake_keys = st.text("aAbBßé/.", max_size=4)
 filters = st.builds(
     Filter,
-    event_types=st.none() | st.lists(words, max_size=3).map(tuple),
-    subject_begins_with=words,
-    subject_ends_with=words,
+    event_types=st.none() | st.lists(wake_keys, max_size=3).map(tuple),
+    subject_begins_with=wake_keys,
+    subject_ends_with=wake_keys,
     subject_case_sensitive=st.booleans(),
 )
 
 
-@given(filters, st.lists(st.tuples(words, words), max_size=30))
+@given(filters, st.lists(st.tuples(wake_keys, wake_keys), max_size=30))
 def test_select_is_matches(filter: Filter, events: list[tuple[str, str]]) -> None:
     """A segment matched at once gives the events that match one by one, in their order."""
     one_by_one = [i for i, (type, subject) in enumerate(events) if matches(filter, type, subject, b"{}")]
     assert list(select(filter, segment(events)).chosen) == one_by_one
 
 
-@given(filters, st.lists(st.tuples(words, words), min_size=1, max_size=5))
+@given(filters, st.lists(st.tuples(wake_keys, wake_keys), min_size=1, max_size=5))
 def test_takes_all(filter: Filter, events: list[tuple[str, str]]) -> None:
     """A filter that says it takes all does."""
     if filter.takes_all:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from recapito.domain.events.segment import Publish, Segment, StampedEvent, pack
 from recapito.domain.filters.filter import Condition, Filter, Operator
-from recapito.domain.filters.matcher import Sight, matches, select
+from recapito.domain.filters.matcher import SegmentView, matches, select
 
 NOTHING = object()
 CLOUD_ATTRIBUTES = ["id", "source", "type", "specversion", "subject", "time", "data"]
@@ -94,23 +94,23 @@ def hit(operator: str, value: Any, operand: Any) -> bool:
 
 
 names = st.sampled_from(["a", "b", "A"])
-words = st.text("aAbBßé5", max_size=3)
+wake_keys = st.text("aAbBßé5", max_size=3)
 numbers = (
     st.integers(-3, 6)
     | st.sampled_from([2**53, 2**53 + 1, 2**64, 2**70 + 1])
     | st.sampled_from([0.5, 2.0, 5.0, 2.0**53, 2.0**64, 1e300])
 )
-scalars = st.none() | st.booleans() | numbers | words
+scalars = st.none() | st.booleans() | numbers | wake_keys
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3))
-types, subjects, topics = st.sampled_from(["T", "t", "U"]), words, st.sampled_from(["n", "N", "s"])
+types, subjects, topics = st.sampled_from(["T", "t", "U"]), wake_keys, st.sampled_from(["n", "N", "s"])
 
 event_grid = st.fixed_dictionaries(
-    {"id": words, "topic": words, "subject": words, "eventType": types, "dataVersion": words},
+    {"id": wake_keys, "topic": wake_keys, "subject": wake_keys, "eventType": types, "dataVersion": wake_keys},
     optional={"data": values},
 )
 cloud_events = st.fixed_dictionaries(
-    {"id": words, "source": words, "type": types, "specversion": st.just("1.0")},
-    optional={"subject": words, "data": values, "ext": st.booleans() | numbers | words},
+    {"id": wake_keys, "source": wake_keys, "type": types, "specversion": st.just("1.0")},
+    optional={"subject": wake_keys, "data": values, "ext": st.booleans() | numbers | wake_keys},
 )
 keys = st.sampled_from(["data", "data.a", "data.b", "data.A", "data.a.a", "data.a.b", "data.a.b.a", "Data.a"]) | (
     st.sampled_from(["id", "Id", "Topic", "DataVersion", "source", "ext", "Ext", "nothing"])
@@ -124,7 +124,7 @@ def operands_of(operator: Operator) -> st.SearchStrategy[tuple[Any, ...]]:
     if operator is Operator.BOOL_EQUALS:
         return st.tuples(st.booleans())
     if operator.value.startswith("String"):
-        return st.lists(words, min_size=1, max_size=3).map(tuple)
+        return st.lists(wake_keys, min_size=1, max_size=3).map(tuple)
     if operator.value.endswith("Range"):
         return st.lists(st.tuples(numbers, numbers), min_size=1, max_size=2).map(tuple)
     if operator.value.endswith("In"):
@@ -138,8 +138,8 @@ conditions = st.sampled_from(list(Operator)).flatmap(
 filters = st.builds(
     Filter,
     event_types=st.none() | st.lists(types, max_size=2).map(tuple),
-    subject_begins_with=st.just("") | words,
-    subject_ends_with=st.just("") | words,
+    subject_begins_with=st.just("") | wake_keys,
+    subject_ends_with=st.just("") | wake_keys,
     subject_case_sensitive=st.booleans(),
     conditions=st.lists(conditions, max_size=3).map(tuple),
     arrays=st.booleans(),
@@ -180,7 +180,7 @@ def test_reference(filter: Filter, events: list[tuple[str, str, str, dict[str, A
 def test_one_look_serves_all(many: list[Filter], events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
     """What was seen for the keys of several filters gives each of them what it would see for itself."""
     segment = packed(events)
-    together = Sight(segment, frozenset(condition.key for filter in many for condition in filter.conditions))
+    together = SegmentView(segment, frozenset(condition.key for filter in many for condition in filter.conditions))
     for filter in many:
         assert list(select(filter, segment, lambda keys: together).chosen) == list(select(filter, segment).chosen)
 

@@ -8,7 +8,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.handshake.advice import advise, explain_refusal, explain_waiting
 from recapito.domain.handshake.handshake import Invitation, invite
-from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.resources.subscription import StaticAttribute
 from tests.domain.handshake.test_handshake import CODE, NOW, subscription, topic
 
@@ -21,16 +21,16 @@ def invitation(schema: DeliverySchema = DeliverySchema.EVENT_GRID) -> Invitation
 
 EVENT = invitation()
 OPTIONS = invitation(DeliverySchema.CLOUD_EVENT)
-REFUSED = Unanswered(Trouble.NOT_CONNECTED, "Failed to connect to 127.0.0.1 port 9000")
+REFUSED = NoReply(FailureKind.NOT_CONNECTED, "Failed to connect to 127.0.0.1 port 9000")
 
-MISTAKES: list[tuple[Invitation, Answer, str, str]] = [
+MISTAKES: list[tuple[Invitation, CallResult, str, str]] = [
     (EVENT, REFUSED, "port 9000", "Start the endpoint before you subscribe it"),
-    (EVENT, Unanswered(Trouble.NAME_NOT_FOUND, "Name or service not known"), "not known", "Correct the name"),
-    (EVENT, Unanswered(Trouble.TLS_FAILED, "self-signed certificate"), "self-signed", "delivery.ca_file"),
-    (EVENT, Unanswered(Trouble.TIMED_OUT, "no answer within 30 s"), "within 30 s", "answer within 30 seconds"),
-    (EVENT, Unanswered(Trouble.BROKEN_OFF, "Empty reply from server"), "Empty reply", "Look into its log"),
-    (EVENT, Unanswered(Trouble.ADDRESS_REFUSED, "egress refused 10.0.0.1"), "10.0.0.1", "delivery.egress"),
-    (EVENT, Unanswered(Trouble.INVALID_URL), "InvalidUrl", "Correct endpointUrl"),
+    (EVENT, NoReply(FailureKind.NAME_NOT_FOUND, "Name or service not known"), "not known", "Correct the name"),
+    (EVENT, NoReply(FailureKind.TLS_FAILED, "self-signed certificate"), "self-signed", "delivery.ca_file"),
+    (EVENT, NoReply(FailureKind.TIMED_OUT, "no answer within 30 s"), "within 30 s", "answer within 30 seconds"),
+    (EVENT, NoReply(FailureKind.BROKEN_OFF, "Empty reply from server"), "Empty reply", "Look into its log"),
+    (EVENT, NoReply(FailureKind.ADDRESS_REFUSED, "egress refused 10.0.0.1"), "10.0.0.1", "delivery.egress"),
+    (EVENT, NoReply(FailureKind.INVALID_URL), "InvalidUrl", "Correct endpointUrl"),
     (EVENT, Reply(202, (), b"queued"), "status 202, body: queued", "202 is not an answer to the handshake"),
     (EVENT, Reply(204), "status 204, an empty body", "Only 200 counts"),
     (EVENT, Reply(301, (("Location", "https://b.test/?k=1"),)), "Location: https://b.test/,", "Redirects are not"),
@@ -60,7 +60,7 @@ MISTAKES: list[tuple[Invitation, Answer, str, str]] = [
 
 
 @pytest.mark.parametrize(("asked", "answer", "came_back", "advice"), MISTAKES)
-def test_each_mistake_has_its_advice(asked: Invitation, answer: Answer, came_back: str, advice: str) -> None:
+def test_each_mistake_has_its_advice(asked: Invitation, answer: CallResult, came_back: str, advice: str) -> None:
     """The message says what was sent, what came back and what to change, in this order."""
     message = explain_refusal(asked, answer, 1)
     before, sent, back, change = (
@@ -88,7 +88,7 @@ def test_advice_differs() -> None:
 
 def test_every_trouble_has_advice() -> None:
     """Whatever keeps an answer away, there is something to say about it."""
-    assert all(advise(EVENT, Unanswered(trouble)) for trouble in Trouble)
+    assert all(advise(EVENT, NoReply(trouble)) for trouble in FailureKind)
 
 
 @pytest.mark.parametrize("status", range(200, 600))
@@ -118,7 +118,7 @@ def test_no_secret_is_repeated(secret: str) -> None:
     echoes = [
         Reply(500, (), f"you sent {secret}!".encode()),
         Reply(302, (("Location", f"https://b.test/{secret}/?x={secret}"),), secret.encode()),
-        Unanswered(Trouble.BROKEN_OFF, f"strange {secret}"),
+        NoReply(FailureKind.BROKEN_OFF, f"strange {secret}"),
         Reply(200, (("WebHook-Allowed-Origin", secret),), secret.encode()),
     ]
     for asked in (EVENT, OPTIONS):

@@ -11,9 +11,9 @@ from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.handshake.handshake import (
     Awaited,
+    ConsentTarget,
     Granted,
     Invitation,
-    Place,
     Refused,
     Verdict,
     deletion_request,
@@ -22,7 +22,7 @@ from recapito.domain.handshake.handshake import (
     read_token,
     validation_request,
 )
-from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.resources.subscription import (
     DynamicAttribute,
     FilterSince,
@@ -110,7 +110,7 @@ def test_the_validation_url() -> None:
     assert list(query) == ["id", "t", "apiVersion", "token"]
     assert (query["id"], query["t"]) == ([CODE], ["2018-01-25T22:12:19.4556811Z"])
     assert query["apiVersion"] == ["2018-05-01-preview"]
-    assert read_token(query["token"][0]) == Place(5, None)
+    assert read_token(query["token"][0]) == ConsentTarget(5, None)
 
 
 def test_the_options_request() -> None:
@@ -190,17 +190,17 @@ def body(text: str) -> Reply:
         (Reply(404), Refused()),
         (Reply(500), Refused()),
         (Reply(503), Refused()),
-        (Unanswered(Trouble.TIMED_OUT), Refused(again=True)),
-        (Unanswered(Trouble.NOT_CONNECTED), Refused(again=True)),
-        (Unanswered(Trouble.NAME_NOT_FOUND), Refused(again=True)),
-        (Unanswered(Trouble.BROKEN_OFF), Refused(again=True)),
-        (Unanswered(Trouble.TLS_FAILED), Refused()),
-        (Unanswered(Trouble.ADDRESS_REFUSED), Refused()),
-        (Unanswered(Trouble.INVALID_URL), Refused()),
-        (Unanswered(Trouble.CLOSED), Refused()),
+        (NoReply(FailureKind.TIMED_OUT), Refused(again=True)),
+        (NoReply(FailureKind.NOT_CONNECTED), Refused(again=True)),
+        (NoReply(FailureKind.NAME_NOT_FOUND), Refused(again=True)),
+        (NoReply(FailureKind.BROKEN_OFF), Refused(again=True)),
+        (NoReply(FailureKind.TLS_FAILED), Refused()),
+        (NoReply(FailureKind.ADDRESS_REFUSED), Refused()),
+        (NoReply(FailureKind.INVALID_URL), Refused()),
+        (NoReply(FailureKind.CLOSED), Refused()),
     ],
 )
-def test_answers_to_the_validation_event(answer: Answer, verdict: Verdict) -> None:
+def test_answers_to_the_validation_event(answer: CallResult, verdict: Verdict) -> None:
     """Only 200 with the code as validationResponse consents; another 200 waits; what may pass is tried again."""
     assert judge(invitation(), answer) == verdict
     assert judge(invitation(DeliverySchema.CUSTOM), answer) == verdict
@@ -227,10 +227,10 @@ def origin(value: str, status: int = 200) -> Reply:
         (Reply(204), Refused()),
         (Reply(405), Refused()),
         (body(f'{{"validationResponse": "{CODE}"}}'), Awaited()),
-        (Unanswered(Trouble.TIMED_OUT), Refused(again=True)),
+        (NoReply(FailureKind.TIMED_OUT), Refused(again=True)),
     ],
 )
-def test_answers_to_options(answer: Answer, verdict: Verdict) -> None:
+def test_answers_to_options(answer: CallResult, verdict: Verdict) -> None:
     """Only WebHook-Allowed-Origin with our name or a star consents; a 200 without it waits for the callback."""
     assert judge(invitation(CE), answer) == verdict
 
@@ -241,7 +241,7 @@ def test_a_token_names_its_place(topic_id: int, domain_topic: str | None) -> Non
     one = subscription(domain_topic=domain_topic)
     place = Topic(**{**{f: getattr(topic(), f) for f in Topic.__struct_fields__}, "id": topic_id})
     url = invite("https://g", place, one, CODE, NOW).callback
-    assert read_token(parse_qs(urlsplit(url).query)["token"][0]) == Place(topic_id, domain_topic)
+    assert read_token(parse_qs(urlsplit(url).query)["token"][0]) == ConsentTarget(topic_id, domain_topic)
 
 
 @given(st.text(max_size=100))

@@ -1,6 +1,6 @@
 """Records in the shape of Azure's diagnostic logs."""
 
-from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.filters.filter import TAKE_ALL
@@ -21,7 +21,7 @@ def subscription(destination: WebHook | StorageQueue = HOOK) -> Subscription:
 
 def test_a_failed_delivery_is_told_as_azure_tells_it() -> None:
     """Names in capitals, the facts in their order, one line, never the query of the URL."""
-    delivery = Delivery(Identity(3, 1), NOON - SECOND, b'{"id":"e-1","data":{}}', attempts=2)
+    delivery = Delivery(DeliveryId(3, 1), NOON - SECOND, b'{"id":"e-1","data":{}}', attempts=2)
     record = delivery_failure(
         TOPIC,
         subscription(),
@@ -50,7 +50,7 @@ def test_a_failed_delivery_is_told_as_azure_tells_it() -> None:
 def test_what_is_not_known_is_left_empty() -> None:
     """An event without an id, an endpoint that did not answer, a destination that has no URL; a hold counts."""
     queue = StorageQueue(account="/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/a/b", queue="q")
-    delivery = Delivery(Identity(3, 1), NOON, b"[]")
+    delivery = Delivery(DeliveryId(3, 1), NOON, b"[]")
     outcome = Outcome(Result.TIMED_OUT, detail="no answer")
     held = Hold(10, NOON, SECOND, Result.TIMED_OUT)
     message = delivery_failure(TOPIC, subscription(queue), delivery, "guid", outcome, NOON, NOON, held)["message"]

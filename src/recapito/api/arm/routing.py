@@ -93,7 +93,7 @@ def gone(found: bool = True) -> Response:
     return Response(status_code=200 if found else 204)
 
 
-def demand_of(request: Request) -> Precondition:
+def precondition_of(request: Request) -> Precondition:
     """In which state the caller wants to change the resource."""
     return Precondition(_tags(request, "if-match"), _tags(request, "if-none-match"))
 

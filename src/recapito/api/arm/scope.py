@@ -50,31 +50,31 @@ def parse_scope(path: str) -> Scope | None:
     )
 
 
-class Form(Enum):
+class ScopeStyle(Enum):
     """Under which of its two names a subscription is asked for."""
 
     NESTED = "/eventSubscriptions/"
     SCOPE = "/providers/Microsoft.EventGrid/eventSubscriptions/"
 
 
-class Place(NamedTuple):
+class SubscriptionScope(NamedTuple):
     """A topic, and in a domain perhaps one topic of it, by the name under which it was asked for."""
 
     topic: Topic
     domain_topic: str | None
-    form: Form
+    form: ScopeStyle
 
     @property
     def id(self) -> str:
         """The resource id of what the subscriptions hang on."""
-        if self.form is Form.SCOPE and self.topic.source is not None:
+        if self.form is ScopeStyle.SCOPE and self.topic.source is not None:
             return self.topic.source.resource_id
         return self.topic.resource_id if self.domain_topic is None else domain_topic_id(self.topic, self.domain_topic)
 
     @property
     def type(self) -> str:
         """The type of the subscriptions."""
-        if self.form is Form.SCOPE:
+        if self.form is ScopeStyle.SCOPE:
             return "Microsoft.EventGrid/eventSubscriptions"
         inner = "" if self.domain_topic is None else "/topics"
         return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
@@ -95,9 +95,9 @@ def domain_topic_id(domain: Topic, name: str) -> str:
     return f"{domain.resource_id}/topics/{name}"
 
 
-def place_of(topic: Topic, subscription: Subscription) -> Place:
+def scope_of(topic: Topic, subscription: Subscription) -> SubscriptionScope:
     """Where a subscription hangs, as an extension of a scope."""
-    return Place(topic, subscription.domain_topic, Form.SCOPE)
+    return SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.SCOPE)
 
 
 # The types of resources that are topics themselves.

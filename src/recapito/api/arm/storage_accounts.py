@@ -20,13 +20,13 @@ from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
 from recapito.intake.resources import rules
-from recapito.intake.resources.storage_accounts import TYPE, Account, account_problem
+from recapito.intake.resources.storage_accounts import TYPE, StorageAccount, account_problem
 
 _ACCOUNTS = "/providers/Microsoft.Storage/storageAccounts"
 PAGE = 100
 
 
-class _Sku(Body):
+class _StorageAccountSku(Body):
     name: str | None = None
     tier: Any = None
 
@@ -36,7 +36,7 @@ class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
 
     location: str | None = None
     kind: str | None = None
-    sku: _Sku | None = None
+    sku: _StorageAccountSku | None = None
     tags: dict[str, str] | None = None
 
 
@@ -72,14 +72,14 @@ class StorageManagement:
     async def _body(self, request: Request) -> bytes:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
-    async def _account(self, request: Request) -> Account:
+    async def _account(self, request: Request) -> StorageAccount:
         path = request.path_params
         return await self._accounts.get(path["subscription"], path["group"], path["account"])
 
     async def _list(self, request: Request) -> Response:
         path = request.path_params
 
-        async def walk() -> AsyncIterator[Account]:
+        async def walk() -> AsyncIterator[StorageAccount]:
             after = page_start(request)
             while page := await self._accounts.page(after, PAGE):
                 for account in page:
@@ -94,7 +94,7 @@ class StorageManagement:
 
     async def _put(self, request: Request) -> Response:
         path = request.path_params
-        empty = Account(
+        empty = StorageAccount(
             name=path["account"],
             azure_subscription=path["subscription"],
             resource_group=path["group"],
@@ -124,7 +124,7 @@ class StorageManagement:
         return answer({"nameAvailable": True})
 
 
-def _changed(account: Account, body: bytes) -> Account:
+def _changed(account: StorageAccount, body: bytes) -> StorageAccount:
     sent = decode(body, AccountBody)
     changes: dict[str, Any] = {}
     if sent.location is not None:
@@ -138,7 +138,7 @@ def _changed(account: Account, body: bytes) -> Account:
     return msgspec.structs.replace(account, **changes)
 
 
-def _show(account: Account) -> Shown:
+def _show(account: StorageAccount) -> Shown:
     return {
         "id": account.resource_id,
         "name": account.name,
@@ -156,5 +156,5 @@ def _show(account: Account) -> Shown:
     }
 
 
-def _name(account: Account) -> str:
+def _name(account: StorageAccount) -> str:
     return account.name

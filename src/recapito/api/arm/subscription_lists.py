@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from recapito.api.arm.paging import page_start_id, show_page
 from recapito.api.arm.routing import PROVIDER, ArmRoute, in_group, in_subscription
-from recapito.api.arm.scope import place_of
+from recapito.api.arm.scope import scope_of
 from recapito.api.body import BodyReader
 from recapito.api.services import Services
 from recapito.api.wire.decode import Shown
@@ -83,7 +83,7 @@ def _plain(location: str) -> str:
 
 
 def _show(listed: _Listed, now: int) -> Shown:
-    return place_of(listed.topic, listed.subscription).show(listed.subscription, now)
+    return scope_of(listed.topic, listed.subscription).show(listed.subscription, now)
 
 
 def _name(listed: _Listed) -> str:

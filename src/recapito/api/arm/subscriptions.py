@@ -8,8 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recapito.api.arm.paging import page_start, page_start_id, show_page
-from recapito.api.arm.routing import PROVIDER, ArmRoute, Handler, accepted, answer, demand_of, gone, in_group
-from recapito.api.arm.scope import TOPIC_KINDS, Form, Place, parse_scope
+from recapito.api.arm.routing import PROVIDER, ArmRoute, Handler, accepted, answer, gone, in_group, precondition_of
+from recapito.api.arm.scope import TOPIC_KINDS, ScopeStyle, SubscriptionScope, parse_scope
 from recapito.api.body import BodyReader
 from recapito.api.services import Services
 from recapito.api.wire.decode import invalid, shorten
@@ -26,7 +26,7 @@ from recapito.domain.resources.topic import TopicKind
 from recapito.domain.resources.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound
 from recapito.intake.resources.not_found import parent_missing, subscription_missing
-from recapito.intake.resources.storage_accounts import Account, account_of
+from recapito.intake.resources.storage_accounts import StorageAccount, account_of
 
 _NESTED = {
     TopicKind.CUSTOM: ("/topics/{topic}",),
@@ -36,7 +36,7 @@ _NESTED = {
 _EXTENSION = "/{scope:path}" + PROVIDER
 _WAITING_RETRY_S = "2"
 
-PlaceFinder = Callable[[Request], Awaitable[Place]]
+ScopeFinder = Callable[[Request], Awaitable[SubscriptionScope]]
 
 
 class SubscriptionManagement:
@@ -57,7 +57,7 @@ class SubscriptionManagement:
         ]
         return nested + self._routes(_EXTENSION + "/eventSubscriptions", self._scope)
 
-    def _routes(self, path: str, place: PlaceFinder) -> list[ArmRoute]:
+    def _routes(self, path: str, place: ScopeFinder) -> list[ArmRoute]:
         one: dict[str, Handler] = {
             "GET": partial(self._get, place),
             "PUT": partial(self._put, place),
@@ -74,13 +74,13 @@ class SubscriptionManagement:
     async def _body(self, request: Request) -> bytes:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
-    async def _nested(self, kind: TopicKind, request: Request) -> Place:
+    async def _nested(self, kind: TopicKind, request: Request) -> SubscriptionScope:
         path = request.path_params
         return await self._topic_place(
-            kind, path["subscription"], path["group"], path["topic"], path.get("domain_topic"), Form.NESTED
+            kind, path["subscription"], path["group"], path["topic"], path.get("domain_topic"), ScopeStyle.NESTED
         )
 
-    async def _scope(self, request: Request) -> Place:
+    async def _scope(self, request: Request) -> SubscriptionScope:
         path = request.path_params["scope"]
         scope = parse_scope(path)
         if scope is None:
@@ -90,13 +90,13 @@ class SubscriptionManagement:
         kind = TOPIC_KINDS.get(scope.type)
         if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
             return await self._topic_place(
-                kind, scope.subscription, scope.group, scope.name, scope.child or None, Form.SCOPE
+                kind, scope.subscription, scope.group, scope.name, scope.child or None, ScopeStyle.SCOPE
             )
         if scope.type == STORAGE.resource_type.lower() and not scope.child:
             return await self._account_place(scope.subscription, scope.group, scope.name, request.method == "PUT")
         raise _silent(request, f"'{shorten(scope.type)}'")
 
-    async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> Place:
+    async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
         """A storage account with a system topic is known by that; any other must have been registered."""
         id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
         topic = await self._provisioner.system_topic_of(id)
@@ -108,11 +108,11 @@ class SubscriptionManagement:
             topic = await self._provisioner.system_topic_for(account, making)
         if topic is None:
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", id)
-        return Place(topic, None, Form.SCOPE)
+        return SubscriptionScope(topic, None, ScopeStyle.SCOPE)
 
     async def _topic_place(
-        self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: Form
-    ) -> Place:
+        self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: ScopeStyle
+    ) -> SubscriptionScope:
         try:
             topic = await self._provisioner.topic(subscription, group, name, kind)
         except NotFound as error:
@@ -120,14 +120,14 @@ class SubscriptionManagement:
                 raise
             parent = f"/subscriptions/{subscription}/resourceGroups/{group}{PROVIDER}/{kind}/{name}"
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", parent) from None
-        return Place(topic, domain_topic, form)
+        return SubscriptionScope(topic, domain_topic, form)
 
-    async def _find(self, find: PlaceFinder, request: Request) -> tuple[Place, Subscription]:
+    async def _find(self, find: ScopeFinder, request: Request) -> tuple[SubscriptionScope, Subscription]:
         place = await find(request)
         name = request.path_params["name"]
         return place, await self._provisioner.subscription(place.topic, name, place.domain_topic)
 
-    async def _list(self, find: PlaceFinder, request: Request) -> Response:
+    async def _list(self, find: ScopeFinder, request: Request) -> Response:
         try:
             place = await find(request)
         except NotFound as error:
@@ -146,59 +146,59 @@ class SubscriptionManagement:
 
         return await show_page(request, of_the_topic_itself(), _name, _id, show)
 
-    async def _get(self, find: PlaceFinder, request: Request) -> Response:
+    async def _get(self, find: ScopeFinder, request: Request) -> Response:
         place, found = await self._find(find, request)
         response = answer(place.show(found, self._clock.now()), etag=found.version)
         if found.handshake is not None:
             response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the end asks again soon
         return response
 
-    async def _put(self, find: PlaceFinder, request: Request) -> Response:
+    async def _put(self, find: ScopeFinder, request: Request) -> Response:
         body = await self._body(request)
         draft = read_subscription(body, request.path_params["name"])
         place = await find(request)
         draft = replace(draft, domain_topic=place.domain_topic)
         try:
-            stored = await self._provisioner.put_subscription(place.topic, draft, demand_of(request))
+            stored = await self._provisioner.put_subscription(place.topic, draft, precondition_of(request))
         except CallerError:
             await self._provisioner.tidy_system_topic(place.topic)
             raise
         return self._accepted(place, stored)
 
-    async def _patch(self, find: PlaceFinder, request: Request) -> Response:
+    async def _patch(self, find: ScopeFinder, request: Request) -> Response:
         change = read_subscription_change(await self._body(request))
         place, found = await self._find(find, request)
         stored = await self._provisioner.change_subscription(
-            place.topic, found.name, place.domain_topic, change, demand_of(request)
+            place.topic, found.name, place.domain_topic, change, precondition_of(request)
         )
         return self._accepted(place, stored)
 
-    def _accepted(self, place: Place, stored: Subscription) -> Response:
+    def _accepted(self, place: SubscriptionScope, stored: Subscription) -> Response:
         state = "Creating" if stored.version == 1 else "Updating"
         return accepted(place.show(stored, self._clock.now(), state), stored.version)
 
-    async def _delete(self, find: PlaceFinder, request: Request) -> Response:
-        demand = demand_of(request)
+    async def _delete(self, find: ScopeFinder, request: Request) -> Response:
+        precondition = precondition_of(request)
         try:
             place = await find(request)
             name = request.path_params["name"]
-            await self._provisioner.delete_subscription(place.topic, name, place.domain_topic, demand)
+            await self._provisioner.delete_subscription(place.topic, name, place.domain_topic, precondition)
         except NotFound:
-            demand.check(None)
+            precondition.check(None)
             return gone(found=False)
         return gone()
 
-    async def _full_url(self, find: PlaceFinder, request: Request) -> Response:
+    async def _full_url(self, find: ScopeFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
         destination = (found.proposed or found).destination
         return answer({"endpointUrl": destination.url if isinstance(destination, WebHook) else None})
 
-    async def _attributes(self, find: PlaceFinder, request: Request) -> Response:
+    async def _attributes(self, find: ScopeFinder, request: Request) -> Response:
         _, found = await self._find(find, request)
         return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
 
 
-def _unregistered(error: NotFound, account: Account | None) -> NotFound:
+def _unregistered(error: NotFound, account: StorageAccount | None) -> NotFound:
     """An account that nobody has put: Azure has it, perhaps, and this server does not know it."""
     if account is None:
         return error

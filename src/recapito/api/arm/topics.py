@@ -13,10 +13,10 @@ from recapito.api.arm.routing import (
     Handler,
     accepted,
     answer,
-    demand_of,
     gone,
     in_group,
     in_subscription,
+    precondition_of,
 )
 from recapito.api.body import BodyReader
 from recapito.api.services import Services
@@ -95,18 +95,18 @@ class TopicManagement:
     async def _put(self, kind: TopicKind, request: Request) -> Response:
         path = request.path_params
         draft = read_topic(kind, await self._body(request), path["subscription"], path["group"], path["topic"])
-        return self._accepted(await self._provisioner.put_topic(draft, demand_of(request)))
+        return self._accepted(await self._provisioner.put_topic(draft, precondition_of(request)))
 
     async def _patch(self, kind: TopicKind, request: Request) -> Response:
         topic = await self._topic(kind, request)
         change = read_topic_change(kind, await self._body(request))
-        return self._accepted(await self._provisioner.change_topic(topic, change, demand_of(request)))
+        return self._accepted(await self._provisioner.change_topic(topic, change, precondition_of(request)))
 
     async def _delete(self, kind: TopicKind, request: Request) -> Response:
         try:
-            await self._provisioner.delete_topic(await self._topic(kind, request), demand_of(request))
+            await self._provisioner.delete_topic(await self._topic(kind, request), precondition_of(request))
         except NotFound:
-            demand_of(request).check(None)
+            precondition_of(request).check(None)
         return gone(found=False)  # the SDKs take no 200 here
 
     async def _list_keys(self, kind: TopicKind, request: Request) -> Response:

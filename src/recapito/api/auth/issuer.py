@@ -6,7 +6,7 @@ from typing import Any
 import jwt
 
 from recapito.api.auth.tokens import Claims, Trust, same_audience
-from recapito.domain.access.principals import Directory
+from recapito.domain.access.principals import PrincipalDirectory
 from recapito.domain.access.roles import Plane, Principal
 from recapito.identity.signer import ALGORITHM, Signer
 
@@ -14,7 +14,9 @@ from recapito.identity.signer import ALGORITHM, Signer
 class TokenIssuer:
     """Issues and knows tokens of one tenant."""
 
-    def __init__(self, signer: Signer, directory: Directory, audiences: Mapping[Plane, frozenset[str]]) -> None:
+    def __init__(
+        self, signer: Signer, directory: PrincipalDirectory, audiences: Mapping[Plane, frozenset[str]]
+    ) -> None:
         self.url = signer.url
         self.tenant = signer.tenant
         self.issuer = signer.issuer

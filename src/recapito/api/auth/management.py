@@ -18,7 +18,7 @@ from recapito.domain.access.roles import Plane, is_loopback, may, operation_of
 from recapito.identity.wrong_secrets import WrongSecrets
 
 
-class Admission:
+class ManagementGate:
     """Admits to management, and to what shows the names of topics and subscriptions (`admit_to_status`)."""
 
     def __init__(self, access: Access, wrong_secrets: WrongSecrets) -> None:
@@ -56,13 +56,13 @@ class Admission:
 
 async def admit_to_status(request: Request) -> None:
     """Ask the application's admission."""
-    admission: Admission = request.app.state.admission
+    admission: ManagementGate = request.app.state.admission
     await admission.admit_to_status(request)
 
 
 async def admit(request: Request) -> None:
     """Ask the application's admission."""
-    admission: Admission = request.app.state.admission
+    admission: ManagementGate = request.app.state.admission
     await admission.admit(request)
 
 

@@ -18,7 +18,7 @@ from recapito.domain.instant import SECOND
 B = TypeVar("B", bound=Body)
 
 
-class DescribedRoute(Route):
+class DocumentedRoute(Route):
     """A path with the type of its body and the names in its query; with a body it is posted to, else it is got."""
 
     def __init__(

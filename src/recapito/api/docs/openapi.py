@@ -12,7 +12,7 @@ from starlette.routing import Route
 from recapito import __version__
 from recapito.api.arm.routing import ArmRoute, answer
 from recapito.api.auth.management import admit_to_status
-from recapito.api.docs.documented_route import DescribedRoute
+from recapito.api.docs.documented_route import DocumentedRoute
 from recapito.api.wire.decode import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
@@ -61,7 +61,7 @@ class Description:
     """The description, made once, and its route."""
 
     def __init__(
-        self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]
+        self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]
     ) -> None:
         self._shown = describe(management, operation, described)
 
@@ -74,7 +74,7 @@ class Description:
         return answer(self._shown)
 
 
-def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DescribedRoute]) -> Shown:
+def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]) -> Shown:
     """The whole description."""
     bodies = [route.bodies for route in management] + [route.bodies for route in described]
     types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
@@ -113,7 +113,7 @@ def _describe_arm(route: ArmRoute) -> Shown:
     return shown
 
 
-def _describe_own(route: DescribedRoute) -> Shown:
+def _describe_own(route: DocumentedRoute) -> Shown:
     shown: Shown = {"parameters": _path_parameters(route.path)}
     for method in sorted(route.methods or ()):
         shown[method.lower()] = {**_operation(), "parameters": [_query(name) for name in route.queries]}

@@ -8,7 +8,7 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
-from recapito.api.docs.documented_route import DescribedRoute, names_in, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range, decode
 from recapito.domain import limits
@@ -35,12 +35,12 @@ class DamagedRecords:
         self._damages = services.damages
         self._bodies = bodies
 
-    def routes(self) -> list[DescribedRoute]:
+    def routes(self) -> list[DocumentedRoute]:
         """Every path, with its method."""
         return [
-            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
-            DescribedRoute(f"{PATH}/dismiss", self._dismiss, DismissBody),
-            DescribedRoute(PATH + "/{name:path}", self._show),
+            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DocumentedRoute(f"{PATH}/dismiss", self._dismiss, DismissBody),
+            DocumentedRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:

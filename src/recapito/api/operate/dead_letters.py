@@ -12,13 +12,13 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
-from recapito.api.docs.documented_route import DescribedRoute, names_in, read_instant, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range, decode, invalid
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
-from recapito.intake.dead_letters.search import File, Name, Selection, parse_name
+from recapito.intake.dead_letters.search import DeadLetterQuery, File, Name, parse_name
 
 PATH = "/deadletters"
 
@@ -56,13 +56,13 @@ class DeadLetters:
         self._redriver = services.redriver
         self._bodies = bodies
 
-    def routes(self) -> list[DescribedRoute]:
+    def routes(self) -> list[DocumentedRoute]:
         """Every path, with its method."""
         return [
-            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
-            DescribedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
-            DescribedRoute(f"{PATH}/purge", self._purge, PurgeBody),
-            DescribedRoute(PATH + "/{name:path}", self._show),
+            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DocumentedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
+            DocumentedRoute(f"{PATH}/purge", self._purge, PurgeBody),
+            DocumentedRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -116,9 +116,9 @@ class DeadLetters:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
 
-def _selection(wanted: _Wanted) -> Selection:
+def _selection(wanted: _Wanted) -> DeadLetterQuery:
     check_range(wanted.limit, limits.LETTER_PAGE, "limit")
-    return Selection(
+    return DeadLetterQuery(
         topic=wanted.topic,
         subscription=wanted.subscription,
         since=read_instant(wanted.since, "since"),

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
-from recapito.api.docs.documented_route import DescribedRoute, names_in, read_instant, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
 from recapito.api.operate.lanes import WALKED
 from recapito.api.services import Services
 from recapito.api.wire.attempt import show_attempt, show_explanation
@@ -23,7 +23,7 @@ from recapito.domain.events.accept import accept
 from recapito.domain.events.cloud_event import SINGLE
 from recapito.domain.events.json_text import Fault, decode
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import FAILED, Ending, Selection
+from recapito.domain.history.attempt import FAILED, AttemptQuery, Ending
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import InvalidInput
@@ -67,12 +67,12 @@ class Deliveries:
         self._clock = services.clock
         self._bodies = bodies
 
-    def routes(self) -> list[DescribedRoute]:
+    def routes(self) -> list[DocumentedRoute]:
         """Every path, with its method."""
         return [
-            DescribedRoute(PATH, self._list, queries=names_in(_Wanted)),
-            DescribedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
-            DescribedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
+            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DocumentedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
+            DocumentedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -153,11 +153,11 @@ def _published(topic: Topic, event: bytes) -> tuple[dict[bytes, bytes], bytes]:
     return {b"content-type": b"application/json"}, b"[" + event + b"]"
 
 
-def _selection(wanted: _Wanted) -> Selection:
+def _selection(wanted: _Wanted) -> AttemptQuery:
     if wanted.before is not None and wanted.after is not None:
         raise invalid("'before' and 'after' can not both be given.", "after")
     outcome = None if wanted.outcome is None else check_choice(wanted.outcome, OUTCOMES, "outcome")
-    return Selection(
+    return AttemptQuery(
         event=wanted.event,
         search=wanted.search or None,
         topic=wanted.topic,

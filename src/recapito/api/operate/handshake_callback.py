@@ -15,7 +15,7 @@ from recapito.errors import InvalidInput
 _THANKS = "Thank you. The endpoint is validated: its event subscription gets events from now on.\n"
 
 
-class Validation:
+class HandshakeCallback:
     """The handler of validation URLs and callbacks, and its route."""
 
     def __init__(self, services: Services) -> None:

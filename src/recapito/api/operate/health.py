@@ -52,7 +52,7 @@ class _Sleep(Body):
     seconds: int | float
 
 
-class Operation:
+class OperatorRoutes:
     """The handlers for operators, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:

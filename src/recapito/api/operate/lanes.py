@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from recapito.api.arm.routing import answer
-from recapito.api.arm.scope import Form, Place
+from recapito.api.arm.scope import ScopeStyle, SubscriptionScope
 from recapito.api.auth.management import admit
-from recapito.api.docs.documented_route import DescribedRoute, names_in, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_length, check_range, invalid
-from recapito.contracts.store import Attempts, Counts, Lane
+from recapito.contracts.store import AttemptTotals, LaneCounts, LaneRow
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.hold import Hold, explain
@@ -50,9 +50,9 @@ class Lanes:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def routes(self) -> list[DescribedRoute]:
+    def routes(self) -> list[DocumentedRoute]:
         """Its path."""
-        return [DescribedRoute(PATH, self._list, queries=names_in(_Wanted))]
+        return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
@@ -71,7 +71,7 @@ class Lanes:
             value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
 
-    async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, Lane | None]]:
+    async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, LaneRow | None]]:
         registry = self._services.registry
         topics = await self._named(wanted.topic)
         if wanted.topic is not None and not topics:
@@ -112,11 +112,11 @@ def _read(request: Request) -> tuple[_Wanted, int]:
     return wanted, int(after)
 
 
-def _show(topic: Topic, subscription: Subscription, lane: Lane | None, end: int, now: int) -> Shown:
-    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
+def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: int, now: int) -> Shown:
+    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (LaneCounts(), AttemptTotals())
     start = subscription.created_position if lane is None else lane.cursor.low[0]
     destination = shown(subscription).destination
-    place = Place(topic, subscription.domain_topic, Form.NESTED)
+    place = SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.NESTED)
     return {
         "id": subscription.id,
         "topic": topic.name,
@@ -151,7 +151,7 @@ def endpoint_of(destination: Destination) -> str:
     return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
 
 
-def _next_due(lane: Lane | None) -> str | None:
+def _next_due(lane: LaneRow | None) -> str | None:
     """When something parked is tried next, which is not before a hold ends."""
     if lane is None or lane.next_due_at is None:
         return None

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from recapito.api.operate import metric_table as table
-from recapito.api.operate.prometheus_text import Exposition, labels
+from recapito.api.operate.prometheus_text import PrometheusText, labels
 from recapito.api.services import Services
-from recapito.contracts.store import Attempts, Counts, Lane, Registry
+from recapito.contracts.store import AttemptTotals, LaneCounts, LaneRow, Registry
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.intake.publish.counters import Tallies
+from recapito.intake.publish.counters import PublishCounters
 from recapito.observability.status import BusyLane, Gauge, Status
 
 PAGE = 250  # topics
@@ -53,7 +53,7 @@ class Scraper:
 
 async def render(services: Services) -> list[bytes]:
     """The exposition of this moment, in parts that are quickly sent."""
-    shown = Exposition(table.TABLE)
+    shown = PrometheusText(table.TABLE)
     topics = await _topics(services.registry)
     ends = (await services.log.news(0)).ends
     _add_publisher(shown, services)
@@ -102,7 +102,7 @@ def _process_metrics() -> bytes:
     return generate_latest(registry)
 
 
-def _add_publisher(shown: Exposition, services: Services) -> None:
+def _add_publisher(shown: PrometheusText, services: Services) -> None:
     for field, metric in table.PUBLISHER.items():
         shown.add(metric, getattr(services.publisher.stats, field))
     for (at, how), count in services.wrong_secrets.counts.items():
@@ -110,14 +110,14 @@ def _add_publisher(shown: Exposition, services: Services) -> None:
     _add_gauge(shown, services.publisher.gauge, "intake")
 
 
-def _add_gauge(shown: Exposition, gauge: Gauge, role: str) -> None:
+def _add_gauge(shown: PrometheusText, gauge: Gauge, role: str) -> None:
     written = labels({"role": role})
     shown.add_histogram(table.COMMIT_SECONDS, gauge.commit_seconds, written)
     shown.add_histogram(table.COMMIT_SIZE, gauge.commit_size, written)
     shown.add_histogram(table.LOOP_DELAY, gauge.loop_delay_seconds, written)
 
 
-def _add_dispatch(shown: Exposition, status: Status) -> None:
+def _add_dispatch(shown: PrometheusText, status: Status) -> None:
     _add_gauge(shown, status.gauge, "dispatch")
     shown.add(table.LANES, status.lanes)
     shown.add(table.REQUESTS, status.requests)
@@ -127,8 +127,8 @@ def _add_dispatch(shown: Exposition, status: Status) -> None:
     shown.add(table.BLOCKED, status.blocked)
 
 
-def _add_topic(shown: Exposition, topic: Topic, end: int, services: Services) -> None:
-    tallies: Tallies = services.publisher.tallies
+def _add_topic(shown: PrometheusText, topic: Topic, end: int, services: Services) -> None:
+    tallies: PublishCounters = services.publisher.tallies
     tally, resource = tallies.of(topic.id), {_RESOURCES[topic.kind]: topic.name}
     written = labels(resource)
     shown.add(table.PUBLISH_SUCCESS, tally.events, written)
@@ -142,7 +142,7 @@ def _add_topic(shown: Exposition, topic: Topic, end: int, services: Services) ->
 
 
 async def _add_subscriptions(
-    shown: Exposition, services: Services, topics: Mapping[int, Topic], ends: Mapping[int, int], status: Status
+    shown: PrometheusText, services: Services, topics: Mapping[int, Topic], ends: Mapping[int, int], status: Status
 ) -> None:
     busy = {lane.id: lane for lane in status.busy}
     after = 0
@@ -159,10 +159,10 @@ async def _add_subscriptions(
         await asyncio.sleep(0)
 
 
-def _add_azure(shown: Exposition, topic: Topic, subscription: Subscription, lane: Lane | None) -> None:
+def _add_azure(shown: PrometheusText, topic: Topic, subscription: Subscription, lane: LaneRow | None) -> None:
     named = _azure_labels(topic, subscription)
     written = labels(named)
-    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (Counts(), Attempts())
+    counts, attempts = (lane.counts, lane.attempts) if lane is not None else (LaneCounts(), AttemptTotals())
     shown.add(table.MATCHED, counts.matched, written)
     shown.add(table.DELIVERY_SUCCESS, counts.delivered, written)
     shown.add(table.EVALUATED, counts.evaluated, written)
@@ -176,10 +176,10 @@ def _add_azure(shown: Exposition, topic: Topic, subscription: Subscription, lane
         shown.add(table.DEAD_LETTERED, count, labels({**named, "dead_letter_reason": reason}))
 
 
-def _add_ours(shown: Exposition, topic: Topic, subscription: Subscription, lane: Lane | None, end: int) -> None:
+def _add_ours(shown: PrometheusText, topic: Topic, subscription: Subscription, lane: LaneRow | None, end: int) -> None:
     named = _own_labels(topic, subscription)
     written = labels(named)
-    counts = Counts() if lane is None else lane.counts
+    counts = LaneCounts() if lane is None else lane.counts
     for field, metric in (*table.COUNTERS.items(), *table.GAUGES.items()):
         shown.add(metric, getattr(counts, field), written)
     for reason, count in counts.dropped.items():
@@ -192,7 +192,7 @@ def _add_ours(shown: Exposition, topic: Topic, subscription: Subscription, lane:
 
 
 def _add_state(
-    shown: Exposition, topic: Topic, subscription: Subscription, busy: BusyLane | None, stopped: bool
+    shown: PrometheusText, topic: Topic, subscription: Subscription, busy: BusyLane | None, stopped: bool
 ) -> None:
     if busy is None and not stopped:
         return

@@ -45,7 +45,7 @@ class _Family:
             self.lines = []
 
 
-class Exposition:
+class PrometheusText:
     """Gathers samples by family, and hands them out family by family.
 
     `pack` now and then: then no step takes long, however many samples there are.

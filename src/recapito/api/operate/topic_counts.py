@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
-from recapito.api.docs.documented_route import DescribedRoute, names_in, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.operate.lanes import KINDS
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range
@@ -22,15 +22,15 @@ class _Wanted(Body):
     limit: int = limits.COUNT_PAGE_DEFAULT
 
 
-class Counts:
+class TopicCounts:
     """The handler of the topics' counts, and its route."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def routes(self) -> list[DescribedRoute]:
+    def routes(self) -> list[DocumentedRoute]:
         """Its path."""
-        return [DescribedRoute(PATH, self._list, queries=names_in(_Wanted))]
+        return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)

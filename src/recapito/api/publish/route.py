@@ -70,7 +70,7 @@ def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> Target | Non
     return target if target.name and "/" not in target.name else None
 
 
-class Answer(NamedTuple):
+class PublishAnswer(NamedTuple):
     """A refusal, ready to be sent."""
 
     status: int
@@ -166,7 +166,7 @@ class PublishRoute:
         if self._tracer is not None and not stored.cancelled():
             self._tracer.published(traced, self.publisher.last_commit, stored.exception())
 
-    def refused(self, error: Exception, topic: Topic | None) -> Answer:
+    def refused(self, error: Exception, topic: Topic | None) -> PublishAnswer:
         """What the publisher is told about an error, which is counted if the topic is known; our faults are journalled.
 
         A name that nobody knows is not counted: whoever makes names up would fill the memory.
@@ -184,7 +184,7 @@ class PublishRoute:
             (b"content-length", b"%d" % len(body)),
             *refused.headers,
         ]
-        return Answer(refused.status, headers, body)
+        return PublishAnswer(refused.status, headers, body)
 
     def _failure(self, topic: Topic, refused: Refusal, report: str) -> Record:
         url = f"{self._public_url}/{topic.kind}/{topic.name}{_SUFFIX}"

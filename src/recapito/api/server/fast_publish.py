@@ -13,7 +13,7 @@ from typing import Any
 from recapito.api.body import check_headers
 from recapito.api.publish.route import PublishRoute, check_content_type, target_of
 from recapito.api.server.protocol import HttpProtocol
-from recapito.api.server.request_template import Habit, Head, habit_of
+from recapito.api.server.request_template import Head, RequestTemplate, template_of
 from recapito.domain import limits
 from recapito.errors import Busy, CallerError
 
@@ -34,14 +34,14 @@ class _Request:
         self.disconnected = False
 
 
-class ExpressProtocol(HttpProtocol):
+class FastPublishProtocol(HttpProtocol):
     """HTTP with the express lane in front. `route` is the ordinary way, which shares its parts."""
 
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
         self._express: _Request | None = None  # being received; once it is whole, uvicorn's `cycle` has it
-        self._habit: Habit | None = None
+        self._habit: RequestTemplate | None = None
 
     def data_received(self, data: bytes) -> None:
         begins = self._between
@@ -51,9 +51,9 @@ class ExpressProtocol(HttpProtocol):
         if self._express is not None:
             self._go_the_ordinary_way(whole=False)
         elif begins and self._between and self._habit is None and isinstance(self.cycle, _Request):
-            self._habit = habit_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
+            self._habit = template_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
 
-    def _publish_again(self, habit: Habit, data: bytes) -> bool:
+    def _publish_again(self, habit: RequestTemplate, data: bytes) -> bool:
         """Take what the connection repeats, unless it is not the same to us any more."""
         body = habit.body_of(data) if self.cycle.response_complete and not self.flow.write_paused else None
         if body is None:

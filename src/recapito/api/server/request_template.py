@@ -24,7 +24,7 @@ class Head(NamedTuple):
     headers: Mapping[bytes, bytes]
 
 
-class Habit(NamedTuple):
+class RequestTemplate(NamedTuple):
     """How requests begin: the bytes before and after the digits of the length, and what they say."""
 
     before: bytes
@@ -43,11 +43,11 @@ class Habit(NamedTuple):
         return body if data[start:end] == b"%d" % len(body) else None
 
 
-def habit_of(data: bytes, body: bytes, head: Head) -> Habit | None:
+def template_of(data: bytes, body: bytes, head: Head) -> RequestTemplate | None:
     """The habit that a request shows which the parser found whole and alone in `data`, if it shows one."""
     start = data[: len(data) - len(body)]
     length = _LENGTH.search(start)
     if length is None or start.find(_END) != len(start) - len(_END):
         return None
-    habit = Habit(start[: length.start(1)], start[length.end(1) :], head)
+    habit = RequestTemplate(start[: length.start(1)], start[length.end(1) :], head)
     return habit if habit.body_of(data) == body else None

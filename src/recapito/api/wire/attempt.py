@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from recapito.api.wire.decode import Shown
 from recapito.contracts.history import Kept
 from recapito.domain import limits
-from recapito.domain.history.attempt import Attempt, Selection, Told
+from recapito.domain.history.attempt import Attempt, AttemptedEvent, AttemptQuery
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
-from recapito.intake.explain.delivery_state import Standing
+from recapito.intake.explain.delivery_state import DeliveryState
 from recapito.intake.explain.explainer import Explained, Explanation
 
 
-def show_attempt(kept: Kept, selection: Selection) -> Shown:
+def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
     """An attempt with its first events, those that were asked for before all."""
     attempt = kept.attempt
     told = list(attempt.told())
@@ -30,12 +30,12 @@ def show_explanation(explanation: Explanation, now: int) -> Shown:
     }
 
 
-def _is_meant(told: Told, selection: Selection) -> bool:
+def _is_meant(told: AttemptedEvent, selection: AttemptQuery) -> bool:
     by_event = selection.event is None or told.id == selection.event
     return by_event and (selection.search is None or selection.search in told.id)
 
 
-def _show(mark: int, attempt: Attempt, told: Sequence[Told]) -> Shown:
+def _show(mark: int, attempt: Attempt, told: Sequence[AttemptedEvent]) -> Shown:
     return {
         "mark": str(mark),
         "at": stamp(attempt.at),
@@ -53,7 +53,7 @@ def _show(mark: int, attempt: Attempt, told: Sequence[Told]) -> Shown:
     }
 
 
-def _show_told(told: Told) -> Shown:
+def _show_told(told: AttemptedEvent) -> Shown:
     fate = told.fate
     return {
         "id": told.id,
@@ -97,7 +97,7 @@ def _show_explained(explained: Explained, id: str, now: int) -> Shown:
     }
 
 
-def _show_standing(standing: Standing, now: int) -> Shown:
+def _show_standing(standing: DeliveryState, now: int) -> Shown:
     following, end, expires_at = standing.next, standing.end, standing.expires_at
     return {
         "state": standing.state,

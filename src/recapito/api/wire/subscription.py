@@ -30,19 +30,19 @@ class _RetryPolicy(Body):
     event_time_to_live_in_minutes: int | None = None
 
 
-class _Identity(Body):
+class _SubscriptionIdentity(Body):
     type: str
     user_assigned_identity: str | None = None
     federated_identity_credential_info: Any = None
 
 
 class _DeliveryWithIdentity(Body):
-    identity: _Identity | None = None
+    identity: _SubscriptionIdentity | None = None
     destination: Typed | None = None
 
 
 class _DeadLetterWithIdentity(Body):
-    identity: _Identity | None = None
+    identity: _SubscriptionIdentity | None = None
     dead_letter_destination: Typed | None = None
 
 
@@ -154,7 +154,7 @@ def _read_burial(sent: SubscriptionProperties, at: str, changes: dict[str, Any],
         changes["dead_letter"] = read_dead_letter(place, within)
 
 
-def _read_identity(sent: _Identity | None, within: str) -> Shown:
+def _read_identity(sent: _SubscriptionIdentity | None, within: str) -> Shown:
     if sent is None:
         raise invalid(f"'{within}' is required.", within)
     user = sent.user_assigned_identity

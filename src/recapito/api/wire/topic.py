@@ -68,11 +68,11 @@ class _SystemTopicProperties(_Written):
     topic_type: str | None = None
 
 
-class _Sku(Body):
+class _TopicSku(Body):
     name: str | None = None
 
 
-class _Identity(Body):
+class _TopicIdentity(Body):
     type: str | None = None
     user_assigned_identities: dict[str, Any] | None = None
     principal_id: Any = None
@@ -82,8 +82,8 @@ class _Identity(Body):
 class _Resource(Body):
     location: str | None = None
     tags: dict[str, str] | None = None
-    identity: _Identity | None = None
-    sku: _Sku | None = None
+    identity: _TopicIdentity | None = None
+    sku: _TopicSku | None = None
     kind: str | None = None
     extended_location: Any = None
     # What only the service writes.

@@ -7,7 +7,7 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from recapito.cli.text.dead_letter import tell_letters
+from recapito.cli.text.dead_letter import dead_letter_lines
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun, Session
@@ -59,7 +59,7 @@ def _all_done(answer: Mapping[str, Any]) -> bool:
     return not answer["refused"]
 
 
-@noun.verb("list", form=Output.TABLE, tell=tell_letters)
+@noun.verb("list", form=Output.TABLE, tell=dead_letter_lines)
 def list_letters(
     session: Session,
     selection: Selection,

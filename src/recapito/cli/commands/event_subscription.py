@@ -5,7 +5,7 @@ from typing import Any
 import typer
 
 from recapito.cli.requests import subscription_options as flag
-from recapito.cli.requests.subscription_flags import Scope, Wish
+from recapito.cli.requests.subscription_flags import Scope, SubscriptionFlags
 from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit import common_flags
 from recapito.cli.toolkit.az_flags import truth
@@ -29,7 +29,7 @@ def create(
     *,
     name: common_flags.Name = None,
     scope: Scope,
-    wish: Wish,
+    wish: SubscriptionFlags,
     aad_tenant: flag.Tenant = None,
     application: flag.Application = None,
     no_wait: common_flags.NoWait = False,
@@ -51,7 +51,11 @@ def create(
 
 @noun.verb("update")
 def update(
-    session: Session, scope: Scope, wish: Wish, name: common_flags.Name = None, no_wait: common_flags.NoWait = False
+    session: Session,
+    scope: Scope,
+    wish: SubscriptionFlags,
+    name: common_flags.Name = None,
+    no_wait: common_flags.NoWait = False,
 ) -> Any:
     """Change what is named; the rest stays as it is."""
     path = scope.path(session, name)

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import typer
 
-from recapito.cli.requests.event_input import Draft, read_content, read_events
-from recapito.cli.text.explanation import tell_story
+from recapito.cli.requests.event_input import EventInput, read_content, read_events
+from recapito.cli.text.explanation import explanation_lines
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun, Session
@@ -17,7 +17,7 @@ app = commands()
 _PATH = "/deliveries/explain"
 
 
-@Noun(app).verb("explain", form=Output.TABLE, tell=tell_story)
+@Noun(app).verb("explain", form=Output.TABLE, tell=explanation_lines)
 def explain(
     session: Session,
     event: Annotated[str, typer.Argument(help="The id of an event; with --dry-run, a file with one, - is stdin.")],
@@ -37,14 +37,14 @@ def explain(
     return answers[0] if len(answers) == 1 else answers
 
 
-def _rehearse(session: Session, topic: str, draft: Draft) -> Any:
+def _rehearse(session: Session, topic: str, draft: EventInput) -> Any:
     try:
         return session.client.call("POST", _PATH, {"topic": topic, "event": _decode(draft)})
     except CallerError as error:
         raise type(error)(error.code, f"{draft.place}: {error.message}", error.target) from None
 
 
-def _decode(draft: Draft) -> Any:
+def _decode(draft: EventInput) -> Any:
     try:
         return json.loads(draft.body)
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.requests.event_input import Draft, Verifier, make_event, read_content, read_events, repeated
+from recapito.cli.requests.event_input import EventInput, Verifier, make_event, read_content, read_events, repeated
 from recapito.cli.toolkit import common_flags
 from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.lazy import commands
@@ -85,7 +85,13 @@ def _ask_key(session: Session, path: str) -> str:
 
 
 def _send(
-    session: Session, shown: Any, drafts: list[Draft], count: int, rate: float | None, key: str, schema: InputSchema
+    session: Session,
+    shown: Any,
+    drafts: list[EventInput],
+    count: int,
+    rate: float | None,
+    key: str,
+    schema: InputSchema,
 ) -> int:
     """Send in requests as large as is allowed, or as the rate allows; how many events were sent."""
     from recapito.cli.text.progress import progress
@@ -116,7 +122,7 @@ def _advice(error: CallerError) -> str:
     return " Give a key of this topic with --key." if error.code == "Unauthorized" else ""
 
 
-def _batches(drafts: list[Draft], count: int, largest: int) -> Iterator[list[bytes]]:
+def _batches(drafts: list[EventInput], count: int, largest: int) -> Iterator[list[bytes]]:
     bodies: list[bytes] = []
     size = 2
     for number in range(count):

@@ -20,7 +20,7 @@ from recapito.composition import stores
 from recapito.errors import SettingsError
 from recapito.identity.server_identity import Identity
 from recapito.observability.journal import LineJournal
-from recapito.portal.config import PortalOrder, with_portal
+from recapito.portal.config import PortalConfig, with_portal
 from recapito.process.child import Child
 from recapito.process.supervisor import Supervisor, listen
 from recapito.settings import settings as settings_module
@@ -177,6 +177,6 @@ async def _keep_portal(
         task.cancel()
     if door is None or stopping.is_set():
         return
-    order = PortalOrder(msgspec.to_builtins(settings), door.fileno())
+    order = PortalConfig(msgspec.to_builtins(settings), door.fileno())
     if not await Child("portal", msgspec.json.encode(order), [door.fileno()], journal).keep(stopping):
         journal("portal.refused")

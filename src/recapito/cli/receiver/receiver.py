@@ -6,7 +6,7 @@ from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from recapito.cli.receiver.script import Behaviour
+from recapito.cli.receiver.script import ReceiverScript
 
 _BODY_BYTES = 4 * 1024 * 1024
 _ORIGIN = "WebHook-Request-Origin"
@@ -32,7 +32,7 @@ class Receiver:
     `tell` hears of a request when it has arrived, `answered` of how many events it had when its answer has left.
     """
 
-    def __init__(self, host: str, port: int, behaviour: Behaviour, tell: Tell, answered: Answered) -> None:
+    def __init__(self, host: str, port: int, behaviour: ReceiverScript, tell: Tell, answered: Answered) -> None:
         self.stopping = threading.Event()
         receiver = self
 
@@ -71,7 +71,7 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    behaviour: Behaviour
+    behaviour: ReceiverScript
     tell: Tell
     answered: Answered
     stopping: threading.Event

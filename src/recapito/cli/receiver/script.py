@@ -20,7 +20,7 @@ class Reply(NamedTuple):
     retry_after_s: int | None = None
 
 
-class Behaviour:
+class ReceiverScript:
     """Gives the answers, one for each request; requests may come at the same time."""
 
     def __init__(self, replies: Iterator[Reply]) -> None:
@@ -33,13 +33,13 @@ class Behaviour:
             return next(self._replies, Reply())
 
 
-def from_flags(fail: int | None, times: int | None, delay: float) -> Behaviour:
+def from_flags(fail: int | None, times: int | None, delay: float) -> ReceiverScript:
     """A receiver that fails, or is slow, for some requests or for all."""
     reply = Reply(_USUAL if fail is None else fail, delay)
-    return Behaviour(repeat(reply) if times is None else repeat(reply, times))
+    return ReceiverScript(repeat(reply) if times is None else repeat(reply, times))
 
 
-def from_script(file: Path) -> Behaviour:
+def from_script(file: Path) -> ReceiverScript:
     """A receiver that answers as a file says, line by line, and then well."""
     try:
         lines = file.read_text("utf-8").splitlines()
@@ -48,7 +48,7 @@ def from_script(file: Path) -> Behaviour:
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file}: {error}", param_hint="--script") from None
     parts = [_read(line.partition("#")[0].split(), f"{file}, line {n}") for n, line in enumerate(lines, 1)]
-    return Behaviour(chain.from_iterable(repeat(reply, times) for reply, times in parts))
+    return ReceiverScript(chain.from_iterable(repeat(reply, times) for reply, times in parts))
 
 
 def _read(words: list[str], where: str) -> tuple[Reply, int]:

@@ -30,7 +30,7 @@ _MAPPED = {
 }
 
 
-class Draft(NamedTuple):
+class EventInput(NamedTuple):
     """One event as it will be sent, and where it was read."""
 
     place: str
@@ -39,7 +39,7 @@ class Draft(NamedTuple):
 
 def make_event(
     schema: InputSchema, type: str, subject: str, data: str | None, source: str | None, domain_topic: str | None
-) -> Draft:
+) -> EventInput:
     """An event from flags, in the schema of the topic."""
     now, id, value = datetime.now(UTC).isoformat(), str(uuid4()), _value(data)
     event: dict[str, Any]
@@ -54,7 +54,7 @@ def make_event(
         case _:
             text = "the topic takes events of its own schema; publish a file in that"
             raise typer.BadParameter(text, param_hint="--type")
-    return Draft("the event", json.dumps(event, ensure_ascii=False).encode())
+    return EventInput("the event", json.dumps(event, ensure_ascii=False).encode())
 
 
 def _value(data: str | None) -> Any:
@@ -78,7 +78,7 @@ def read_content(file: str | None) -> bytes:
         raise typer.BadParameter(f"{file}: {error.strerror}", param_hint="FILE") from None
 
 
-def read_events(content: bytes, name: str) -> list[Draft]:
+def read_events(content: bytes, name: str) -> list[EventInput]:
     """The events of a file: an array, one event, or one on each line."""
     content = content.removeprefix(b"\xef\xbb\xbf")
     if not content.strip():
@@ -91,20 +91,20 @@ def read_events(content: bytes, name: str) -> list[Draft]:
         raise typer.BadParameter(f"{name} is not JSON: {error}", param_hint="FILE") from None
     if not events:
         raise typer.BadParameter(f"{name} holds no event", param_hint="FILE")
-    return [Draft(f"{name}, event {n} of the array", bytes(event)) for n, event in enumerate(events, 1)]
+    return [EventInput(f"{name}, event {n} of the array", bytes(event)) for n, event in enumerate(events, 1)]
 
 
-def _lines(content: bytes, name: str) -> list[Draft]:
+def _lines(content: bytes, name: str) -> list[EventInput]:
     """One event on several lines, or one on each."""
     try:
         msgspec.json.decode(content, type=dict[str, msgspec.Raw])
-        return [Draft(name, content.strip())]
+        return [EventInput(name, content.strip())]
     except (msgspec.MsgspecError, ValueError, RecursionError):
         lines = enumerate(content.splitlines(), 1)
-        return [Draft(f"{name}, line {n}", line.strip()) for n, line in lines if line.strip()]
+        return [EventInput(f"{name}, line {n}", line.strip()) for n, line in lines if line.strip()]
 
 
-def repeated(draft: Draft, number: int) -> bytes:
+def repeated(draft: EventInput, number: int) -> bytes:
     """The same event once more: with another id, since an id is one event's. All else stays as it came."""
     if number == 0:
         return draft.body
@@ -136,9 +136,9 @@ class Verifier:
             modified_at=0,
         )
 
-    def check(self, drafts: Sequence[Draft]) -> tuple[list[Draft], list[str]]:
+    def check(self, drafts: Sequence[EventInput]) -> tuple[list[EventInput], list[str]]:
         """The events that will be taken, and what is wrong with each of the others."""
-        good: list[Draft] = []
+        good: list[EventInput] = []
         bad: list[str] = []
         for draft in drafts:
             try:

@@ -49,7 +49,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Wish:
+class SubscriptionFlags:
     """What `create` and `update` can say of an event subscription."""
 
     endpoint: flag.Endpoint = None

@@ -13,7 +13,7 @@ from recapito.cli.text.time import show_moments
 Wire = Mapping[str, Any]
 
 
-def tell_letters(letters: Any) -> Iterator[str]:
+def dead_letter_lines(letters: Any) -> Iterator[str]:
     """One letter after the other."""
     for one in letters:
         yield bold(visible(one["name"]))

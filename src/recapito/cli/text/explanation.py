@@ -38,7 +38,7 @@ _DECIDED = {True: "matched", False: "not matched", None: "not known"}
 _LABEL = 10
 
 
-def tell_story(answer: Any) -> Iterator[str]:
+def explanation_lines(answer: Any) -> Iterator[str]:
     """One event's story, or several events' one after the other."""
     for number, one in enumerate(answer if isinstance(answer, list) else [answer]):
         if number:

@@ -16,7 +16,7 @@ _TRUE, _FALSE = ("true", "yes", "1"), ("false", "no", "0")
 _NUMBER = re.compile(r"-[0-9.]")
 
 
-class GreedyCommand(TyperCommand):
+class AzFlagsCommand(TyperCommand):
     """A command whose options with a metavar that ends in `...` take all that follows, up to the next flag.
 
     Those with the metavar `[true|false]` are true if nothing of the kind follows.

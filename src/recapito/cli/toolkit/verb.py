@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.toolkit.az_flags import GreedyCommand
+from recapito.cli.toolkit.az_flags import AzFlagsCommand
 from recapito.cli.toolkit.defaults import choose, source
 from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.flags import gather, spread
@@ -59,7 +59,7 @@ class Noun:
         """
 
         def add(function: Command) -> Command:
-            self._app.command(name, cls=GreedyCommand)(dress(function, session, form, judge, tell))
+            self._app.command(name, cls=AzFlagsCommand)(dress(function, session, form, judge, tell))
             return function
 
         return add

@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from recapito.contracts.store import Entry, EntryKind, Log
-from recapito.dispatch.feed.tail_index import ANY, Tail
+from recapito.dispatch.feed.tail_index import ANY, TailIndex
 from recapito.domain import limits
 from recapito.domain.events.conversion import Convert
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.filter import Filter
-from recapito.domain.filters.matcher import Sight, Word, select, words_of
+from recapito.domain.filters.matcher import SegmentView, WakeKey, select, wake_keys_of
 
 READ_BYTES = 1 * limits.MB
 SELECTION_BYTES = 150  # about what remembering one costs, besides its offsets
@@ -26,7 +26,7 @@ class CachedEntry:
     `damaged` is the number of events that are lost with a damaged entry.
     """
 
-    __slots__ = ("converted", "damaged", "evaluated", "kept", "segment", "selections", "sight", "size")
+    __slots__ = ("converted", "damaged", "evaluated", "kept", "segment", "selections", "size", "view")
 
     def __init__(self, entry: Entry) -> None:
         self.segment = Segment(entry.columns, entry.body) if entry.kind is EntryKind.SEGMENT else None
@@ -35,7 +35,7 @@ class CachedEntry:
         self.converted: dict[Convert, Segment] = {}
         self.selections: dict[Filter, Sequence[int]] = {}
         self.evaluated: dict[Filter, Sequence[int]] = {}  # of filters with conditions: what those looked at
-        self.sight: Sight | None = None
+        self.view: SegmentView | None = None
         self.kept = False
 
 
@@ -43,7 +43,7 @@ async def _keep_nothing(topic: int, entry: Entry) -> None:
     """Nobody keeps damaged entries."""
 
 
-class Segments:
+class SegmentCache:
     """The cache in front of the log. `get` is what a lane sees; what it does not see it asks to be loaded.
 
     A damaged entry is handed to `set_aside` before a lane can pass it.
@@ -62,7 +62,7 @@ class Segments:
         self.ends: dict[int, int] = {}
         self.shared_keys: dict[int, frozenset[str]] = {}  # topic -> what the filters of its lanes look at
         self.unmatched: dict[int, int] = {}  # topic -> events that no lane takes, not reported yet
-        self.tails: dict[int, Tail] = {}  # of the topics that have lanes which can sleep
+        self.tails: dict[int, TailIndex] = {}  # of the topics that have lanes which can sleep
         self.set_aside: Callable[[int, Entry], Awaitable[None]] = _keep_nothing
 
     def get(self, topic: int, position: int) -> CachedEntry | None:
@@ -90,16 +90,16 @@ class Segments:
             if segment is None:
                 return ()
 
-            def sight(keys: frozenset[str]) -> Sight:
+            def view(keys: frozenset[str]) -> SegmentView:
                 shared = self.shared_keys.get(topic, NO_KEYS)
                 if not keys <= shared:
-                    return Sight(segment, keys)
-                if entry.sight is None or not entry.sight.shows(keys):
-                    entry.sight = Sight(segment, shared)
+                    return SegmentView(segment, keys)
+                if entry.view is None or not entry.view.has(keys):
+                    entry.view = SegmentView(segment, shared)
                     self._grow(entry, len(segment.body))
-                return entry.sight
+                return entry.view
 
-            selected, evaluated = select(filter, segment, sight)
+            selected, evaluated = select(filter, segment, view)
             entry.selections[filter] = selected
             self._grow(entry, SELECTION_BYTES + _size(selected))
             if evaluated:
@@ -152,11 +152,13 @@ class Segments:
         entries = [(each.position, self._entries.get((topic, each.position)) or CachedEntry(each)) for each in read]
         for position, entry in entries:
             if tail is not None and position == tail.end + 1:
-                tail.add(self._words(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment))
+                tail.add(
+                    self._wake_keys(topic, entry, tail.watched), 0 if entry.segment is None else len(entry.segment)
+                )
         for position, entry in reversed(entries):  # what is wanted last, to be evicted last
             self._keep((topic, position), entry)
 
-    def _words(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[Word]:
+    def _wake_keys(self, topic: int, entry: CachedEntry, filters: Iterable[Filter]) -> list[WakeKey]:
         """What lanes know an entry by. The mark of a change may concern everybody, and so may what can not be read.
 
         What was redriven concerns one lane, whatever its filter: each looks whether it is meant.
@@ -164,7 +166,7 @@ class Segments:
         if entry.segment is None or entry.segment.only:
             return [ANY]
         try:
-            return words_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]
+            return wake_keys_of(entry.segment) + [filter for filter in filters if self.select(topic, entry, filter)]
         except Exception:  # each lane that needs to know meets it by itself, and stops loudly
             return [ANY]
 

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from recapito.domain import limits
 from recapito.domain.filters.filter import Filter
-from recapito.domain.filters.matcher import Word
+from recapito.domain.filters.matcher import WakeKey
 
 ANY = ""  # the word of an entry that everybody must look at
 
 
-class Tail:
+class TailIndex:
     """Knows the entries from `first` to `end`, at most so many of them."""
 
     def __init__(self, entries: int = limits.TAIL_ENTRIES) -> None:
@@ -28,7 +28,7 @@ class Tail:
     @property
     def end(self) -> int:
         """The last position that it knows."""
-        return self.first + len(self._words) - 1
+        return self.first + len(self._wake_keys) - 1
 
     @property
     def watched(self) -> Iterable[Filter]:
@@ -46,44 +46,44 @@ class Tail:
     def restart(self, position: int) -> None:
         """Forget all entries, and go on from this position."""
         self.first = position
-        self._words: list[list[Word]] = []  # by position
+        self._wake_keys: list[list[WakeKey]] = []  # by position
         self._passed = [0]  # how many events lie before each position
-        self._places: dict[Word, list[int]] = {}  # word -> positions, ascending
+        self._places: dict[WakeKey, list[int]] = {}  # word -> positions, ascending
         self._watched = dict.fromkeys(self._watched, position)
 
-    def add(self, words: list[Word], events: int) -> None:
+    def add(self, wake_keys: list[WakeKey], events: int) -> None:
         """Learn the words of the entry at the next position, and how many events it has."""
-        if len(words) > limits.TAIL_WORDS:
-            words = [ANY]
-        for word in words:
-            self._places.setdefault(word, []).append(self.end + 1)
-        self._words.append(words)
+        if len(wake_keys) > limits.TAIL_WORDS:
+            wake_keys = [ANY]
+        for wake_key in wake_keys:
+            self._places.setdefault(wake_key, []).append(self.end + 1)
+        self._wake_keys.append(wake_keys)
         self._passed.append(self._passed[-1] + events)
-        if len(self._words) > self._entries:
+        if len(self._wake_keys) > self._entries:
             self.forget(self.first + self._entries // 2)
 
     def forget(self, below: int) -> None:
         """Forget the positions under `below`."""
         count = max(0, min(below, self.end + 1) - self.first)
-        gone = self._words[:count]
-        del self._words[:count], self._passed[:count]
+        gone = self._wake_keys[:count]
+        del self._wake_keys[:count], self._passed[:count]
         self.first += count
-        for word in {word for words in gone for word in words}:
-            places = self._places[word]
+        for wake_key in {wake_key for wake_keys in gone for wake_key in wake_keys}:
+            places = self._places[wake_key]
             del places[: bisect_left(places, self.first)]
             if not places:
-                del self._places[word]
+                del self._places[wake_key]
 
     def knows(self, first: int, last: int) -> bool:
         """Whether all of these positions are known."""
         return self.first <= first and last <= self.end
 
-    def words(self, first: int, last: int) -> dict[Word, None]:
+    def wake_keys(self, first: int, last: int) -> dict[WakeKey, None]:
         """The distinct words at these positions, which are known, in the order in which they lie there."""
-        entries = self._words[first - self.first : last + 1 - self.first]
-        return dict.fromkeys(word for words in entries for word in words)
+        entries = self._wake_keys[first - self.first : last + 1 - self.first]
+        return dict.fromkeys(wake_key for wake_keys in entries for wake_key in wake_keys)
 
-    def search(self, position: int, words: Iterable[Word], end: int) -> tuple[int, int]:
+    def search(self, position: int, wake_keys: Iterable[WakeKey], end: int) -> tuple[int, int]:
         """The first position from this one on, up to `end` + 1, that holds one of the words or is not known.
 
         And how many events lie before it.
@@ -91,10 +91,10 @@ class Tail:
         if not self.knows(position, position):
             return position, 0
         found = min(end, self.end) + 1
-        for word in (ANY, *words):
-            if isinstance(word, Filter) and position < self._watched.get(word, position + 1):
+        for wake_key in (ANY, *wake_keys):
+            if isinstance(wake_key, Filter) and position < self._watched.get(wake_key, position + 1):
                 return position, 0
-            places = self._places.get(word)
+            places = self._places.get(wake_key)
             if places is not None and places[-1] >= position:
                 found = min(found, places[bisect_left(places, position)])
         return found, self._passed[found - self.first] - self._passed[position - self.first]

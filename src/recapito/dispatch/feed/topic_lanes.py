@@ -6,12 +6,12 @@ saved as soon as if it had read everything, and that the tail still knows what i
 
 from collections.abc import Iterable, Iterator
 
-from recapito.dispatch.feed.segment_cache import Segments
-from recapito.dispatch.feed.tail_index import ANY, Tail
+from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.feed.tail_index import ANY, TailIndex
 from recapito.dispatch.lane.lane import Lane
 from recapito.domain import limits
 from recapito.domain.filters.filter import Filter
-from recapito.domain.filters.matcher import Word, compile_filter
+from recapito.domain.filters.matcher import WakeKey, compile_filter
 
 LOADS_AHEAD = 4
 
@@ -20,21 +20,21 @@ def _ignore(failure: Exception | None) -> None:
     """What could not be loaded ahead is asked for again by the lane that misses it."""
 
 
-class Roster:
+class TopicLanes:
     """Lanes by the words that wake them; those that take everything are listed under ANY. Others need a tail."""
 
-    def __init__(self, topic: int, segments: Segments) -> None:
+    def __init__(self, topic: int, segments: SegmentCache) -> None:
         self.lanes: dict[int, Lane] = {}
         self._topic = topic
         self._segments = segments
-        self._words: dict[int, Iterable[Word]] = {}
-        self._by_word: dict[Word, dict[int, Lane]] = {}
-        self._filters: dict[Word, list[Filter]] = {}  # the distinct ones of the lanes under a word, when asked for
+        self._wake_keys: dict[int, Iterable[WakeKey]] = {}
+        self._by_wake_key: dict[WakeKey, dict[int, Lane]] = {}
+        self._filters: dict[WakeKey, list[Filter]] = {}  # the distinct ones of the lanes under a word, when asked for
         self._sleeping_since: int | None = None
         self._swept = 0
 
     @property
-    def _tail(self) -> Tail | None:
+    def _tail(self) -> TailIndex | None:
         return self._segments.tails.get(self._topic)
 
     def put(self, lane: Lane) -> None:
@@ -42,28 +42,28 @@ class Roster:
         self.remove(lane.id)
         self._filters.clear()
         self.lanes[lane.id] = lane
-        words = compile_filter(lane.subscription.filter).words
-        self._words[lane.id] = (ANY,) if words is None else words
-        for word in self._words[lane.id]:
-            self._by_word.setdefault(word, {})[lane.id] = lane
+        wake_keys = compile_filter(lane.subscription.filter).wake_keys
+        self._wake_keys[lane.id] = (ANY,) if wake_keys is None else wake_keys
+        for wake_key in self._wake_keys[lane.id]:
+            self._by_wake_key.setdefault(wake_key, {})[lane.id] = lane
         self._share_keys()
-        if words is not None:
-            tail = self._segments.tails.setdefault(self._topic, Tail(self._segments.tail_entries))
-            for word in words:
-                if isinstance(word, Filter):
-                    tail.watch(word)
+        if wake_keys is not None:
+            tail = self._segments.tails.setdefault(self._topic, TailIndex(self._segments.tail_entries))
+            for wake_key in wake_keys:
+                if isinstance(wake_key, Filter):
+                    tail.watch(wake_key)
 
     def remove(self, id: int) -> None:
         """Forget a lane, if it is here."""
         self._filters.clear()
         self.lanes.pop(id, None)
-        for word in self._words.pop(id, ()):
-            del self._by_word[word][id]
-            if not self._by_word[word]:
-                del self._by_word[word]
-                if isinstance(word, Filter) and self._tail is not None:
-                    self._tail.unwatch(word)
-        if len(self._by_word.get(ANY, ())) == len(self.lanes):
+        for wake_key in self._wake_keys.pop(id, ()):
+            del self._by_wake_key[wake_key][id]
+            if not self._by_wake_key[wake_key]:
+                del self._by_wake_key[wake_key]
+                if isinstance(wake_key, Filter) and self._tail is not None:
+                    self._tail.unwatch(wake_key)
+        if len(self._by_wake_key.get(ANY, ())) == len(self.lanes):
             self._segments.tails.pop(self._topic, None)
         self._share_keys()
 
@@ -126,7 +126,7 @@ class Roster:
         What it asks of the filters is what the lanes that are woken are about to ask, and is remembered for them.
         """
         tail = self._tail
-        if tail is None or ANY in self._by_word or not tail.knows(first, last):
+        if tail is None or ANY in self._by_wake_key or not tail.knows(first, last):
             return
         for position in range(first, last + 1):
             entry = self._segments.get(self._topic, position)
@@ -134,7 +134,7 @@ class Roster:
                 continue
             events = len(entry.segment)
             taken: set[int] = set()
-            for filter in self._candidates(tail.words(position, position)):
+            for filter in self._candidates(tail.wake_keys(position, position)):
                 selected = self._segments.select(self._topic, entry, filter)
                 taken.update(selected)
                 if len(taken) == events:
@@ -143,20 +143,22 @@ class Roster:
                 counts = self._segments.unmatched
                 counts[self._topic] = counts.get(self._topic, 0) + events - len(taken)
 
-    def _candidates(self, words: Iterable[Word]) -> Iterator[Filter]:
+    def _candidates(self, wake_keys: Iterable[WakeKey]) -> Iterator[Filter]:
         """The filters of the lanes that know an entry by one of these words; by ANY, all filters."""
-        for word in self._by_word if ANY in words else words:
-            filters = self._filters.get(word)
+        for wake_key in self._by_wake_key if ANY in wake_keys else wake_keys:
+            filters = self._filters.get(wake_key)
             if filters is None:
-                filters = list({lane.subscription.filter for lane in self._by_word.get(word, {}).values()})
-                self._filters[word] = filters
+                filters = list({lane.subscription.filter for lane in self._by_wake_key.get(wake_key, {}).values()})
+                self._filters[wake_key] = filters
             yield from filters
 
     def _concerned(self, first: int, last: int) -> list[Lane]:
         tail = self._tail
         if tail is not None and tail.knows(first, last):
-            words = tail.words(first, last)
-            if ANY not in words:
-                lanes = [lane for word in (ANY, *words) for lane in self._by_word.get(word, {}).values()]
+            wake_keys = tail.wake_keys(first, last)
+            if ANY not in wake_keys:
+                lanes = [
+                    lane for wake_key in (ANY, *wake_keys) for lane in self._by_wake_key.get(wake_key, {}).values()
+                ]
                 return list(dict.fromkeys(lanes))
         return list(self.lanes.values())

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from recapito.contracts.history import History
 from recapito.contracts.store import Burial
-from recapito.dispatch.lane.in_flight import Flight
+from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain.dead_letter.parser import attempts_of
-from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.segment import id_of
 from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Then
@@ -17,27 +17,27 @@ from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Then
 CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
 
 
-class Recorder:
+class AttemptRecorder:
     """Records the attempts of one lane; without a history, nothing."""
 
     def __init__(self, history: History | None, label: Label) -> None:
         self._history = history
         self._label = label
 
-    def delivered(self, flight: Flight, outcome: Outcome, now: int) -> None:
+    def delivered(self, request: InFlight, outcome: Outcome, now: int) -> None:
         """A request succeeded, in time or late."""
         if self._history is not None:
-            ids, positions, offsets, numbers = flight.load.manifest()
+            ids, positions, offsets, numbers = request.pending.manifest()
             self._history.record(
                 Attempt(
                     self._label,
-                    flight.sent_at,
-                    now - flight.sent_at,
+                    request.sent_at,
+                    now - request.sent_at,
                     Result.SUCCESS,
                     outcome.status,
                     "",
-                    flight.probe,
-                    flight.late,
+                    request.probe,
+                    request.late,
                     ids,
                     positions,
                     offsets,
@@ -45,19 +45,19 @@ class Recorder:
                 )
             )
 
-    def failed(self, flight: Flight, outcome: Outcome, now: int, fates: Sequence[Fate]) -> None:
+    def failed(self, request: InFlight, outcome: Outcome, now: int, fates: Sequence[Fate]) -> None:
         """A request failed, and this became of its events."""
         if self._history is not None:
-            ids, positions, offsets, numbers = flight.load.manifest()
+            ids, positions, offsets, numbers = request.pending.manifest()
             self._history.record(
                 Attempt(
                     self._label,
-                    flight.sent_at,
-                    now - flight.sent_at,
+                    request.sent_at,
+                    now - request.sent_at,
                     outcome.failure,
                     outcome.status,
                     outcome.detail,
-                    flight.probe,
+                    request.probe,
                     False,
                     ids,
                     positions,
@@ -67,10 +67,10 @@ class Recorder:
                 )
             )
 
-    def canceled(self, flight: Flight, now: int) -> None:
+    def canceled(self, request: InFlight, now: int) -> None:
         """A request was cut off, because its subscription is deleted."""
-        fates = [Fate(Then.DROP, reason=CANCELED)] * flight.load.events
-        self.failed(flight, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, fates)
+        fates = [Fate(Then.DROP, reason=CANCELED)] * request.pending.events
+        self.failed(request, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, fates)
 
     def buried(self, burials: Sequence[Burial], now: int, ending: Ending, fate: Fate) -> None:
         """Dead letters were written, or given up."""
@@ -91,7 +91,7 @@ class Recorder:
         now: int,
         ending: Ending,
         ids: Sequence[str],
-        identities: Sequence[Identity],
+        identities: Sequence[DeliveryId],
         numbers: Sequence[int],
         fate: Fate,
     ) -> None:

@@ -7,26 +7,26 @@ is sent: it is stored again until it is there.
 from msgspec.structs import replace
 
 from recapito.contracts import store
-from recapito.dispatch.capacity import Gathering
-from recapito.dispatch.lane.in_flight import Load
-from recapito.dispatch.lane.settlement_builder import Stage
+from recapito.dispatch.capacity import CommitBudget
+from recapito.dispatch.lane.in_flight import PendingBatch
+from recapito.dispatch.lane.settlement_builder import SettlementBuilder
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.domain.delivery.hold import CLEAR, Hold, after_success
 from recapito.domain.instant import SECOND
 
 LAZY_SAVE_NS = 5 * SECOND
 
 
-class Account:
+class LaneBooks:
     """The row as it is stored, and the stages that will change it. `hold` is that of now, stored or not."""
 
-    def __init__(self, row: store.Lane, gathering: Gathering) -> None:
+    def __init__(self, row: store.LaneRow, commit_budget: CommitBudget) -> None:
         self.row = row
-        self.gathering = gathering
+        self.commit_budget = commit_budget
         self.hold = row.hold
-        self.stage = Stage()
-        self.committing: Stage | None = None
+        self.staged = SettlementBuilder()
+        self.committing: SettlementBuilder | None = None
         self.blocked = False  # the last try to store what is being committed failed
         self._matched = row.counts.matched
         self._passed = row.counts.matched + row.counts.unmatched
@@ -35,44 +35,44 @@ class Account:
     @property
     def settled(self) -> bool:
         """True when everything that happened is stored, but perhaps that the cursor passed what did not match."""
-        return not self.stage.pressing and self.committing is None
+        return not self.staged.pressing and self.committing is None
 
     @property
     def full(self) -> bool:
         """True when so much waits for a commit that no more may be gathered."""
-        return self.stage.rows + (self.committing.rows if self.committing else 0) >= self.gathering.slice
+        return self.staged.rows + (self.committing.rows if self.committing else 0) >= self.commit_budget.slice
 
     @property
-    def unsettled_flights(self) -> int:
+    def unsettled_requests(self) -> int:
         """Requests that are answered, but not settled yet."""
-        return self.stage.flights + (self.committing.flights if self.committing else 0)
+        return self.staged.requests + (self.committing.requests if self.committing else 0)
 
     @property
     def unsettled_bytes(self) -> int:
         """The bytes of those requests: they are kept until they are settled."""
-        return self.stage.size + (self.committing.size if self.committing else 0)
+        return self.staged.size + (self.committing.size if self.committing else 0)
 
     @property
     def sparse(self) -> bool:
         """True when the filter took less than 1 event in 16: held, such a lane keeps reading, not to pin the log."""
         return self._matched * limits.SPARSE_FILTER < self._passed
 
-    def identities(self) -> set[Identity]:
+    def identities(self) -> set[DeliveryId]:
         """The deliveries whose row is about to change."""
-        return {*self.stage.identities(), *(self.committing.identities() if self.committing else ())}
+        return {*self.staged.identities(), *(self.committing.identities() if self.committing else ())}
 
-    def pass_over(self, load: Load) -> None:
+    def pass_over(self, pending: PendingBatch) -> None:
         """The cursor passes what a load was cut from. Nobody knows what damaged events were: they count as matched."""
-        self.stage.passed(load.ranges, load.events + load.damaged, load.unmatched, load.evaluated)
-        if load.damaged:
-            position, offset = load.ranges[0][0]
-            for n in range(load.damaged):
-                self.stage.drop(Identity(position, offset + n), CORRUPT, fresh=True)
+        self.staged.passed(pending.ranges, pending.events + pending.damaged, pending.unmatched, pending.evaluated)
+        if pending.damaged:
+            position, offset = pending.ranges[0][0]
+            for n in range(pending.damaged):
+                self.staged.drop(DeliveryId(position, offset + n), CORRUPT, fresh=True)
 
     def set_hold(self, hold: Hold) -> None:
         """Hold the lane back, or count a failure."""
         self.hold = hold
-        self.stage.hold_changed = True
+        self.staged.hold_changed = True
 
     def clear_hold(self) -> None:
         """A success ends every hold."""
@@ -90,11 +90,11 @@ class Account:
 
     def must_commit(self, now: int) -> bool:
         """True when the stage should be settled: something happened, or the cursor moved a while ago."""
-        if self.committing is not None or self.stage.empty:
+        if self.committing is not None or self.staged.empty:
             return False
         if self._lazy_since is None:
             self._lazy_since = now
-        return self.stage.pressing or now >= self._lazy_since + LAZY_SAVE_NS
+        return self.staged.pressing or now >= self._lazy_since + LAZY_SAVE_NS
 
     def passing_since(self, instant: int) -> None:
         """The cursor is about to pass what lay there to be passed since then."""
@@ -107,17 +107,17 @@ class Account:
 
     def discard(self) -> None:
         """Forget what is staged: a step that failed half-way may have staged half of something."""
-        self.stage = Stage()
+        self.staged = SettlementBuilder()
         self._lazy_since = None
 
     def begin_commit(self) -> store.Settlement:
         """Hand over the stage; a new one gathers what happens while the commit runs."""
-        settlement = self.stage.settlement(self.row, self.hold)
-        self.committing, self.stage = self.stage, Stage()
+        settlement = self.staged.settlement(self.row, self.hold)
+        self.committing, self.staged = self.staged, SettlementBuilder()
         self._lazy_since = None
         return settlement
 
-    def end_commit(self, settlement: store.Settlement) -> set[Identity]:
+    def end_commit(self, settlement: store.Settlement) -> set[DeliveryId]:
         """The settlement is stored: the deliveries whose rows it changed."""
         assert self.committing is not None and settlement.version == self.row.version
         changed = set(self.committing.identities())

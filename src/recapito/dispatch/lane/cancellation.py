@@ -4,61 +4,61 @@ Everything is counted. When the stored books say that nothing is pending any mor
 """
 
 from recapito.contracts import store
-from recapito.dispatch.lane.attempt_recorder import CANCELED, Recorder
-from recapito.dispatch.lane.books import Account
-from recapito.dispatch.lane.in_flight import Load
-from recapito.dispatch.lane.in_flight_set import Flights
-from recapito.dispatch.lane.log_reader import FreshReader, all_at_once
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked
+from recapito.dispatch.lane.attempt_recorder import CANCELED, AttemptRecorder
+from recapito.dispatch.lane.books import LaneBooks
+from recapito.dispatch.lane.in_flight import PendingBatch
+from recapito.dispatch.lane.in_flight_set import InFlightSet
+from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.history.attempt import Fate, Then
 from recapito.domain.resources.subscription import Subscription
 
 DROPPED = Fate(Then.DROP, reason=CANCELED)
 
 
-class WindingUp:
+class Cancellation:
     """Winds up what one lane has. `wants_parked` and `wants_review` are what it needs of the ledger to go on."""
 
-    def __init__(self, account: Account, flights: Flights, reader: FreshReader, recorder: Recorder) -> None:
-        self._account = account
-        self._flights = flights
+    def __init__(self, books: LaneBooks, in_flight: InFlightSet, reader: LogReader, recorder: AttemptRecorder) -> None:
+        self._books = books
+        self._in_flight = in_flight
         self._reader = reader
         self._recorder = recorder
         self.wants_parked = self.wants_review = False
 
     def step(self, subscription: Subscription, end: int, fetching: bool, now: int) -> None:
         """Drop what is under way and what is unread up to `end`, as much as one commit takes."""
-        for flight in self._flights.cut_all():
-            self._recorder.canceled(flight, now)
-            self._drop(flight.load, flight.settled)
-        while not self._account.full:
-            load = self._reader.take(subscription, end, all_at_once(self._account.gathering.slice))
-            if load is None:
+        for request in self._in_flight.cut_all():
+            self._recorder.canceled(request, now)
+            self._drop(request.pending, request.settled)
+        while not self._books.full:
+            pending = self._reader.take(subscription, end, unlimited_terms(self._books.commit_budget.slice))
+            if pending is None:
                 break
-            self._recorder.ended(self._drop(load, set()), now, DROPPED)
-        if self._reader.place[0] > (subscription.deleted_position or 0) and self._account.settled:
+            self._recorder.ended(self._drop(pending, set()), now, DROPPED)
+        if self._reader.place[0] > (subscription.deleted_position or 0) and self._books.settled:
             self.wants_parked = not fetching and not self.wants_review
 
     def fetched(self, rows: list[Parked], version: int, now: int) -> None:
         """Parked deliveries came from the ledger, as of a version: they are dropped."""
-        if self._account.settled and self._account.row.version == version:  # else they may be settled already
+        if self._books.settled and self._books.row.version == version:  # else they may be settled already
             for row in rows:
-                self._account.stage.drop(row.delivery.identity, CANCELED, fresh=False)
+                self._books.staged.drop(row.delivery.identity, CANCELED, fresh=False)
             self._recorder.ended([row.delivery for row in rows], now, DROPPED)
             self.wants_review = not rows
 
-    def reviewed(self, row: store.Lane | None) -> bool:
+    def reviewed(self, row: store.LaneRow | None) -> bool:
         """The stored books: whether the lane ends."""
         over = row is not None and not row.counts.pending
         if over:
-            self._account.stage.ended = True
+            self._books.staged.ended = True
         return over
 
-    def _drop(self, load: Load, settled: set[Identity]) -> list[Delivery]:
-        if load.fresh:
-            self._account.pass_over(load)
-        deliveries = load.deliveries()
+    def _drop(self, pending: PendingBatch, settled: set[DeliveryId]) -> list[Delivery]:
+        if pending.fresh:
+            self._books.pass_over(pending)
+        deliveries = pending.deliveries()
         for delivery in deliveries:
             if delivery.identity not in settled:
-                self._account.stage.drop(delivery.identity, CANCELED, load.fresh)
+                self._books.staged.drop(delivery.identity, CANCELED, pending.fresh)
         return deliveries

@@ -16,7 +16,7 @@ from recapito.observability.journal import Journal
 _TOLD = frozenset(10**power for power in range(12))
 
 
-class Presentation:
+class DeliveryFormat:
     """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
 
     `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
 from recapito.contracts.store import Due
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.header_groups import Likeness
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.header_groups import HeaderGroup
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Attributes, Header
 from recapito.domain.delivery.batch import fill, goes_alone
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 
 
-class Retries:
+class DueQueue:
     """A slice of due deliveries, and when the next ones come due."""
 
     def __init__(self, next_at: int | None) -> None:
@@ -25,8 +25,8 @@ class Retries:
         self.fetching = False
         self.size = 0  # the bytes of the events that are here
         self._queue: deque[Parked] = deque()
-        self._likeness = Likeness()
-        self._settled_meanwhile: set[Identity] = set()
+        self._header_group = HeaderGroup()
+        self._settled_meanwhile: set[DeliveryId] = set()
         self._parked_meanwhile: int | None = None
 
     def __len__(self) -> int:
@@ -52,7 +52,7 @@ class Retries:
         self._settled_meanwhile.clear()
         self._parked_meanwhile = None
 
-    def end_fetch(self, due: Due, busy: set[Identity]) -> list[Parked]:
+    def end_fetch(self, due: Due, busy: set[DeliveryId]) -> list[Parked]:
         """A fetch is answered: what of it may be taken now. `busy` are deliveries on the wire or not yet settled."""
         self.fetching = False
         self.next_at = _earlier(due.next_at, self._parked_meanwhile)
@@ -80,7 +80,7 @@ class Retries:
             self.queue(kept)
         return removed
 
-    def settled(self, identities: Iterable[Identity], parked: Iterable[Parked]) -> None:
+    def settled(self, identities: Iterable[DeliveryId], parked: Iterable[Parked]) -> None:
         """A settlement of the lane is stored: these rows changed, and these are parked now."""
         earliest = min((row.due_at for row in parked), default=None)
         self.next_at = _earlier(self.next_at, earliest)
@@ -89,34 +89,34 @@ class Retries:
             self._parked_meanwhile = _earlier(self._parked_meanwhile, earliest)
 
     def take(
-        self, event_limit: int, byte_limit: int, presentation: Presentation
+        self, event_limit: int, byte_limit: int, delivery_format: DeliveryFormat
     ) -> tuple[list[Parked], tuple[Header, ...]]:
         """The next batch, measured as it will be sent, and the custom headers that its events have in common.
 
         It has what is due first, and of the rest what has the same headers.
         """
-        attributes = presentation.attributes
+        attributes = delivery_format.attributes
         event_limit = 1 if self._queue and self._alone(self._queue[0]) else event_limit
         if attributes is not None and attributes.dynamic:
-            return self._take_alike(attributes, event_limit, byte_limit, presentation)
-        count = fill(self._sizes(presentation), event_limit, byte_limit)
+            return self._take_alike(attributes, event_limit, byte_limit, delivery_format)
+        count = fill(self._sizes(delivery_format), event_limit, byte_limit)
         taken = [self._queue.popleft() for _ in range(count)]
         self.size -= sum(len(row.delivery.body) for row in taken)
         return taken, attributes.static if attributes else ()
 
-    def _sizes(self, presentation: Presentation) -> Iterator[int]:
+    def _sizes(self, delivery_format: DeliveryFormat) -> Iterator[int]:
         """The sizes of what is queued, up to what goes alone."""
         for n, row in enumerate(self._queue):
             if n and self._alone(row):
                 return
-            yield len(presentation.body(row.delivery.body))
+            yield len(delivery_format.body(row.delivery.body))
 
     def _take_alike(
-        self, attributes: Attributes, event_limit: int, byte_limit: int, presentation: Presentation
+        self, attributes: Attributes, event_limit: int, byte_limit: int, delivery_format: DeliveryFormat
     ) -> tuple[list[Parked], tuple[Header, ...]]:
-        self._likeness.begin(attributes)
+        self._header_group.begin(attributes)
         alike = list[Parked]()
-        count = fill(self._sizes_alike(alike, presentation), event_limit, byte_limit)
+        count = fill(self._sizes_alike(alike, delivery_format), event_limit, byte_limit)
         taken = alike[:count]
         if count == 1:
             self._queue.popleft()
@@ -124,25 +124,25 @@ class Retries:
             gone = {row.delivery.identity for row in taken}
             self._queue = deque([row for row in self._queue if row.delivery.identity not in gone])
         self.size -= sum(len(row.delivery.body) for row in taken)
-        return taken, self._likeness.headers()
+        return taken, self._header_group.headers()
 
-    def _sizes_alike(self, alike: list[Parked], presentation: Presentation) -> Iterator[int]:
+    def _sizes_alike(self, alike: list[Parked], delivery_format: DeliveryFormat) -> Iterator[int]:
         """The sizes of what has the headers of the first, each of which is added to `alike`."""
         for row in islice(self._queue, limits.LOOK_AHEAD_EVENTS):
             if alike and self._alone(row):
                 continue
             identity, body = row.delivery.identity, row.delivery.body
-            if self._likeness.known_to_differ(identity):
-                if self._likeness.hopeless:
+            if self._header_group.known_to_differ(identity):
+                if self._header_group.hopeless:
                     return
-            elif self._likeness.alike(identity, body):
+            elif self._header_group.alike(identity, body):
                 alike.append(row)
-                yield len(presentation.body(body))
+                yield len(delivery_format.body(body))
 
     def _alone(self, row: Parked) -> bool:
         return goes_alone(row.delivery.attempts)
 
-    def discard(self, identity: Identity) -> None:
+    def discard(self, identity: DeliveryId) -> None:
         """A late answer delivered it: it needs no further attempt."""
         self.remove(lambda row: row.delivery.identity == identity)
 

@@ -1,10 +1,10 @@
 """What becomes of deliveries that failed: `decide` says it, and the stage is told."""
 
 from recapito.contracts.store import Burial
-from recapito.dispatch.context import Equipment
-from recapito.dispatch.lane.attempt_recorder import Recorder
-from recapito.dispatch.lane.in_flight import Flight, id_origin, output_id
-from recapito.dispatch.lane.settlement_builder import Stage
+from recapito.dispatch.context import DispatchContext
+from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
+from recapito.dispatch.lane.in_flight import InFlight, id_origin, output_id
+from recapito.dispatch.lane.settlement_builder import SettlementBuilder
 from recapito.domain import limits
 from recapito.domain.dead_letter import record as deadletter
 from recapito.domain.delivery.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
@@ -19,7 +19,7 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.observability.diagnostics import DiagnosticLog
 
 
-class Disposal:
+class FailureHandler:
     """Parks, buries or drops, by the subscription and the profile of now. `fresh`: the ledger has no row of it yet."""
 
     def __init__(
@@ -27,31 +27,31 @@ class Disposal:
         subscription: Subscription,
         published: InputSchema,
         profile: Profile,
-        equipment: Equipment,
-        stage: Stage,
-        recorder: Recorder,
+        context: DispatchContext,
+        staged: SettlementBuilder,
+        recorder: AttemptRecorder,
     ) -> None:
         self._subscription = subscription
         self._published = published
         self._profile = profile
-        self._equipment = equipment
-        self._stage = stage
+        self._context = context
+        self._staged = staged
         self._recorder = recorder
 
-    def failed(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
+    def failed(self, request: InFlight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         """A request failed, and with it every delivery that it carried, but for those that a late answer settled."""
-        self._journal_failure(flight, outcome, now, before, after)
-        self._stage.failed(outcome.failure, flight.load.events)
-        deliveries = flight.load.deliveries()
-        if self._equipment.diagnostics is not None:
-            self._diagnose(self._equipment.diagnostics, deliveries, flight.sent_at, outcome, now, after)
+        self._journal_failure(request, outcome, now, before, after)
+        self._staged.failed(outcome.failure, request.pending.events)
+        deliveries = request.pending.deliveries()
+        if self._context.diagnostics is not None:
+            self._diagnose(self._context.diagnostics, deliveries, request.sent_at, outcome, now, after)
         fates = [
             DELIVERED
-            if delivery.identity in flight.settled
-            else self._retry(attempted(delivery, outcome, flight.sent_at), outcome, now, flight.load.fresh)
+            if delivery.identity in request.settled
+            else self._retry(attempted(delivery, outcome, request.sent_at), outcome, now, request.pending.fresh)
             for delivery in deliveries
         ]
-        self._recorder.failed(flight, outcome, now, fates)
+        self._recorder.failed(request, outcome, now, fates)
 
     def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
         """Its time to live has passed before the next attempt."""
@@ -66,11 +66,11 @@ class Disposal:
             delivery,
             outcome,
             now,
-            self._equipment.random(),
+            self._context.random(),
         )
         match disposition:
             case RetryAt(due_at, rule):
-                self._stage.park(Parked(due_at, delivery), fresh)
+                self._staged.park(Parked(due_at, delivery), fresh)
                 return Fate(Then.RETRY, due_at, rule)
             case Dead(reason):
                 return self._give_up(delivery, reason, now, fresh)
@@ -79,7 +79,7 @@ class Disposal:
 
     def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> Fate:
         destination = self._subscription.dead_letter
-        self._equipment.journal(
+        self._context.journal(
             "delivery.given_up",
             subscription=self._subscription.name,
             position=delivery.identity.position,
@@ -89,34 +89,34 @@ class Disposal:
             dead_letter=destination is not None,
         )
         if destination is None:
-            self._stage.drop(delivery.identity, reason, fresh)
+            self._staged.drop(delivery.identity, reason, fresh)
             return Fate(Then.DROP, reason=reason)
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
         record = deadletter.record(
-            delivery, reason, self._published, self._subscription.delivery_schema, self._equipment.extra_fields
+            delivery, reason, self._published, self._subscription.delivery_schema, self._context.extra_fields
         )
-        self._stage.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
+        self._staged.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
         return Fate(Then.DEAD_LETTER, write_at, reason=reason)
 
     def _diagnose(
         self, log: DiagnosticLog, deliveries: list[Delivery], sent_at: int, outcome: Outcome, now: int, hold: Hold
     ) -> None:
         subscription = self._subscription
-        origin = id_origin(self._equipment.log_id, subscription.topic)
-        resource_id = self._equipment.resource_ids.get(subscription.topic, "")
+        origin = id_origin(self._context.log_id, subscription.topic)
+        resource_id = self._context.resource_ids.get(subscription.topic, "")
         for delivery in deliveries[: limits.DIAGNOSED_EVENTS]:
             system_id = output_id(origin, *delivery.identity)
             log.write(delivery_failure(resource_id, subscription, delivery, system_id, outcome, sent_at, now, hold))
 
-    def _journal_failure(self, flight: Flight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
-        self._equipment.journal(
+    def _journal_failure(self, request: InFlight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
+        self._context.journal(
             "delivery.failed",
             subscription=self._subscription.name,
-            events=flight.load.events,
+            events=request.pending.events,
             outcome=outcome.failure,
             status=outcome.status,
-            took_ms=(now - flight.sent_at) // MILLISECOND,
+            took_ms=(now - request.sent_at) // MILLISECOND,
             failures=after.failures,
             held_s=after.period // SECOND if after.until != before.until else None,
             detail=outcome.detail,

@@ -8,17 +8,17 @@ from collections import Counter
 
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Attributes, Header, Values
-from recapito.domain.delivery.cursor import Place
+from recapito.domain.delivery.cursor import LogPosition
 
 
-class Likeness:
+class HeaderGroup:
     """Compares events with the first one of a load."""
 
     def __init__(self) -> None:
         self._attributes: Attributes | None = None
         self._values: Values | None = None
         self._hash = 0
-        self._left: dict[Place, int] = {}
+        self._left: dict[LogPosition, int] = {}
         self._counts: Counter[int] = Counter()  # of each hash among them
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class Likeness:
             self._counts.clear()
         self._values = None
 
-    def known_to_differ(self, place: Place) -> bool:
+    def known_to_differ(self, place: LogPosition) -> bool:
         """True when it need not be looked at again: its hash is another than the load's."""
         return self._values is not None and self._left.get(place, self._hash) != self._hash
 
@@ -44,7 +44,7 @@ class Likeness:
         """True when much of what follows an event that is known to differ is known, and nothing in it is alike."""
         return len(self._left) >= limits.LOOK_AHEAD_EVENTS // 2 and not self._counts[self._hash]
 
-    def alike(self, place: Place, stored: bytes) -> bool:
+    def alike(self, place: LogPosition, stored: bytes) -> bool:
         """True when an event has the values of the load."""
         assert self._attributes is not None
         values = self._attributes.values(stored)
@@ -57,7 +57,7 @@ class Likeness:
         self._counts[hash(values)] += 1
         return False
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: LogPosition) -> None:
         before = self._left.pop(place, None)
         if before is not None:
             self._counts[before] -= 1

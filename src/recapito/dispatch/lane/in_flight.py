@@ -10,16 +10,16 @@ from itertools import islice
 import msgspec
 
 from recapito.contracts.sender import Exchange
-from recapito.dispatch.lane.delivery_format import Presentation
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Range
-from recapito.domain.delivery.delivery import Delivery, Identity
+from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.events.segment import Segment, id_of
 
 
-class Piece(msgspec.Struct, frozen=True, gc=False):
+class SegmentSlice(msgspec.Struct, frozen=True, gc=False):
     """Events of one segment that go into a batch."""
 
     position: int
@@ -37,7 +37,7 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
         """The delivery of one of the events, before its first attempt."""
         segment = self.segment
         trace = segment.traces.get(i, "")
-        return Delivery(Identity(self.position, i), segment.published_at[i], segment.stored(i), trace=trace)
+        return Delivery(DeliveryId(self.position, i), segment.published_at[i], segment.stored(i), trace=trace)
 
     def ids(self) -> Sequence[str]:
         """The ids of the events."""
@@ -54,10 +54,10 @@ class Piece(msgspec.Struct, frozen=True, gc=False):
 
 
 # The events of a load in columns, as an Attempt has them: ids, runs of positions, offsets, numbers of attempts.
-Manifest = tuple[Sequence[str], Sequence[tuple[int, int]], Sequence[int], Sequence[int]]
+EventColumns = tuple[Sequence[str], Sequence[tuple[int, int]], Sequence[int], Sequence[int]]
 
 
-class Load(msgspec.Struct, eq=False):
+class PendingBatch(msgspec.Struct, eq=False):
     """What a flight carries: either ranges of the log, ascending, or deliveries that were parked.
 
     There is more than one range where events with other headers, or what is taken already, lie between. `fresh`: the
@@ -66,7 +66,7 @@ class Load(msgspec.Struct, eq=False):
     nothing else: they are the first ones of its range.
     """
 
-    pieces: Sequence[Piece]
+    slices: Sequence[SegmentSlice]
     parked: Sequence[Delivery]
     ranges: Sequence[Range]
     events: int
@@ -90,9 +90,9 @@ class Load(msgspec.Struct, eq=False):
         """The deliveries, as they are before this attempt."""
         if self.parked:
             return list(self.parked)
-        return [piece.delivery(i) for piece in self.pieces for i in piece.offsets]
+        return [segment_slice.delivery(i) for segment_slice in self.slices for i in segment_slice.offsets]
 
-    def manifest(self) -> Manifest:
+    def manifest(self) -> EventColumns:
         """Which events these are, and which attempt this is of each."""
         if self.parked:
             return (
@@ -102,74 +102,81 @@ class Load(msgspec.Struct, eq=False):
                 [delivery.attempts + 1 for delivery in self.parked],
             )
         if self.events == 1:
-            piece = self.pieces[0]
-            return (piece.segment.id(piece.offsets[0]),), ((1, piece.position),), piece.offsets, ()
+            segment_slice = self.slices[0]
+            return (
+                (segment_slice.segment.id(segment_slice.offsets[0]),),
+                ((1, segment_slice.position),),
+                segment_slice.offsets,
+                (),
+            )
         return (
-            [id for piece in self.pieces for id in piece.ids()],
-            [(len(piece.offsets), piece.position) for piece in self.pieces],
-            [offset for piece in self.pieces for offset in piece.offsets],
+            [id for segment_slice in self.slices for id in segment_slice.ids()],
+            [(len(segment_slice.offsets), segment_slice.position) for segment_slice in self.slices],
+            [offset for segment_slice in self.slices for offset in segment_slice.offsets],
             (),
         )
 
-    def batch(self, presentation: Presentation, origin: str) -> Batch:
+    def batch(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
         """The request's content; `origin` begins the output id of every event of the topic."""
         if self.parked:
-            return self._parked_batch(presentation, origin)
+            return self._parked_batch(delivery_format, origin)
         if self.events == 1:
-            return self._single(presentation, origin)
-        versions = set().union(*(piece.versions() for piece in self.pieces))
+            return self._single(delivery_format, origin)
+        versions = set().union(*(segment_slice.versions() for segment_slice in self.slices))
         return Batch(
-            presentation.subscription,
-            _array([piece.body() for piece in self.pieces]),
+            delivery_format.subscription,
+            _array([segment_slice.body() for segment_slice in self.slices]),
             self.events,
             0,
-            versions.pop() if presentation.versioned and len(versions) == 1 else None,
+            versions.pop() if delivery_format.versioned and len(versions) == 1 else None,
             None,
-            presentation.form,
+            delivery_format.form,
             self.headers,
             self._traces(),
         )
 
-    def _single(self, presentation: Presentation, origin: str) -> Batch:
+    def _single(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
         """The content of most requests: one fresh event."""
-        piece = self.pieces[0]
-        offset, segment = piece.offsets[0], piece.segment
+        segment_slice = self.slices[0]
+        offset, segment = segment_slice.offsets[0], segment_slice.segment
         body = segment.event(offset)
         return Batch(
-            presentation.subscription,
-            body if presentation.bare else b"[%b]" % body,
+            delivery_format.subscription,
+            body if delivery_format.bare else b"[%b]" % body,
             1,
             0,
-            segment.versions[segment.version_of[offset]] if presentation.versioned else None,
-            output_id(origin, piece.position, offset),
-            presentation.form,
+            segment.versions[segment.version_of[offset]] if delivery_format.versioned else None,
+            output_id(origin, segment_slice.position, offset),
+            delivery_format.form,
             self.headers,
             (segment.traces[offset],) if offset in segment.traces else (),
         )
 
     def _traces(self) -> tuple[str, ...]:
         """The traceparents of fresh events that are traced, few of them."""
-        for piece in self.pieces:
-            if piece.segment.traces:
+        for segment_slice in self.slices:
+            if segment_slice.segment.traces:
                 break
         else:
             return ()
-        found = (piece.segment.traces.get(i, "") for piece in self.pieces for i in piece.offsets)
+        found = (
+            segment_slice.segment.traces.get(i, "") for segment_slice in self.slices for i in segment_slice.offsets
+        )
         return tuple(islice(filter(None, found), limits.TRACED_EVENTS))
 
-    def _parked_batch(self, presentation: Presentation, origin: str) -> Batch:
-        body = b",".join([presentation.body(delivery.body) for delivery in self.parked])
+    def _parked_batch(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
+        body = b",".join([delivery_format.body(delivery.body) for delivery in self.parked])
         versions: set[str] = set()
-        if presentation.versioned:
+        if delivery_format.versioned:
             versions = {_data_version(delivery.body) for delivery in self.parked}
         return Batch(
-            presentation.subscription,
-            body if presentation.bare else b"[%b]" % body,
+            delivery_format.subscription,
+            body if delivery_format.bare else b"[%b]" % body,
             self.events,
             min(delivery.attempts for delivery in self.parked),
             versions.pop() if len(versions) == 1 else None,
             output_id(origin, *self.parked[0].identity) if self.events == 1 else None,
-            presentation.form,
+            delivery_format.form,
             self.headers,
             tuple(islice((delivery.trace for delivery in self.parked if delivery.trace), limits.TRACED_EVENTS)),
         )
@@ -177,24 +184,24 @@ class Load(msgspec.Struct, eq=False):
 
 def _array(parts: Sequence[memoryview | bytes]) -> bytes:
     """A JSON array of what is in the parts, copied but once."""
-    pieces: list[memoryview | bytes] = [b","] * (2 * len(parts) + 1)
-    pieces[0], pieces[1::2], pieces[-1] = b"[", parts, b"]"
-    return b"".join(pieces)
+    slices: list[memoryview | bytes] = [b","] * (2 * len(parts) + 1)
+    slices[0], slices[1::2], slices[-1] = b"[", parts, b"]"
+    return b"".join(slices)
 
 
-class Flight(msgspec.Struct, eq=False):
+class InFlight(msgspec.Struct, eq=False):
     """One request on its way. `settled` are deliveries that an earlier attempt's late answer settled meanwhile."""
 
-    load: Load
+    pending: PendingBatch
     size: int
     sent_at: int
     probe: bool
     late: bool = False
-    settled: set[Identity] = msgspec.field(default_factory=set)
+    settled: set[DeliveryId] = msgspec.field(default_factory=set)
     exchange: Exchange | None = None
 
     def __repr__(self) -> str:
-        return f"<Flight of {self.load.events} events, {self.size} bytes, sent at {self.sent_at}>"
+        return f"<Flight of {self.pending.events} events, {self.size} bytes, sent at {self.sent_at}>"
 
 
 class _Versioned(msgspec.Struct):

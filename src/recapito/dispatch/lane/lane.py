@@ -13,18 +13,18 @@ import msgspec
 
 from recapito.contracts import store
 from recapito.dispatch.capacity import RESPONSIVE_NS
-from recapito.dispatch.context import Equipment
-from recapito.dispatch.lane.attempt_recorder import Recorder
-from recapito.dispatch.lane.books import Account
-from recapito.dispatch.lane.cancellation import WindingUp
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.due_queue import Retries
-from recapito.dispatch.lane.failure import Disposal
-from recapito.dispatch.lane.in_flight import Flight, Load, id_origin
-from recapito.dispatch.lane.in_flight_set import Flights
-from recapito.dispatch.lane.log_reader import FreshReader, all_at_once, terms_at
+from recapito.dispatch.context import DispatchContext
+from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
+from recapito.dispatch.lane.books import LaneBooks
+from recapito.dispatch.lane.cancellation import Cancellation
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.due_queue import DueQueue
+from recapito.dispatch.lane.failure import FailureHandler
+from recapito.dispatch.lane.in_flight import InFlight, PendingBatch, id_origin
+from recapito.dispatch.lane.in_flight_set import InFlightSet
+from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_terms
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import Identity, Parked, expired, skip, succeeded
+from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
 from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, rules_for
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.schema import InputSchema
@@ -49,11 +49,11 @@ class Lane:
 
     def __init__(
         self,
-        row: store.Lane,
+        row: store.LaneRow,
         subscription: Subscription,
         published: InputSchema,
         profile: Profile,
-        equipment: Equipment,
+        context: DispatchContext,
         wake: Callable[["Lane"], None],
         topic_name: str = "",
     ) -> None:
@@ -62,98 +62,98 @@ class Lane:
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
-        self._equipment = equipment
+        self._context = context
         self._wake = wake
-        self.window = self._window = equipment.window()
+        self.window = self._window = context.window()
         self._responsive = False
         self._failing = False
         self._published = published
         label = Label(row.id, row.topic, topic_name, subscription.name)
-        self.retrying = equipment.retrying
-        self.recorder = Recorder(equipment.history, label)
+        self.retry_budget = context.retry_budget
+        self.recorder = AttemptRecorder(context.history, label)
         self._take_over(subscription)
         self._begin(row)
 
     def change(self, subscription: Subscription) -> None:
         """Take over a subscription as it is now; what is stored stays as it is. A hold was about its old endpoint."""
         if subscription.destination != self.subscription.destination:
-            self.account.forget_hold()
+            self.books.forget_hold()
             self._window.restart()
         self._take_over(subscription)
 
     def _take_over(self, subscription: Subscription) -> None:
         self.subscription = subscription
-        self._presentation = Presentation(subscription, self._published, self._equipment.journal)
+        self._format = DeliveryFormat(subscription, self._published, self._context.journal)
 
-    def _begin(self, row: store.Lane) -> None:
-        self.account = Account(row, self._equipment.gathering)
-        self.retries = Retries(row.next_due_at)
-        self.flights = Flights(self._equipment.slots)
-        self.reader = FreshReader(row.topic, row.cursor, self._equipment.segments, self.flights.ranges)
-        self.winding_up = WindingUp(self.account, self.flights, self.reader, self.recorder)
-        self._answers: deque[tuple[Flight, Outcome]] = deque()
+    def _begin(self, row: store.LaneRow) -> None:
+        self.books = LaneBooks(row, self._context.commit_budget)
+        self.due_queue = DueQueue(row.next_due_at)
+        self.in_flight = InFlightSet(self._context.slots)
+        self.reader = LogReader(row.topic, row.cursor, self._context.segments, self.in_flight.ranges)
+        self.cancellation = Cancellation(self.books, self.in_flight, self.reader, self.recorder)
+        self._answers: deque[tuple[InFlight, Outcome]] = deque()
         self._sweep: Sweep | None = None
-        self._read_ahead: deque[Identity] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
+        self._read_ahead: deque[DeliveryId] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
         self._parked_turn = False
-        self._terms = all_at_once(0)  # those of the step
-        self._id_origin = id_origin(self._equipment.log_id, row.topic)
+        self._terms = unlimited_terms(0)  # those of the step
+        self._id_origin = id_origin(self._context.log_id, row.topic)
 
     def __repr__(self) -> str:
-        return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.flights)} under way>"
+        return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.in_flight)} under way>"
 
     # What the dispatcher asks.
 
     @property
     def end(self) -> int:
         """The last position that this lane may read."""
-        end = self._equipment.segments.ends.get(self.topic, 0)
+        end = self._context.segments.ends.get(self.topic, 0)
         deleted = self.subscription.deleted_position
         return end if deleted is None else min(end, deleted)
 
     @property
     def busy(self) -> int:
         """How many deliveries with a row in the ledger are on the wire or not yet settled."""
-        return len(self.flights.retries_on_wire()) + len(self.account.identities())
+        return len(self.in_flight.retries_on_wire()) + len(self.books.identities())
 
     def at_tail(self, end: int) -> bool:
         """True when this lane will want what follows position `end` at once."""
-        return self.reader.next_position(self.subscription, end) == end + 1 and not self.account.hold.on
+        return self.reader.next_position(self.subscription, end) == end + 1 and not self.books.hold.on
 
     def has_work(self) -> bool:
         """True when something is unread, parked, under way or not yet settled."""
-        if self.stopped is not None or self.account.row.ended:
+        if self.stopped is not None or self.books.row.ended:
             return False
         unread = not self.reader.caught_up(self.subscription, self.end)
-        unsettled = self.account.stage.pressing or self.account.committing is not None
-        return bool(unread or unsettled or len(self.flights) or self.retries.has_work)
+        unsettled = self.books.staged.pressing or self.books.committing is not None
+        return bool(unread or unsettled or len(self.in_flight) or self.due_queue.has_work)
 
     def wants_due(self, now: int) -> bool:
         """True when parked deliveries should be fetched from the ledger."""
         active = self.stopped is None and self.subscription.deleted_position is None
-        return active and not self.account.hold.holds(now) and self.retries.wants_fetch(self.due_until(now))
+        return active and not self.books.hold.holds(now) and self.due_queue.wants_fetch(self.due_until(now))
 
     def due_until(self, now: int) -> int:
         """The latest due time of what may be tried now: a sweep does not try what came due since it began."""
         return now if self._sweep is None else self._sweep.due
 
-    def newest_parked(self) -> Identity | None:
+    def newest_parked(self) -> DeliveryId | None:
         """The newest event that was parked unread, when a probe is wanted; it may have been tried since."""
-        probing = self.account.hold.on and not self.account.hold.sweeps
+        probing = self.books.hold.on and not self.books.hold.sweeps
         return self._read_ahead[-1] if probing and self._read_ahead else None
 
-    def forget_parked(self, identity: Identity) -> None:
+    def forget_parked(self, identity: DeliveryId) -> None:
         """An event that was parked unread has been tried, or is gone."""
         if identity in self._read_ahead:
             self._read_ahead.remove(identity)
 
     def next_instant(self, now: int) -> int | None:
         """When this lane must be stepped even if nothing happens before. What has come already is under way."""
-        hold = self.account.hold
+        hold = self.books.hold
         if not hold.holds(now):
-            next_try = self.retries.next_fetch_at
+            next_try = self.due_queue.next_fetch_at
         else:
             next_try = hold.until if self.has_work() or self._lags else None
-        instants = (self.flights.next_instant(), self.account.next_instant(), next_try)
+        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try)
         return min((instant for instant in instants if instant is not None and instant > now), default=None)
 
     @property
@@ -170,45 +170,45 @@ class Lane:
     def catch_up(self, since: int) -> None:
         """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
         if self._lags:
-            self.account.passing_since(since)
+            self.books.passing_since(since)
             self.wake()
 
     def stop(self, reason: str) -> None:
         """Stop loudly: going on could deliver something wrong or lose something."""
-        self.flights.cut_all()
-        self.account.discard()
+        self.in_flight.cut_all()
+        self.books.discard()
         self.stopped = reason
-        self._equipment.journal(
+        self._context.journal(
             "lane.stopped", subscription=self.subscription.name, lane=self.id, place=self.reader.place, why=reason
         )
 
-    def reload(self, row: store.Lane) -> None:
+    def reload(self, row: store.LaneRow) -> None:
         """Begin again from a row that was made anew: the stored one is damaged."""
-        self.flights.cut_all()
+        self.in_flight.cut_all()
         self._begin(row)
         self.wake()
 
     def end_commit(self, settlement: store.Settlement) -> None:
         """A settlement is stored."""
-        self.retries.settled(self.account.end_commit(settlement), settlement.park)
+        self.due_queue.settled(self.books.end_commit(settlement), settlement.park)
         self.wake()
 
     def fetched(self, due: store.Due) -> None:
         """Due deliveries came from the ledger."""
-        busy = self.flights.retries_on_wire() | self.account.identities()
-        self.retries.queue(self.retries.end_fetch(due, busy))
-        if self.account.hold.holds(self._equipment.clock.now()):
-            self.retries.let_go()
+        busy = self.in_flight.retries_on_wire() | self.books.identities()
+        self.due_queue.queue(self.due_queue.end_fetch(due, busy))
+        if self.books.hold.holds(self._context.clock.now()):
+            self.due_queue.let_go()
         self.wake()
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
         """Parked deliveries of a deleted subscription came from the ledger, as of a version."""
-        self.winding_up.fetched(rows, version, self._equipment.clock.now())
+        self.cancellation.fetched(rows, version, self._context.clock.now())
         self.wake()
 
-    def reviewed(self, row: store.Lane | None) -> None:
+    def reviewed(self, row: store.LaneRow | None) -> None:
         """The stored books of a deleted subscription: when nothing is pending any more, the lane ends."""
-        if self.winding_up.reviewed(row):
+        if self.cancellation.reviewed(row):
             self.wake()
 
     # One step.
@@ -217,17 +217,17 @@ class Lane:
         """Take the answers, give up on what took too long, and send what may be sent."""
         while self._answers:
             self._answered(*self._answers.popleft(), now)
-        while (flight := self.flights.overdue(now)) is not None:
-            self._time_out(flight, now)
-        if self.stopped is not None or self.account.row.ended:
+        while (request := self.in_flight.overdue(now)) is not None:
+            self._time_out(request, now)
+        if self.stopped is not None or self.books.row.ended:
             return
-        if self.account.hold.on and self._rules is None:  # the topic has another profile since, or it another policy
-            self.account.set_hold(Hold(self.account.hold.failures))
+        if self.books.hold.on and self._rules is None:  # the topic has another profile since, or it another policy
+            self.books.set_hold(Hold(self.books.hold.failures))
         if self.subscription.deleted_position is not None:
-            self.winding_up.step(self.subscription, self.end, self.retries.fetching, now)
-        elif not self.account.hold.holds(now):
+            self.cancellation.step(self.subscription, self.end, self.due_queue.fetching, now)
+        elif not self.books.hold.holds(now):
             self._send(now)
-        elif self.account.sparse and not self._equipment.slots.short:
+        elif self.books.sparse and not self._context.slots.short:
             self._park_unread(now)
 
     @property
@@ -236,215 +236,215 @@ class Lane:
         return rules_for(self.profile, self.subscription.retry_policy)
 
     def _send(self, now: int) -> None:
-        hold = self.account.hold
+        hold = self.books.hold
         probing = hold.on and not hold.sweeps
         if not hold.sweeps:
             self._sweep = None
         elif self._sweep is None:
             self._sweep = Sweep(self.end, now)
-        self._terms = terms_at(now, self.subscription, self._presentation, self.account.gathering.slice)
+        self._terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
         self._send_more(now, probing)
         if self._sweep is not None and self._all_tried(self._sweep):
             self._end_sweep(self._sweep, now)
-        elif hold.sweep_at and not self.account.hold.on and self._all_tried(Sweep(self.end, now)):
-            self.account.caught_up()
+        elif hold.sweep_at and not self.books.hold.on and self._all_tried(Sweep(self.end, now)):
+            self.books.caught_up()
 
     def _send_more(self, now: int, probing: bool) -> None:
         room = self._room(probing)
-        free = self._equipment.slots.free(self._responsive, len(self.flights)) if room else 0
-        next_load = self._next_probe if probing else self._next_load
+        free = self._context.slots.free(self._responsive, len(self.in_flight)) if room else 0
+        next_batch = self._next_probe if probing else self._next_batch
         for _ in range(min(room, free, SENDS_PER_STEP)):
-            load = None if self.flights.full else next_load(now)
-            if load is None:
+            pending = None if self.in_flight.full else next_batch(now)
+            if pending is None:
                 return
-            self._launch(load, now, self.account.hold.on)
+            self._launch(pending, now, self.books.hold.on)
         if room and not free:
-            self._equipment.slots.wait(self, self._responsive)
+            self._context.slots.wait(self, self._responsive)
         elif room > min(free, SENDS_PER_STEP):
             self.wake()
 
     def _all_tried(self, sweep: Sweep) -> bool:
         """True when all that waited when a sweep began has been tried, and what became of it is stored."""
-        waiting = self.retries.fetching or len(self.retries) or self.retries.wants_fetch(sweep.due)
+        waiting = self.due_queue.fetching or len(self.due_queue) or self.due_queue.wants_fetch(sweep.due)
         read = self.reader.place[0] > sweep.end or self._spares_room
-        return not (waiting or len(self.flights)) and read and self.account.settled
+        return not (waiting or len(self.in_flight)) and read and self.books.settled
 
     def _end_sweep(self, sweep: Sweep, now: int) -> None:
         """Hold the lane again: the last requests failed, or the hold would be over. If none went, nothing is known."""
         self._sweep = None
         if sweep.tried and self._rules is not None:
-            self.account.set_hold(after_sweep(self.account.hold, self._rules, now))
+            self.books.set_hold(after_sweep(self.books.hold, self._rules, now))
 
     def _room(self, probing: bool) -> int:
         """How many more requests this lane may have, as far as their number goes."""
-        if self.account.blocked:
+        if self.books.blocked:
             return 0
         if probing:
-            return int(not self.flights.probing and not self.retries.fetching)
-        if self.account.unsettled_bytes >= limits.WINDOW_BYTES:
+            return int(not self.in_flight.probing and not self.due_queue.fetching)
+        if self.books.unsettled_bytes >= limits.WINDOW_BYTES:
             return 0
-        return self._window.room(len(self.flights), self.account.unsettled_flights)
+        return self._window.room(len(self.in_flight), self.books.unsettled_requests)
 
-    def _next_load(self, now: int) -> Load | None:
+    def _next_batch(self, now: int) -> PendingBatch | None:
         """Fresh and parked batches alternate."""
-        if not len(self.retries):
+        if not len(self.due_queue):
             return self._take_fresh(now)
         takes = (self._take_parked, self._take_fresh) if self._parked_turn else (self._take_fresh, self._take_parked)
         for take in takes:
-            load = take(now)
-            if load is not None:
-                self._parked_turn = load.fresh
-                return load
+            pending = take(now)
+            if pending is not None:
+                self._parked_turn = pending.fresh
+                return pending
         return None
 
-    def _next_probe(self, now: int) -> Load | None:
+    def _next_probe(self, now: int) -> PendingBatch | None:
         """One event: the newest that was never tried, else the one that is due first. What expired is given up before.
 
         So consecutive probes never take the same event while another waits: one that fails is due later than those.
         """
         policy = self.subscription.retry_policy
-        for row in self.retries.remove(lambda row: expired(row.delivery, policy, now)):
-            self._disposal().expired(row.delivery, now, fresh=False)
-        if self.account.full or self.retries.wants_fetch(now):
+        for row in self.due_queue.remove(lambda row: expired(row.delivery, policy, now)):
+            self._failure_handler().expired(row.delivery, now, fresh=False)
+        if self.books.full or self.due_queue.wants_fetch(now):
             return None
         self._terms = self._terms._replace(event_limit=1)
-        load = self.reader.take_newest(self.subscription, self.end, self._terms)
-        if load is not None or self.reader.wants is not None:
-            return load
+        pending = self.reader.take_newest(self.subscription, self.end, self._terms)
+        if pending is not None or self.reader.wants is not None:
+            return pending
         return self._take_fresh(now) or (None if self.reader.wants is not None else self._take_parked(now))
 
     @property
     def _spares_room(self) -> bool:
         """True while the lane sends nothing new: if it failed, the lane would have to park it, and room is short."""
-        return self._equipment.slots.short and self._failing and (self.retries.has_work or not self.account.settled)
+        return self._context.slots.short and self._failing and (self.due_queue.has_work or not self.books.settled)
 
-    def _take_fresh(self, now: int) -> Load | None:
+    def _take_fresh(self, now: int) -> PendingBatch | None:
         if self._spares_room:
             return None
         end = self.end if self._sweep is None else min(self.end, self._sweep.end)
-        while not self.account.full:
-            load = self.reader.take(self.subscription, end, self._terms)
-            if load is None or (load.events and not load.expired):
-                return load
-            self.account.pass_over(load)
-            for delivery in load.deliveries():
-                self._disposal().expired(delivery, now, fresh=True)
+        while not self.books.full:
+            pending = self.reader.take(self.subscription, end, self._terms)
+            if pending is None or (pending.events and not pending.expired):
+                return pending
+            self.books.pass_over(pending)
+            for delivery in pending.deliveries():
+                self._failure_handler().expired(delivery, now, fresh=True)
         return None
 
-    def _take_parked(self, now: int) -> Load | None:
+    def _take_parked(self, now: int) -> PendingBatch | None:
         batching, policy = self.subscription.batching, self.subscription.retry_policy
-        while len(self.retries) and not self.account.full:
+        while len(self.due_queue) and not self.books.full:
             limit = min(batching.event_limit, self._terms.event_limit)
-            rows, headers = self.retries.take(limit, batching.byte_limit, self._presentation)
+            rows, headers = self.due_queue.take(limit, batching.byte_limit, self._format)
             living = []
             for row in rows:
                 if expired(row.delivery, policy, now):
-                    self._disposal().expired(row.delivery, now, fresh=False)
+                    self._failure_handler().expired(row.delivery, now, fresh=False)
                 else:
                     living.append(skip(self.profile.schedule, policy, row, now))
             if living:
-                return Load((), living, (), len(living), headers)
+                return PendingBatch((), living, (), len(living), headers)
         return None
 
-    def _launch(self, load: Load, now: int, probing: bool) -> None:
-        batch = load.batch(self._presentation, self._id_origin)
-        flight = Flight(load, len(batch.body), now, probing)
-        self.flights.start(flight)
+    def _launch(self, pending: PendingBatch, now: int, probing: bool) -> None:
+        batch = pending.batch(self._format, self._id_origin)
+        request = InFlight(pending, len(batch.body), now, probing)
+        self.in_flight.start(request)
         if self._sweep is not None:
             self._sweep.tried = True
-        answer = partial(self._answer, flight)
-        flight.exchange = self._equipment.sender.send(self.subscription.destination, batch, answer)
+        answer = partial(self._answer, request)
+        request.exchange = self._context.sender.send(self.subscription.destination, batch, answer)
 
-    def _answer(self, flight: Flight, outcome: Outcome) -> None:
-        flight.exchange = None  # it has us: nobody but the garbage collector would part the two
-        self._answers.append((flight, outcome))
+    def _answer(self, request: InFlight, outcome: Outcome) -> None:
+        request.exchange = None  # it has us: nobody but the garbage collector would part the two
+        self._answers.append((request, outcome))
         self.wake()
 
     # What comes back.
 
-    def _answered(self, flight: Flight, outcome: Outcome, now: int) -> None:
-        if flight.late:
-            self._answered_late(flight, outcome, now)
-        elif flight in self.flights:
-            self._responsive = now - flight.sent_at < RESPONSIVE_NS
-            self._conclude(flight, outcome, now)
+    def _answered(self, request: InFlight, outcome: Outcome, now: int) -> None:
+        if request.late:
+            self._answered_late(request, outcome, now)
+        elif request in self.in_flight:
+            self._responsive = now - request.sent_at < RESPONSIVE_NS
+            self._conclude(request, outcome, now)
 
-    def _time_out(self, flight: Flight, now: int) -> None:
+    def _time_out(self, request: InFlight, now: int) -> None:
         self._responsive = False
-        self._conclude(flight, NO_ANSWER, now)
-        flight.late = True
-        self._equipment.late.add(flight)
+        self._conclude(request, NO_ANSWER, now)
+        request.late = True
+        self._context.late.add(request)
 
-    def _conclude(self, flight: Flight, outcome: Outcome, now: int) -> None:
-        self.flights.land(flight)
-        self.account.stage.landed(flight.size, now - flight.sent_at)
-        if flight.load.fresh:
-            self.account.pass_over(flight.load)
+    def _conclude(self, request: InFlight, outcome: Outcome, now: int) -> None:
+        self.in_flight.land(request)
+        self.books.staged.landed(request.size, now - request.sent_at)
+        if request.pending.fresh:
+            self.books.pass_over(request.pending)
         if succeeded(self.profile, outcome):
-            self.recorder.delivered(flight, outcome, now)
-            self._delivered(flight)
+            self.recorder.delivered(request, outcome, now)
+            self._delivered(request)
         else:
-            self._failed(flight, outcome, now)
+            self._failed(request, outcome, now)
 
-    def _delivered(self, flight: Flight) -> None:
+    def _delivered(self, request: InFlight) -> None:
         self._failing = False
-        if self.account.hold.on:
+        if self.books.hold.on:
             self._window.restart()
         else:
             self._window.succeeded()
-        self.account.clear_hold()
-        if flight.load.fresh:
-            self.account.stage.delivered(flight.load.events)
+        self.books.clear_hold()
+        if request.pending.fresh:
+            self.books.staged.delivered(request.pending.events)
             return
-        for delivery in flight.load.deliveries():
-            if delivery.identity not in flight.settled:
-                self.account.stage.finish(delivery.identity)
+        for delivery in request.pending.deliveries():
+            if delivery.identity not in request.settled:
+                self.books.staged.finish(delivery.identity)
 
-    def _failed(self, flight: Flight, outcome: Outcome, now: int) -> None:
+    def _failed(self, request: InFlight, outcome: Outcome, now: int) -> None:
         self._failing = True
-        before = self.account.hold
-        self.account.set_hold(self._held_after(flight, outcome, now))
+        before = self.books.hold
+        self.books.set_hold(self._held_after(request, outcome, now))
         if outcome.failure not in REFUSED_EVENT:
             self._window.failed()
-        elif before.on and not self.account.hold.on:
+        elif before.on and not self.books.hold.on:
             self._window.restart()
-        if self.account.hold.holds(now):
-            self.retries.let_go()
-        self._disposal().failed(flight, outcome, now, before, self.account.hold)
+        if self.books.hold.holds(now):
+            self.due_queue.let_go()
+        self._failure_handler().failed(request, outcome, now, before, self.books.hold)
 
-    def _held_after(self, flight: Flight, outcome: Outcome, now: int) -> Hold:
-        hold, first_attempts = self.account.hold, flight.load.first_attempts
-        return after_failure(hold, self._rules, outcome, now, first_attempts, flight.probe)
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        hold, first_attempts = self.books.hold, request.pending.first_attempts
+        return after_failure(hold, self._rules, outcome, now, first_attempts, request.probe)
 
-    def _answered_late(self, flight: Flight, outcome: Outcome, now: int) -> None:
+    def _answered_late(self, request: InFlight, outcome: Outcome, now: int) -> None:
         """A success settles the delivery whichever attempt it answers; a late failure changes nothing."""
-        self._equipment.late.remove(flight)
-        if self.stopped is not None or self.account.row.ended or not succeeded(self.profile, outcome):
+        self._context.late.remove(request)
+        if self.stopped is not None or self.books.row.ended or not succeeded(self.profile, outcome):
             return
-        if now - flight.sent_at > limits.LATE_ANSWER_WAIT_NS:
+        if now - request.sent_at > limits.LATE_ANSWER_WAIT_NS:
             return
-        self.recorder.delivered(flight, outcome, now)
-        if self.account.hold.on:
+        self.recorder.delivered(request, outcome, now)
+        if self.books.hold.on:
             self._window.restart()
-        self.account.clear_hold()
-        for delivery in flight.load.deliveries():
-            self.flights.settle_elsewhere(delivery.identity)
-            self.retries.discard(delivery.identity)
-            self.account.stage.finish(delivery.identity)
+        self.books.clear_hold()
+        for delivery in request.pending.deliveries():
+            self.in_flight.settle_elsewhere(delivery.identity)
+            self.due_queue.discard(delivery.identity)
+            self.books.staged.finish(delivery.identity)
 
     # A lane that is held.
 
     def _park_unread(self, now: int) -> None:
         """Park what matches, so that the log need not keep all the rest."""
-        while not self.account.full:
-            load = self.reader.take(self.subscription, self.end, all_at_once(self.account.gathering.slice))
-            if load is None:
+        while not self.books.full:
+            pending = self.reader.take(self.subscription, self.end, unlimited_terms(self.books.commit_budget.slice))
+            if pending is None:
                 return
-            self.account.pass_over(load)
-            for delivery in load.deliveries():
-                self.account.stage.park(Parked(now, delivery), fresh=True)
+            self.books.pass_over(pending)
+            for delivery in pending.deliveries():
+                self.books.staged.park(Parked(now, delivery), fresh=True)
                 self._read_ahead.append(delivery.identity)
 
-    def _disposal(self) -> Disposal:
-        stage, recorder = self.account.stage, self.recorder
-        return Disposal(self.subscription, self._published, self.profile, self._equipment, stage, recorder)
+    def _failure_handler(self) -> FailureHandler:
+        staged, recorder = self.books.staged, self.recorder
+        return FailureHandler(self.subscription, self._published, self.profile, self._context, staged, recorder)

@@ -9,13 +9,13 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from recapito.dispatch.feed.segment_cache import CachedEntry, Segments
-from recapito.dispatch.lane.delivery_format import Presentation
-from recapito.dispatch.lane.header_groups import Likeness
-from recapito.dispatch.lane.in_flight import Load, Piece
+from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
+from recapito.dispatch.lane.delivery_format import DeliveryFormat
+from recapito.dispatch.lane.header_groups import HeaderGroup
+from recapito.dispatch.lane.in_flight import PendingBatch, SegmentSlice
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Attributes, Header
-from recapito.domain.delivery.cursor import Cursor, Place, Range
+from recapito.domain.delivery.cursor import Cursor, LogPosition, Range
 from recapito.domain.events.conversion import Convert
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.matcher import compile_filter
@@ -24,7 +24,7 @@ from recapito.domain.resources.subscription import Subscription
 ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to other lanes now and then
 
 
-class Terms(NamedTuple):
+class BatchTerms(NamedTuple):
     """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately.
 
     Sizes are those of the schema that is sent; events with different custom headers are never in one load.
@@ -38,19 +38,19 @@ class Terms(NamedTuple):
     slice: int = limits.PARKED_SLICE  # of those that are past their time
 
 
-def all_at_once(slice: int) -> Terms:
+def unlimited_terms(slice: int) -> BatchTerms:
     """How loads are cut that nobody sends: so many events, of whatever age."""
-    return Terms(slice, limits.WINDOW_BYTES, expired_at=-1)
+    return BatchTerms(slice, limits.WINDOW_BYTES, expired_at=-1)
 
 
-def terms_at(now: int, subscription: Subscription, presentation: Presentation, slice: int) -> Terms:
+def terms_at(now: int, subscription: Subscription, delivery_format: DeliveryFormat, slice: int) -> BatchTerms:
     """How the loads of a subscription are cut at this instant."""
     batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
-    convert, attributes = presentation.convert, presentation.attributes
-    return Terms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
+    convert, attributes = delivery_format.convert, delivery_format.attributes
+    return BatchTerms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
 
 
-class FreshReader:
+class LogReader:
     """Reads one topic in order. `wants` is the position to be loaded before `take` can go on.
 
     Gaps are the ranges above its place that are taken, or finished, already. `under_way` counts ranges of the loads
@@ -58,19 +58,19 @@ class FreshReader:
     """
 
     def __init__(
-        self, topic: int, cursor: Cursor, segments: Segments, under_way: Callable[[], int] = lambda: 0
+        self, topic: int, cursor: Cursor, segments: SegmentCache, under_way: Callable[[], int] = lambda: 0
     ) -> None:
         self._topic = topic
         self._segments = segments
-        self._place: Place = cursor.low
+        self._place: LogPosition = cursor.low
         self._gaps = cursor.finished
         self._under_way = under_way
-        self._likeness = Likeness()
+        self._header_group = HeaderGroup()
         self._search = (0, 0)  # for the newest event: from which end of the log, and at which position it goes on
         self.wants: int | None = None
 
     @property
-    def place(self) -> Place:
+    def place(self) -> LogPosition:
         """The first place that has not been taken."""
         return self._place
 
@@ -93,15 +93,15 @@ class FreshReader:
                 count += place >= self._place and not any(start <= place < stop for start, stop in gaps)
         return count
 
-    def take(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+    def take(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
         """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first.
 
         One without events only passes what did not match.
         """
         if terms.event_limit == 1 and not self._gaps:
-            load = self._take_one(subscription, end, terms)
-            if load is not None:
-                return load
+            pending = self._take_one(subscription, end, terms)
+            if pending is not None:
+                return pending
         cut, leapt = self._cut(terms), 0
         for _ in range(ENTRIES_PER_TAKE + 2 * len(self._gaps)):
             if cut.full or cut.place[0] > end:
@@ -129,11 +129,11 @@ class FreshReader:
             stop = gap[0][1] if gap is not None and gap[0][0] == position else len(entry.segment)
             segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
             cut.add(segment, *self._select(entry, subscription, position), offset, stop)
-        load = cut.load()
-        if load is not None:
-            self._pass(load.ranges)
+        pending = cut.pending()
+        if pending is not None:
+            self._pass(pending.ranges)
             self.wants = None
-        return load
+        return pending
 
     def _pass(self, ranges: Sequence[Range]) -> None:
         if not self._gaps and len(ranges) == 1 and ranges[0][0] == self._place:
@@ -142,14 +142,14 @@ class FreshReader:
         taken = Cursor(self._place, self._gaps).finish_all(ranges)
         self._place, self._gaps = taken.low, taken.finished
 
-    def _cut(self, terms: Terms) -> "_Cut":
+    def _cut(self, terms: BatchTerms) -> "_BatchCutter":
         if terms.attributes is None or not terms.attributes.dynamic:
-            return _Cut(self._place, terms)
-        self._likeness.begin(terms.attributes)
+            return _BatchCutter(self._place, terms)
+        self._header_group.begin(terms.attributes)
         room = limits.SCATTERED_RANGES - len(self._gaps) - self._under_way()
-        return _Group(self._place, terms, self._likeness, max(min(room // 4, limits.LOAD_RANGES), 1))
+        return _Group(self._place, terms, self._header_group, max(min(room // 4, limits.LOAD_RANGES), 1))
 
-    def take_newest(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+    def take_newest(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
         """The last event that waits near position `end`, alone; None when there is none, or it must be loaded first.
 
         What lies before it stays to be taken.
@@ -180,7 +180,9 @@ class FreshReader:
                 return offset
         return None
 
-    def _take_alone(self, entry: CachedEntry, subscription: Subscription, place: Place, terms: Terms) -> Load | None:
+    def _take_alone(
+        self, entry: CachedEntry, subscription: Subscription, place: LogPosition, terms: BatchTerms
+    ) -> PendingBatch | None:
         """One event out of its turn: the reader passes it when it comes there."""
         assert entry.segment is not None
         position, offset = place
@@ -191,24 +193,24 @@ class FreshReader:
         headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
         _, evaluated = self._select(entry, subscription, position)
         judged = bisect_left(evaluated, offset + 1) - bisect_left(evaluated, offset)
-        piece = Piece(position, segment, range(offset, offset + 1))
-        load = Load((piece,), (), ((place, after),), 1, headers, evaluated=judged)
-        self._pass(load.ranges)
-        return load
+        segment_slice = SegmentSlice(position, segment, range(offset, offset + 1))
+        pending = PendingBatch((segment_slice,), (), ((place, after),), 1, headers, evaluated=judged)
+        self._pass(pending.ranges)
+        return pending
 
-    def _pass_damaged(self, events: int, terms: Terms) -> Load:
+    def _pass_damaged(self, events: int, terms: BatchTerms) -> PendingBatch:
         """A load of nothing but damaged events: those of this entry that were not finished before, or a slice."""
         position, offset = self._place
         finished_later = bool(self._gaps) and self._gaps[0][0][0] == position
         stop = self._gaps[0][0][1] if finished_later else max(events, offset)
         last = min(stop, offset + terms.slice)
         after = (position, last) if last < stop or finished_later else (position + 1, 0)
-        load = Load((), (), ((self._place, after),), 0, damaged=last - offset)
-        self._pass(load.ranges)
+        pending = PendingBatch((), (), ((self._place, after),), 0, damaged=last - offset)
+        self._pass(pending.ranges)
         self.wants = None
-        return load
+        return pending
 
-    def _take_one(self, subscription: Subscription, end: int, terms: Terms) -> Load | None:
+    def _take_one(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
         """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
         position, offset = self._place
         entry = self._segments.get(self._topic, position) if position <= end else None
@@ -221,11 +223,11 @@ class FreshReader:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
         headers = terms.attributes.headers(segment.stored(offset)) if terms.attributes else ()
-        piece = Piece(position, segment, range(offset, offset + 1))
+        segment_slice = SegmentSlice(position, segment, range(offset, offset + 1))
         evaluated = 1 if filter.conditions else 0
-        load = Load((piece,), (), ((self._place, after),), 1, headers, evaluated=evaluated)
+        pending = PendingBatch((segment_slice,), (), ((self._place, after),), 1, headers, evaluated=evaluated)
         self._place = after
-        return load
+        return pending
 
     def _select(
         self, entry: CachedEntry, subscription: Subscription, position: int
@@ -240,7 +242,9 @@ class FreshReader:
         filter = subscription.filter_at(position)
         return self._segments.select(self._topic, entry, filter), entry.evaluated.get(filter, ())
 
-    def _pass_over(self, subscription: Subscription, place: Place, end: int, gap: bool) -> tuple[Place, int]:
+    def _pass_over(
+        self, subscription: Subscription, place: LogPosition, end: int, gap: bool
+    ) -> tuple[LogPosition, int]:
         """The place after entries of which the tail knows that nothing in them matches, and how many events that is.
 
         None are passed that may hold a gap.
@@ -250,24 +254,24 @@ class FreshReader:
         since = subscription.filters[-1]
         if tail is None or offset or gap or since.position > position or position > end:
             return place, 0
-        words = compile_filter(since.filter).words
-        if words is None:
+        wake_keys = compile_filter(since.filter).wake_keys
+        if wake_keys is None:
             return place, 0
-        position, passed = tail.search(position, words, end)
+        position, passed = tail.search(position, wake_keys, end)
         return (position, 0), passed
 
 
-class _Cut:
+class _BatchCutter:
     """A load being cut: grows piece by piece until a limit, what is taken already, or the border between expired and
     living is met.
     """
 
-    def __init__(self, place: Place, terms: Terms) -> None:
+    def __init__(self, place: LogPosition, terms: BatchTerms) -> None:
         self.place = place
         self.full = False
-        self._start: Place | None = place  # of the range that grows
+        self._start: LogPosition | None = place  # of the range that grows
         self._ranges: list[Range] = []
-        self._pieces: list[Piece] = []
+        self._slices: list[SegmentSlice] = []
         self._unmatched = 0
         self._evaluated = 0
         self._expired = False
@@ -275,13 +279,13 @@ class _Cut:
         self._events = 0
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
 
-    def load(self) -> Load | None:
+    def pending(self) -> PendingBatch | None:
         """What was cut; None if it is nothing."""
         self._end_range(self.place)
         if not self._ranges:
             return None
-        return Load(
-            self._pieces,
+        return PendingBatch(
+            self._slices,
             (),
             self._ranges,
             self._events,
@@ -291,11 +295,11 @@ class _Cut:
             evaluated=self._evaluated,
         )
 
-    def leap(self, place: Place) -> None:
+    def leap(self, place: LogPosition) -> None:
         """What lies before `place` is taken already."""
         self.full = True
 
-    def pass_over(self, place: Place, unmatched: int, judged: bool) -> None:
+    def pass_over(self, place: LogPosition, unmatched: int, judged: bool) -> None:
         """Go on from a place: so many events before it do not match, as their words say or as conditions judged."""
         self.place = place
         self._unmatched += unmatched
@@ -308,7 +312,7 @@ class _Cut:
         chosen = selection[first:fits]
         after = stop if fits == last else selection[fits]
         if chosen:
-            self._pieces.append(Piece(self.place[0], segment, chosen))
+            self._slices.append(SegmentSlice(self.place[0], segment, chosen))
             self._events += len(chosen)
         self.full = fits < last or self._room() <= 0
         self._count(evaluated, offset, after, len(chosen))
@@ -320,7 +324,7 @@ class _Cut:
         if evaluated:
             self._evaluated += bisect_left(evaluated, after) - bisect_left(evaluated, offset)
 
-    def _end_range(self, place: Place) -> None:
+    def _end_range(self, place: LogPosition) -> None:
         if self._start is not None and self._start < place:
             self._ranges.append((self._start, place))
         self._start = None
@@ -336,14 +340,14 @@ class _Cut:
         """The end, in the selection, of what fits. Expired and living events are never mixed."""
         living = bisect_right(segment.published_at, self._terms.expired_at)
         expired = selection[first] < living
-        if self._pieces and expired != self._expired:
+        if self._slices and expired != self._expired:
             return first
         self._expired = expired
         last = min(last, first + self._room())
         if expired:
             return min(last, bisect_left(selection, living))
         fits = self._fits_bytes(segment, selection, first, last)
-        if fits == first and not self._pieces:
+        if fits == first and not self._slices:
             self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
             fits = first + 1
         return fits
@@ -366,25 +370,25 @@ class _Cut:
         return last
 
 
-class _Group(_Cut):
+class _Group(_BatchCutter):
     """A load whose events have the same values in their headers. Others are left, and it looks on behind them.
 
     Ranges are as few as can be: what does not match goes with the event before it, taken or left.
     """
 
-    def __init__(self, place: Place, terms: Terms, likeness: Likeness, range_limit: int) -> None:
+    def __init__(self, place: LogPosition, terms: BatchTerms, header_group: HeaderGroup, range_limit: int) -> None:
         super().__init__(place, terms)
-        self._likeness = likeness
+        self._header_group = header_group
         self._range_limit = range_limit
         self._left = 0
 
-    def leap(self, place: Place) -> None:
+    def leap(self, place: LogPosition) -> None:
         if self._start is not None:
             self._end_range(self.place)
             self._begin_range(place)
         self.place = place
 
-    def pass_over(self, place: Place, unmatched: int, judged: bool) -> None:
+    def pass_over(self, place: LogPosition, unmatched: int, judged: bool) -> None:
         if self._start is not None or self._begin_range(self.place):
             super().pass_over(place, unmatched, judged)
 
@@ -412,7 +416,7 @@ class _Group(_Cut):
         if self._start is not None:
             self._count(evaluated, since, stop, taken)
         if chosen:
-            self._pieces.append(Piece(position, segment, chosen))
+            self._slices.append(SegmentSlice(position, segment, chosen))
         self.full = self.full or self._room() <= 0
         self.place = _place_of(position, ended, segment)
 
@@ -421,11 +425,11 @@ class _Group(_Cut):
 
         Those before `living` are expired.
         """
-        place, likeness = (position, i), self._likeness
-        known = likeness.known_to_differ(place)
-        if known or i < living or not likeness.alike(place, segment.stored(i)):
+        place, header_group = (position, i), self._header_group
+        known = header_group.known_to_differ(place)
+        if known or i < living or not header_group.alike(place, segment.stored(i)):
             self._left += 1
-            self.full = self._left >= limits.LOOK_AHEAD_EVENTS or (known and likeness.hopeless)
+            self.full = self._left >= limits.LOOK_AHEAD_EVENTS or (known and header_group.hopeless)
             return False
         size = segment.ends[i] - segment.start(i) + 1
         fits = not self._events or (self._room() > 0 and self._size + size <= self._terms.byte_limit)
@@ -436,16 +440,16 @@ class _Group(_Cut):
         self._size += size
         return True
 
-    def _begin_range(self, place: Place) -> bool:
+    def _begin_range(self, place: LogPosition) -> bool:
         """Whether one more range may begin, which then does."""
         self.full = len(self._ranges) >= self._range_limit
         self._start = None if self.full else place
         return not self.full
 
     def _headers(self) -> tuple[Header, ...]:
-        return () if self._expired else self._likeness.headers()
+        return () if self._expired else self._header_group.headers()
 
 
-def _place_of(position: int, offset: int, segment: Segment) -> Place:
+def _place_of(position: int, offset: int, segment: Segment) -> LogPosition:
     """A place in a segment; its end is the start of the next position."""
     return (position + 1, 0) if offset == len(segment) else (position, offset)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from recapito.contracts.store import Attempts, Burial, Drop, Lane, Settlement
+from recapito.contracts.store import AttemptTotals, Burial, Drop, LaneRow, Settlement
 from recapito.domain.delivery.cursor import Range
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Result
 
 
-class Stage:
+class SettlementBuilder:
     """Gathers the parts of one Settlement.
 
     A delivery is `fresh` here when the ledger has no row of it: its first attempt is what this stage settles. A late
@@ -22,14 +22,14 @@ class Stage:
         self._unmatched = 0
         self._evaluated = 0
         self._delivered = 0
-        self._fresh: set[Identity] = set()
-        self._finish: set[Identity] = set()
-        self._park: dict[Identity, Parked] = {}
-        self._bury: dict[Identity, Burial] = {}
-        self._drop: dict[Identity, str] = {}
+        self._fresh: set[DeliveryId] = set()
+        self._finish: set[DeliveryId] = set()
+        self._park: dict[DeliveryId, Parked] = {}
+        self._bury: dict[DeliveryId, Burial] = {}
+        self._drop: dict[DeliveryId, str] = {}
         self._failed: dict[str, int] = {}
         self._took_ns = 0
-        self.flights = 0
+        self.requests = 0
         self.size = 0
         self.hold_changed = False
         self.ended = False
@@ -50,13 +50,13 @@ class Stage:
         """How many deliveries' rows it would write."""
         return len(self._park) + len(self._bury) + len(self._drop)
 
-    def identities(self) -> Iterable[Identity]:
+    def identities(self) -> Iterable[DeliveryId]:
         """The deliveries whose row is about to change."""
         return (*self._finish, *self._park, *self._bury, *self._drop)
 
     def landed(self, size: int, took_ns: int) -> None:
         """A request of so many bytes was answered, or given up, after this time."""
-        self.flights += 1
+        self.requests += 1
         self.size += size
         self._took_ns += took_ns
 
@@ -75,7 +75,7 @@ class Stage:
         """So many fresh deliveries of a range that is passed succeeded."""
         self._delivered += count
 
-    def finish(self, identity: Identity) -> None:
+    def finish(self, identity: DeliveryId) -> None:
         """A delivery that has a row, or was going to get one, succeeded after all."""
         self._park.pop(identity, None)
         self._bury.pop(identity, None)
@@ -100,14 +100,14 @@ class Stage:
         if fresh:
             self._fresh.add(burial.identity)
 
-    def drop(self, identity: Identity, reason: str, fresh: bool) -> None:
+    def drop(self, identity: DeliveryId, reason: str, fresh: bool) -> None:
         """A delivery is given up, and only counted."""
         self._park.pop(identity, None)
         self._drop[identity] = reason
         if fresh:
             self._fresh.add(identity)
 
-    def settlement(self, lane: Lane, hold: Hold) -> Settlement:
+    def settlement(self, lane: LaneRow, hold: Hold) -> Settlement:
         """The settlement that brings `lane`, as it is stored, up to date."""
         return Settlement(
             lane=lane.id,
@@ -122,6 +122,6 @@ class Stage:
             bury=tuple(self._bury.values()),
             drop=tuple(Drop(identity, reason) for identity, reason in self._drop.items()),
             ended=self.ended,
-            attempts=Attempts(self.flights, self._took_ns, self._failed),
+            attempts=AttemptTotals(self.requests, self._took_ns, self._failed),
             evaluated=self._evaluated,
         )

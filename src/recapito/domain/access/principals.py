@@ -8,7 +8,7 @@ from typing import NamedTuple
 from recapito.domain.access.roles import Principal, Role
 
 
-class Registered(NamedTuple):
+class RegisteredPrincipal(NamedTuple):
     """A principal and the SHA-256 of its secret, in hex."""
 
     client_id: str
@@ -19,10 +19,10 @@ class Registered(NamedTuple):
         return f"<Registered {self.client_id}>"
 
 
-class Directory:
+class PrincipalDirectory:
     """Finds principals by their client ids, which compare without case."""
 
-    def __init__(self, registered: Iterable[Registered]) -> None:
+    def __init__(self, registered: Iterable[RegisteredPrincipal]) -> None:
         self._registered = {one.client_id.lower(): one for one in registered}
 
     def __repr__(self) -> str:

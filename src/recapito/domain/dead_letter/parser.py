@@ -53,7 +53,7 @@ class _Record(msgspec.Struct, gc=False):
     dataVersion: Any = None
 
 
-class Letter(NamedTuple):
+class DeadLetter(NamedTuple):
     """One dead letter. `topic` is what its event says of where it was published, the source of a CloudEvent."""
 
     record: bytes
@@ -75,7 +75,7 @@ _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def read_letters(content: bytes) -> list[Letter]:
+def read_dead_letters(content: bytes) -> list[DeadLetter]:
     """The letters of one file: a JSON array, or a single object as in Microsoft's samples. InvalidInput if neither."""
     try:
         content.decode()
@@ -85,11 +85,11 @@ def read_letters(content: bytes) -> list[Letter]:
         raise InvalidInput("InvalidRequest", "The file does not hold dead letters.") from None
 
 
-def _read(record: bytes) -> Letter:
+def _read(record: bytes) -> DeadLetter:
     it = _decode(record)
     cloud_event = it.specversion is not UNSET
     attempts = it.deliveryattempts if cloud_event else it.deliveryAttempts
-    return Letter(
+    return DeadLetter(
         record=record,
         cloud_event=cloud_event,
         id=it.id,
@@ -147,7 +147,7 @@ def hour_of(path: str) -> int | None:
         return None
 
 
-def restore(letter: Letter, published: InputSchema, domain_topic: str = "") -> StampedEvent:
+def restore(letter: DeadLetter, published: InputSchema, domain_topic: str = "") -> StampedEvent:
     """The event as a topic of this input schema stores it. InvalidInput if it can not have come from one."""
     if letter.cloud_event and published is InputSchema.CLOUD_EVENT:
         body = _without(letter.record, _CLOUD_EVENT_TAIL, _ADDED_TO_CLOUD_EVENTS)
@@ -161,7 +161,7 @@ def restore(letter: Letter, published: InputSchema, domain_topic: str = "") -> S
     return StampedEvent(body, letter.type, letter.subject, letter.data_version, domain_topic, letter.id)
 
 
-def _check(letter: Letter, body: bytes, published: InputSchema) -> None:
+def _check(letter: DeadLetter, body: bytes, published: InputSchema) -> None:
     """What others wrote may lack what every event has; a lane would stop at it."""
     try:
         known = published is InputSchema.CLOUD_EVENT or bool(to_cloud_event(body))
@@ -194,7 +194,7 @@ def _without(record: bytes, tail: re.Pattern[bytes], added: frozenset[str]) -> b
     return envelope + (b"}" if data is None else DATA + data + b"}")
 
 
-def _from_cloud_event(letter: Letter) -> bytes:
+def _from_cloud_event(letter: DeadLetter) -> bytes:
     """The Event Grid schema of what was converted on its way out; a CloudEvent does not say the data's version."""
     members = _decode_members(letter.record)
     envelope = {

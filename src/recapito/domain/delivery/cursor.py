@@ -9,17 +9,17 @@ from collections.abc import Iterable
 
 import msgspec
 
-Place = tuple[int, int]
-Range = tuple[Place, Place]
+LogPosition = tuple[int, int]
+Range = tuple[LogPosition, LogPosition]
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
     """A low mark plus the finished ranges above it, ascending, never touching each other or the low mark."""
 
-    low: Place
+    low: LogPosition
     finished: tuple[Range, ...] = ()
 
-    def finish(self, start: Place, end: Place) -> "Cursor":
+    def finish(self, start: LogPosition, end: LogPosition) -> "Cursor":
         """The cursor after one more range is finished."""
         return self.finish_all([(start, end)])
 

@@ -15,7 +15,7 @@ from recapito.domain.profiles.profile import EndpointKind, Profile, Schedule
 from recapito.domain.resources.subscription import RetryPolicy
 
 
-class Identity(NamedTuple):
+class DeliveryId(NamedTuple):
     """Which delivery of a lane this is: the position of its segment, and which event of it. Never reused."""
 
     position: int
@@ -29,7 +29,7 @@ class Delivery(msgspec.Struct, frozen=True):
     that is not traced has no `trace`, which is a traceparent.
     """
 
-    identity: Identity
+    identity: DeliveryId
     published_at: int
     body: bytes
     attempts: int = 0

@@ -9,7 +9,7 @@ from recapito.domain.delivery.delivery import (
     TTL_EXCEEDED,
     Dead,
     Delivery,
-    Identity,
+    DeliveryId,
     RetryAt,
     attempted,
     decide,
@@ -35,7 +35,7 @@ def timetable(
     profile: Profile, kind: EndpointKind, policy: RetryPolicy, outcome: Outcome, dead_letters: bool = False
 ) -> Timetable:
     """The timetable of one event whose every attempt ends at once with this outcome."""
-    delivery = Delivery(Identity(0, 0), published_at=0, body=b"")
+    delivery = Delivery(DeliveryId(0, 0), published_at=0, body=b"")
     attempts: list[int] = []
     now = 0
     while not expired(delivery, policy, now):

@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from recapito.domain.excerpt import excerpt
 from recapito.domain.filters.condition import Value, compares, compile_condition, kind_of
-from recapito.domain.filters.field_reader import is_cloud_event, is_extension, lens
+from recapito.domain.filters.field_reader import field_reader, is_cloud_event, is_extension
 from recapito.domain.filters.filter import Condition, Filter
 from recapito.domain.filters.matcher import compile_filter
 
@@ -68,7 +68,7 @@ def _refused_conditions(filter: Filter, event: Seen) -> Iterator[Verdict]:
     if not filter.conditions:
         return
     cloud_events = is_cloud_event(event.body)
-    through = lens(frozenset(condition.key for condition in filter.conditions), cloud_events)
+    through = field_reader(frozenset(condition.key for condition in filter.conditions), cloud_events)
     view = through.look(event.body)
     for n, condition in enumerate(filter.conditions):
         as_text = cloud_events and is_extension(condition.key)

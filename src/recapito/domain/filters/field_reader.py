@@ -24,7 +24,7 @@ _ATTRIBUTES = frozenset(
 )
 _INT_DIGITS = 4000  # Python refuses to read integers that are much longer
 
-View = Any  # what a lens saw of one event; only the lens can tell what is in it
+EventFields = Any  # what a lens saw of one event; only the lens can tell what is in it
 
 
 class _Object(msgspec.Struct):
@@ -58,7 +58,7 @@ class _Node:
         return Union[self.form(), list[_Element], str, int, float, bool, None] if self._children else _Leaf  # noqa: UP007
 
 
-class Lens:
+class FieldReader:
     """Made for some keys and one form of events. Views of many events are cheap to keep.
 
     `values` give the value under each key: UNSET if there is none, None if it is null.
@@ -73,7 +73,7 @@ class Lens:
         self._form = root.form()
         self._decode = msgspec.json.Decoder(self._form).decode
 
-    def look(self, event: bytes) -> View:
+    def look(self, event: bytes) -> EventFields:
         """What there is to see of an event."""
         try:
             return self._decode(event)
@@ -81,10 +81,10 @@ class Lens:
             return msgspec.convert(json.loads(event, parse_int=_integer), self._form)
 
 
-def _value_at(fields: list[str]) -> Callable[[View], Any]:
+def _value_at(fields: list[str]) -> Callable[[EventFields], Any]:
     get = attrgetter(".".join(fields))
 
-    def value(view: View) -> Any:
+    def value(view: EventFields) -> Any:
         try:
             return get(view)
         except AttributeError:  # the way leads through something that is no object
@@ -94,9 +94,9 @@ def _value_at(fields: list[str]) -> Callable[[View], Any]:
 
 
 @lru_cache(maxsize=limits.LENSES)
-def lens(keys: frozenset[str], cloud_events: bool) -> Lens:
+def field_reader(keys: frozenset[str], cloud_events: bool) -> FieldReader:
     """The lens for these keys."""
-    return Lens(keys, cloud_events)
+    return FieldReader(keys, cloud_events)
 
 
 def is_cloud_event(event: bytes) -> bool:
@@ -122,4 +122,4 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _INT_DIGITS else float(digits)
 
 
-_MARK = Lens(frozenset({"specversion"}), cloud_events=True)
+_MARK = FieldReader(frozenset({"specversion"}), cloud_events=True)

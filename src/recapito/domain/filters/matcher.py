@@ -10,17 +10,17 @@ from typing import NamedTuple
 from recapito.domain import limits
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.condition import Test, compile_condition
-from recapito.domain.filters.field_reader import View, is_cloud_event, is_extension, lens
+from recapito.domain.filters.field_reader import EventFields, field_reader, is_cloud_event, is_extension
 from recapito.domain.filters.filter import Filter
 
-Word = str | Filter  # by which a lane knows whether a segment may concern it
+WakeKey = str | Filter  # by which a lane knows whether a segment may concern it
 
 
 class Matcher:
     """A filter, compiled. `keys` are those that its conditions name; `judges_all`: only they tell what may pass.
 
-    A segment in which something passes holds one of `words` (`words_of`). A filter that goes neither by types nor by a
-    domain topic is itself the word of segments in which something passes it. One that takes all has no words: None.
+    A segment in which an event passes holds one of `wake_keys` (`wake_keys_of`). A filter that goes neither by type nor
+    by a domain topic is itself the wake key of such segments. One that takes all events has no wake keys: None.
     """
 
     def __init__(self, filter: Filter) -> None:
@@ -29,9 +29,9 @@ class Matcher:
         self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
         self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
-        self.words = self._find_words(filter)
+        self.wake_keys = self._find_words(filter)
         self.keys = frozenset(condition.key for condition in filter.conditions)
-        self.judges_all = bool(self.keys) and self.words is not None and filter in self.words
+        self.judges_all = bool(self.keys) and self.wake_keys is not None and filter in self.wake_keys
         self._tests = {
             cloud_events: [
                 (each.key, compile_condition(each, filter.arrays, cloud_events and is_extension(each.key)))
@@ -40,7 +40,7 @@ class Matcher:
             for cloud_events in (False, True)
         }
 
-    def _find_words(self, filter: Filter) -> frozenset[Word] | None:
+    def _find_words(self, filter: Filter) -> frozenset[WakeKey] | None:
         if self._domain_topic is not None:
             return frozenset((_domain_topic_word(self._domain_topic),))
         if self._types is not None:
@@ -83,15 +83,15 @@ def compile_filter(filter: Filter) -> Matcher:
     return Matcher(filter)
 
 
-class Sight:
+class SegmentView:
     """The events of one segment, as far as conditions have looked at them through one lens."""
 
     def __init__(self, segment: Segment, keys: frozenset[str]) -> None:
         self._segment = segment
-        self._lens = lens(keys, is_cloud_event(segment.event(0)))
-        self._views: dict[int, View] = {}
+        self._lens = field_reader(keys, is_cloud_event(segment.event(0)))
+        self._views: dict[int, EventFields] = {}
 
-    def shows(self, keys: frozenset[str]) -> bool:
+    def has(self, keys: frozenset[str]) -> bool:
         """Whether these keys can be seen."""
         return keys <= self._lens.keys
 
@@ -114,13 +114,13 @@ class Selection(NamedTuple):
     evaluated: Sequence[int] = ()
 
 
-def select(filter: Filter, segment: Segment, sight: Callable[[frozenset[str]], Sight] | None = None) -> Selection:
+def select(filter: Filter, segment: Segment, view: Callable[[frozenset[str]], SegmentView] | None = None) -> Selection:
     """What passes, and what was looked at, ascending. `sight` gives what shows some keys, kept from earlier looks."""
     matcher = compile_filter(filter)
     passing = matcher.select(segment)
     if not passing or not matcher.keys:
         return Selection(passing)
-    shown = Sight(segment, matcher.keys) if sight is None else sight(matcher.keys)
+    shown = SegmentView(segment, matcher.keys) if view is None else view(matcher.keys)
     return Selection(shown.select(matcher, passing), passing)
 
 
@@ -132,16 +132,16 @@ def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_t
     )
     if not by_columns or not matcher.keys:
         return by_columns
-    through = lens(matcher.keys, is_cloud_event(body))
+    through = field_reader(matcher.keys, is_cloud_event(body))
     view = through.look(body)
     return all(test(through.values[key](view)) for key, test in matcher.tests(through.cloud_events))
 
 
-def words_of(segment: Segment) -> list[Word]:
+def wake_keys_of(segment: Segment) -> list[WakeKey]:
     """The words that a segment holds by itself: its event types and domain topics, each once."""
-    words = [_type_word(name.casefold()) for name in segment.types]
-    words += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
-    return list(dict.fromkeys(words))
+    wake_keys = [_type_word(name.casefold()) for name in segment.types]
+    wake_keys += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
+    return list(dict.fromkeys(wake_keys))
 
 
 def _type_word(name: str) -> str:

@@ -6,7 +6,7 @@ from recapito.domain import limits
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
 from recapito.domain.handshake.handshake import ORIGIN, VALIDATION_EVENT, Invitation, allowed_origin, answered_code
-from recapito.domain.handshake.http_call import Answer, Reply, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.instant import MINUTE, SECOND
 
 _WAIT_S = limits.ANSWER_WAIT_NS // SECOND
@@ -16,33 +16,33 @@ _GRANT = f"status 200 and the header WebHook-Allowed-Origin: {ORIGIN} (or *)"
 _SKIP = "On a development machine, `recapito serve --handshake off` skips handshakes."
 
 _TROUBLES = {
-    Trouble.INVALID_URL: "Correct endpointUrl: it must be an http or https URL with a host.",
-    Trouble.NAME_NOT_FOUND: (
+    FailureKind.INVALID_URL: "Correct endpointUrl: it must be an http or https URL with a host.",
+    FailureKind.NAME_NOT_FOUND: (
         "The host name of endpointUrl is not known where this server runs. Correct the name, or make it known "
         "there (in a container, names of the host machine are not known by themselves)."
     ),
-    Trouble.ADDRESS_REFUSED: (
+    FailureKind.ADDRESS_REFUSED: (
         "This server does not send to that address. Choose another endpoint, or allow local addresses with the setting "
         "delivery.egress; link-local addresses and cloud metadata services are never allowed."
     ),
-    Trouble.NOT_CONNECTED: (
+    FailureKind.NOT_CONNECTED: (
         "Nothing listens there as seen from this server. Start the endpoint before you subscribe it, and check "
         "host, port and firewall (in a container, 127.0.0.1 is the container itself)."
     ),
-    Trouble.TLS_FAILED: (
+    FailureKind.TLS_FAILED: (
         "The endpoint's certificate is not trusted. Let it send its whole chain, with a certificate that is "
         "valid for this host name; if your own authority signed it, give that authority's certificate with the "
         "setting delivery.ca_file. An endpoint without TLS needs an http URL."
     ),
-    Trouble.TIMED_OUT: (
+    FailureKind.TIMED_OUT: (
         f"The endpoint must answer within {_WAIT_S} seconds. Let it answer the handshake before it does other "
         "work, and check that a firewall does not swallow the request."
     ),
-    Trouble.BROKEN_OFF: (
+    FailureKind.BROKEN_OFF: (
         "The endpoint closed the connection without a whole answer. Look into its log for a crash, and check that http "
         "and https are not mixed up."
     ),
-    Trouble.CLOSED: "This server was stopping. Try again.",
+    FailureKind.CLOSED: "This server was stopping. Try again.",
 }
 
 _EITHER = {
@@ -75,7 +75,7 @@ _OPTIONS = {
 _OPTIONS[501] = _OPTIONS[405]
 
 
-def explain_refusal(invitation: Invitation, answer: Answer, tries: int) -> str:
+def explain_refusal(invitation: Invitation, answer: CallResult, tries: int) -> str:
     """The error message of a handshake that failed; it begins as Event Grid's does."""
     endpoint = webhook_of(invitation.subscription).base_url
     more = "esvalidationcloudevent" if asks_by_options(invitation.subscription) else "esvalidation"
@@ -86,7 +86,7 @@ def explain_refusal(invitation: Invitation, answer: Answer, tries: int) -> str:
     )
 
 
-def explain_waiting(invitation: Invitation, answer: Answer) -> str:
+def explain_waiting(invitation: Invitation, answer: CallResult) -> str:
     """Why consent is still awaited."""
     return (
         f"Sent: {_sent(invitation, 1)}. Came back: {_came_back(invitation, answer)}. "
@@ -101,9 +101,9 @@ def _sent(invitation: Invitation, tries: int) -> str:
     return f"POST with aeg-event-type: SubscriptionValidation and one {VALIDATION_EVENT}{often}"
 
 
-def _came_back(invitation: Invitation, answer: Answer) -> str:
+def _came_back(invitation: Invitation, answer: CallResult) -> str:
     secrets = invitation.secrets
-    if isinstance(answer, Unanswered):
+    if isinstance(answer, NoReply):
         return f"no answer ({_cut(answer.detail, secrets) or answer.trouble})"
     parts = [f"status {answer.status}"]
     if 300 <= answer.status < 400 and (location := answer.header("Location")):
@@ -125,9 +125,9 @@ def _cut(text: str, secrets: tuple[str, ...]) -> str:
     return line if len(line) <= most else f"{line[:most]}…"
 
 
-def advise(invitation: Invitation, answer: Answer) -> str:
+def advise(invitation: Invitation, answer: CallResult) -> str:
     """What to change, by what came back."""
-    if isinstance(answer, Unanswered):
+    if isinstance(answer, NoReply):
         return _TROUBLES[answer.trouble]
     if 300 <= answer.status < 400:
         return (

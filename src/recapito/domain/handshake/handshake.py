@@ -13,7 +13,7 @@ import msgspec
 
 from recapito.domain.excerpt import secrets_of
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
-from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
 from recapito.domain.instant import stamp
 from recapito.domain.resources.subscription import StaticAttribute, Subscription, WebHook
 from recapito.domain.resources.topic import Topic
@@ -24,7 +24,9 @@ DELETED_EVENT = "Microsoft.EventGrid.SubscriptionDeletedEvent"
 _API_VERSION = "2018-05-01-preview"  # the first that had a validationUrl; Event Grid still writes it
 
 # What may pass by itself: such a try is repeated.
-_PASSING = frozenset({Trouble.NAME_NOT_FOUND, Trouble.NOT_CONNECTED, Trouble.TIMED_OUT, Trouble.BROKEN_OFF})
+_PASSING = frozenset(
+    {FailureKind.NAME_NOT_FOUND, FailureKind.NOT_CONNECTED, FailureKind.TIMED_OUT, FailureKind.BROKEN_OFF}
+)
 
 
 class Granted(NamedTuple):
@@ -63,7 +65,7 @@ class Invitation(NamedTuple):
         return f"<Invitation of {self.subscription!r}>"
 
 
-class Place(NamedTuple):
+class ConsentTarget(NamedTuple):
     """Where a subscription is found by its name: on a topic, or on one topic of a domain."""
 
     topic: int
@@ -72,20 +74,20 @@ class Place(NamedTuple):
 
 def invite(public_url: str, topic: Topic, subscription: Subscription, code: str, now: int) -> Invitation:
     """A handshake that begins now."""
-    token = _token(Place(topic.id, subscription.domain_topic))
+    token = _token(ConsentTarget(topic.id, subscription.domain_topic))
     query = urlencode({"id": code, "t": stamp(now), "apiVersion": _API_VERSION, "token": token}, safe=":")
     callback = f"{public_url}/eventsubscriptions/{subscription.name}/validate?{query}"
     return Invitation(topic, subscription, code, callback)
 
 
-def _token(place: Place) -> str:
+def _token(place: ConsentTarget) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def read_token(token: str) -> Place | None:
+def read_token(token: str) -> ConsentTarget | None:
     """The place that a callback speaks of; None if the token is not one of ours. The secret is the code, not this."""
     try:
-        place = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=Place)
+        place = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=ConsentTarget)
     except (ValueError, msgspec.MsgspecError):
         return None
     return place if 0 < place.topic < 2**63 else None
@@ -153,10 +155,10 @@ def _scope(topic: Topic, subscription: Subscription) -> str:
     return topic.resource_id + (f"/topics/{subscription.domain_topic}" if subscription.domain_topic else "")
 
 
-def judge(invitation: Invitation, answer: Answer) -> Verdict:
+def judge(invitation: Invitation, answer: CallResult) -> Verdict:
     """What an answer means."""
     match answer:
-        case Unanswered(trouble):
+        case NoReply(trouble):
             return Refused(again=trouble in _PASSING)
         case Reply() if asks_by_options(invitation.subscription):
             return _judge_options(answer)

@@ -30,7 +30,7 @@ class Reply(NamedTuple):
         return next((value for key, value in self.headers if key.lower() == name.lower()), None)
 
 
-class Trouble(StrEnum):
+class FailureKind(StrEnum):
     """Why there is no answer."""
 
     INVALID_URL = "InvalidUrl"
@@ -43,11 +43,11 @@ class Trouble(StrEnum):
     CLOSED = "Closed"  # by us, at our end
 
 
-class Unanswered(NamedTuple):
+class NoReply(NamedTuple):
     """There is no answer. `detail` is a short, printable reason without a secret."""
 
-    trouble: Trouble
+    trouble: FailureKind
     detail: str = ""
 
 
-Answer = Reply | Unanswered
+CallResult = Reply | NoReply

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.domain.delivery.delivery import Identity, Rule
+from recapito.domain.delivery.delivery import DeliveryId, Rule
 from recapito.domain.delivery.outcome import Result
 
 
@@ -54,11 +54,11 @@ class Fate(NamedTuple):
     where: str | None = None
 
 
-class Told(NamedTuple):
+class AttemptedEvent(NamedTuple):
     """One event of an attempt."""
 
     id: str
-    identity: Identity
+    identity: DeliveryId
     number: int
     fate: Fate
 
@@ -87,15 +87,15 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     numbers: Sequence[int] = ()
     fates: Sequence[Fate] = ()
 
-    def told(self) -> Iterator[Told]:
+    def told(self) -> Iterator[AttemptedEvent]:
         """Its events, one by one."""
         positions = [position for count, position in self.positions for _ in range(count)]
         for n, (id, position, offset) in enumerate(zip(self.ids, positions, self.offsets, strict=True)):
             number = self.numbers[n] if self.numbers else 1
-            yield Told(id, Identity(position, offset), number, self.fates[n] if self.fates else DELIVERED)
+            yield AttemptedEvent(id, DeliveryId(position, offset), number, self.fates[n] if self.fates else DELIVERED)
 
 
-class Selection(NamedTuple):
+class AttemptQuery(NamedTuple):
     """Which attempts are meant; None is any. Names compare without case; `search` is a part of an event's id.
 
     `outcome` is one of an attempt, or FAILED; `since` and `until` are instants of sending, both included.

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.domain.events.columnar import by_field, numbered
-from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, Fate, Label, Selection
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, Fate, Label
 
 MARK = b"\0"  # no id holds it
 LINE = "\n"  # no name holds it
@@ -114,7 +114,7 @@ class Search(NamedTuple):
     outcome: str | None
 
 
-def search_for(selection: Selection) -> Search:
+def search_for(selection: AttemptQuery) -> Search:
     """What to look for in chunks."""
     event, search = selection.event, selection.search
     return Search(
@@ -141,7 +141,7 @@ class Unpacked:
     def __len__(self) -> int:
         return len(self._columns.at)
 
-    def select(self, selection: Selection, places: range) -> Iterator[tuple[int, Attempt]]:
+    def select(self, selection: AttemptQuery, places: range) -> Iterator[tuple[int, Attempt]]:
         """Those of the attempts at these places that are meant, and where each is."""
         columns = self._columns
         lanes = {lane for lane, label in self._labels.items() if selection.takes_label(label)}

@@ -17,14 +17,14 @@ import msgspec
 from recapito.clock import Clock
 from recapito.contracts.store import Document, Log, NewSegment
 from recapito.domain import limits
-from recapito.domain.dead_letter.parser import Letter, restore
+from recapito.domain.dead_letter.parser import DeadLetter, restore
 from recapito.domain.events.event_grid import domain_topic_name
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import TopicKind
 from recapito.errors import InvalidInput
-from recapito.intake.dead_letters.search import KIND, File, Letters, Name, Origin, Redriven, Selection
+from recapito.intake.dead_letters.search import KIND, DeadLetterQuery, DeadLetterSearch, File, Name, Origin, Redriven
 from recapito.observability.journal import Journal
 
 _encode_marks = msgspec.json.Encoder().encode
@@ -56,7 +56,7 @@ class Redriver:
     def __init__(
         self,
         log: Log,
-        letters: Letters,
+        letters: DeadLetterSearch,
         clock: Clock,
         wall: Clock,
         check_open: Callable[[], None],
@@ -75,7 +75,7 @@ class Redriver:
         self._one_at_a_time = asyncio.Lock()
 
     async def redrive(
-        self, selection: Selection, after: Name | None, limit: int, rate: int | None = None, dry_run: bool = False
+        self, selection: DeadLetterQuery, after: Name | None, limit: int, rate: int | None = None, dry_run: bool = False
     ) -> Progress:
         """Redrive at most `limit` letters that are meant and were not redriven, at most `rate` of them a second."""
         started_at, progress = self._wall.now(), Progress()
@@ -91,7 +91,7 @@ class Redriver:
         return progress
 
     async def _choose(
-        self, selection: Selection, after: Name | None, limit: int, progress: Progress
+        self, selection: DeadLetterQuery, after: Name | None, limit: int, progress: Progress
     ) -> list["_Chosen"]:
         """The letters that one commit redrives: as many as are wanted and fit into a segment's size."""
         batch: list[_Chosen] = []
@@ -109,7 +109,9 @@ class Redriver:
                     break
         return batch
 
-    async def purge(self, selection: Selection, after: Name | None, limit: int, dry_run: bool = False) -> Progress:
+    async def purge(
+        self, selection: DeadLetterQuery, after: Name | None, limit: int, dry_run: bool = False
+    ) -> Progress:
         """Remove the files of which all letters are meant; a file of which only some are meant stays whole."""
         progress, read = Progress(), 0
         async with self._one_at_a_time, aclosing(self.letters.walk(selection, after)) as files:
@@ -196,14 +198,14 @@ def _restore(progress: Progress, chosen: _Chosen) -> _Restored:
     return restored
 
 
-def _meant(file: File, selection: Selection, progress: Progress, first: int = 0) -> list[int]:
+def _meant(file: File, selection: DeadLetterQuery, progress: Progress, first: int = 0) -> list[int]:
     if file.problem is not None:
         progress.refuse(file.name(0), file.problem)
         return []
     return file.selected(selection, first)
 
 
-def _restore_one(letter: Letter, origin: Origin) -> StampedEvent:
+def _restore_one(letter: DeadLetter, origin: Origin) -> StampedEvent:
     domain_topic = ""
     if origin.topic.kind is TopicKind.DOMAIN:
         domain_topic = origin.subscription.domain_topic or domain_topic_name(letter.topic)

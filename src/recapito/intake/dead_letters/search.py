@@ -16,7 +16,7 @@ import msgspec
 from recapito.contracts.store import Registry
 from recapito.contracts.vault import Vault, VaultUnavailable
 from recapito.domain import limits
-from recapito.domain.dead_letter.parser import Letter, hour_of, read_letters
+from recapito.domain.dead_letter.parser import DeadLetter, hour_of, read_dead_letters
 from recapito.domain.instant import HOUR
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -37,7 +37,7 @@ class Redriven(msgspec.Struct, frozen=True, array_like=True):
     places: list[int]
 
 
-class Selection(NamedTuple):
+class DeadLetterQuery(NamedTuple):
     """Which letters are meant; None is any. Times are those of the hours in which files were written.
 
     Names and types compare without case; `subject` is how a subject begins; `redriven` is whether a letter was.
@@ -66,7 +66,7 @@ class Selection(NamedTuple):
             return False
         return (self.since is None or self.since < hour + HOUR) and (self.until is None or hour < self.until)
 
-    def takes(self, letter: Letter, redriven: bool) -> bool:
+    def takes(self, letter: DeadLetter, redriven: bool) -> bool:
         """Whether a letter is meant, as far as it says itself."""
         return (
             (self.reason is None or self.reason.lower() == letter.reason.lower())
@@ -114,7 +114,7 @@ class Origin(NamedTuple):
         """What the paths of its files begin with."""
         return f"{self.folder}/"
 
-    def owns(self, letter: Letter) -> bool:
+    def owns(self, letter: DeadLetter) -> bool:
         """Whether a letter is its own. Where names are shared, only events that name their topic can be told apart."""
         if not self.shared:
             return True
@@ -130,7 +130,7 @@ class File(NamedTuple):
 
     origin: Origin
     path: str
-    letters: list[Letter]
+    letters: list[DeadLetter]
     marks: list[Redriven]
     problem: str | None = None
 
@@ -148,7 +148,7 @@ class File(NamedTuple):
         """The name of a letter of it."""
         return Name(self.origin.subscription.id, self.path, place)
 
-    def selected(self, selection: Selection, first: int = 0) -> list[int]:
+    def selected(self, selection: DeadLetterQuery, first: int = 0) -> list[int]:
         """The places of the letters that are meant, from one on."""
         redriven = self.redriven
         return [
@@ -161,14 +161,16 @@ class File(NamedTuple):
 _decode_marks = msgspec.json.Decoder(list[Redriven]).decode
 
 
-class Letters:
+class DeadLetterSearch:
     """Finds dead letters in a vault. Busy, with the reason, where the vault can not be reached."""
 
     def __init__(self, registry: Registry, vault: Vault) -> None:
         self._registry = registry
         self._vault = vault
 
-    async def walk(self, selection: Selection, after: Name | None = None) -> AsyncGenerator[tuple[File, int], None]:
+    async def walk(
+        self, selection: DeadLetterQuery, after: Name | None = None
+    ) -> AsyncGenerator[tuple[File, int], None]:
         """Files that may hold what is meant, each with the place to start at: behind the name of the last one seen.
 
         Whoever does not walk to the end closes it.
@@ -184,7 +186,7 @@ class Letters:
                         yield file
 
     async def _files(
-        self, origin: Origin, selection: Selection, seen: Name | None
+        self, origin: Origin, selection: DeadLetterQuery, seen: Name | None
     ) -> AsyncGenerator[tuple[File, int], None]:
         """The same of one subscription."""
         if seen is not None and selection.takes_path(seen.path):
@@ -221,7 +223,7 @@ class Letters:
 
     async def find(self, name: Name) -> File:
         """The file of a letter. NotFound if it is not there."""
-        async with aclosing(self._origins(Selection(), name.subscription)) as origins:
+        async with aclosing(self._origins(DeadLetterQuery(), name.subscription)) as origins:
             async for origin in origins:
                 if origin.subscription.id != name.subscription or not name.path.startswith(origin.prefix):
                     break
@@ -253,7 +255,7 @@ class Letters:
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
         await self._registry.delete_document(KIND, file.key)
 
-    async def _origins(self, selection: Selection, first: int) -> AsyncGenerator[Origin, None]:
+    async def _origins(self, selection: DeadLetterQuery, first: int) -> AsyncGenerator[Origin, None]:
         only = await self._only_topic(selection)
         if only == NOWHERE:
             return
@@ -269,7 +271,7 @@ class Letters:
                     shared = names[_place(subscription)] > 1
                     yield Origin(topic, subscription, subscription.dead_letter.container, shared)
 
-    async def _only_topic(self, selection: Selection) -> int | None:
+    async def _only_topic(self, selection: DeadLetterQuery) -> int | None:
         """The one topic that is meant; None if several may be: each kind of topic has names of its own."""
         if selection.topic is None:
             return None
@@ -315,7 +317,9 @@ class Letters:
             return None
         file = File(origin, path, [], [])
         try:
-            return file._replace(letters=read_letters(content), marks=[] if marks is None else _decode_marks(marks))
+            return file._replace(
+                letters=read_dead_letters(content), marks=[] if marks is None else _decode_marks(marks)
+            )
         except InvalidInput as error:
             return file._replace(problem=error.message)
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from recapito.contracts.store import Buried, Lane
+from recapito.contracts.store import LaneRow, WaitingDeadLetter
 from recapito.domain import limits
-from recapito.domain.dead_letter.parser import read_letters
-from recapito.domain.delivery.delivery import Delivery, Identity, Parked, Rule, delay_ns
+from recapito.domain.dead_letter.parser import read_dead_letters
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule, delay_ns
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.history.attempt import Attempt, Ending, Fate, Then
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND, stamp
@@ -54,7 +54,7 @@ class End(NamedTuple):
     where: str | None = None
 
 
-class Standing(NamedTuple):
+class DeliveryState(NamedTuple):
     """A state, in a word and in a sentence, and what follows from it."""
 
     state: State
@@ -83,31 +83,31 @@ class Case(NamedTuple):
 
     subscription: Subscription
     profile: Profile
-    identity: Identity
+    identity: DeliveryId
     published_at: int | None
-    lane: Lane | None
-    waiting: Parked | Buried | None
+    lane: LaneRow | None
+    waiting: Parked | WaitingDeadLetter | None
     tries: Sequence[Try]
     now: int
 
 
-def standing(case: Case) -> Standing:
+def state_of(case: Case) -> DeliveryState:
     """How a delivery that its subscription matches stands."""
     match case.waiting:
         case Parked() as parked:
             return _parked(case, parked)
-        case Buried() as buried:
+        case WaitingDeadLetter() as buried:
             return _buried(case, buried)
     ended = how_it_ended(case.tries)
     if ended is not None and ended.state is State.DELIVERED:
         return ended
     if case.lane is not None and _passed(case.lane, case.identity):
         over = "It was delivered, dead-lettered or dropped: the subscription is past it, and history has nothing of it"
-        return ended or Standing(State.UNKNOWN, f"{over}: {_GAP}.")
+        return ended or DeliveryState(State.UNKNOWN, f"{over}: {_GAP}.")
     return _unread(case)
 
 
-def how_it_ended(tries: Sequence[Try]) -> Standing | None:
+def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
     """The end that history tells of, if it does: a success is one whatever came after it.
 
     Only what was dropped stays so when a late success follows: it is counted already.
@@ -116,34 +116,34 @@ def how_it_ended(tries: Sequence[Try]) -> Standing | None:
     counted = [one for n, one in enumerate(tries) if n <= dropped or not one.attempt.late]
     for one in counted:
         if one.fate.then is Then.DELIVERED:
-            return Standing(State.DELIVERED, f"Delivered at {stamp(one.ended_at)}.", end=End(one.ended_at))
+            return DeliveryState(State.DELIVERED, f"Delivered at {stamp(one.ended_at)}.", end=End(one.ended_at))
     if not counted:
         return None
     last, fate = counted[-1], counted[-1].fate
     if last.attempt.outcome == Ending.DEAD_LETTERED:
         reason = next((one.fate.reason for one in reversed(tries) if one.fate.reason), None)
         text = f"Dead-lettered at {stamp(last.ended_at)}: {fate.where}."
-        return Standing(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, fate.where))
+        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, fate.where))
     if fate.then is Then.DROP:
         text = f"Dropped at {stamp(last.ended_at)}: {fate.reason}."
         if len(counted) < len(tries):
             text += f" The endpoint took it after all, at {stamp(tries[-1].ended_at)}: too late to count."
-        return Standing(State.DROPPED, text, end=End(last.ended_at, fate.reason))
+        return DeliveryState(State.DROPPED, text, end=End(last.ended_at, fate.reason))
     if fate.then is Then.DEAD_LETTER:
         text = f"Given up at {stamp(last.ended_at)}: {fate.reason}. Its dead letter is written."
-        return Standing(State.DEAD_LETTERED, text, end=End(last.ended_at, fate.reason))
+        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, fate.reason))
     return None
 
 
-def before_publishing(subscription: Subscription, lane: Lane | None, now: int) -> Standing:
+def before_publishing(subscription: Subscription, lane: LaneRow | None, now: int) -> DeliveryState:
     """How an event would stand that is matched when it is published now."""
     policy = subscription.retry_policy
     expires_at, left = now + policy.ttl_ns, policy.max_attempts
     if lane is not None and lane.hold.holds(now):
         text = f"It would wait: {held_because(lane.hold)}"
-        return Standing(State.HELD, text, _end_of(lane.hold), expires_at, left)
+        return DeliveryState(State.HELD, text, _end_of(lane.hold), expires_at, left)
     first = Next(now, Rule.SCHEDULE, "the first attempt")
-    return Standing(State.UNREAD, "It would be sent at once.", first, expires_at, left)
+    return DeliveryState(State.UNREAD, "It would be sent at once.", first, expires_at, left)
 
 
 def held_because(hold: Hold) -> str:
@@ -157,7 +157,7 @@ _PROBE = "the hold ends, and one event goes as a probe"
 _SWEEP = "the hold ends, and everything that waits is tried"
 
 
-def _parked(case: Case, parked: Parked) -> Standing:
+def _parked(case: Case, parked: Parked) -> DeliveryState:
     delivery, hold = parked.delivery, _hold(case.lane)
     policy, now = case.subscription.retry_policy, case.now
     following = Next(parked.due_at, *_rule(case, parked))
@@ -174,7 +174,7 @@ def _parked(case: Case, parked: Parked) -> Standing:
     if state is not State.UNDER_WAY:
         text += _expiry(case, expires_at, following)
     left = max(policy.max_attempts - delivery.attempts, 1)  # the one that waits goes, though the policy was shortened
-    return Standing(state, text, following, expires_at, left)
+    return DeliveryState(state, text, following, expires_at, left)
 
 
 def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
@@ -208,54 +208,56 @@ def _step(profile: Profile, delivery: Delivery) -> str:
     return f"the {_ordinal(step)} step of the schedule, {delay}{jitter}"
 
 
-def _buried(case: Case, buried: Buried) -> Standing:
+def _buried(case: Case, buried: WaitingDeadLetter) -> DeliveryState:
     burial = buried.burial
     reason = _reason(burial.record)
     place = burial.container if buried.path is None else f"{burial.container}/{buried.path}"
     if case.now - burial.write_at >= MINUTE:  # a write takes no minute: it fails, and is tried again
         why = "`recapito doctor` and the server's log say why"
         text = f"Given up: {reason}. Its dead letter could not be written to {place} yet, and is tried again; {why}."
-        return Standing(State.DEAD_LETTER_WAITING, text, attempts_left=0)
+        return DeliveryState(State.DEAD_LETTER_WAITING, text, attempts_left=0)
     due = burial.write_at > case.now
     wait = f"is written to {place} at {stamp(burial.write_at)}" if due else f"is being written to {place}"
     text = f"Given up: {reason}. Its dead letter {wait}."
     delay = _span(case.profile.dead_letter.delay_s * SECOND)
     rule = Next(burial.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
-    return Standing(State.DEAD_LETTER_WAITING, text, rule, attempts_left=0)
+    return DeliveryState(State.DEAD_LETTER_WAITING, text, rule, attempts_left=0)
 
 
-def _unread(case: Case) -> Standing:
+def _unread(case: Case) -> DeliveryState:
     policy = case.subscription.retry_policy
     expires_at = None if case.published_at is None else case.published_at + policy.ttl_ns
     left = max([policy.max_attempts, *(policy.max_attempts - one.number for one in case.tries[-1:])][-1], 0)
     hold = _hold(case.lane)
     if case.subscription.deleted_position is not None:
-        return Standing(State.DROPPED, "The subscription is deleted, and drops what it has not delivered.")
+        return DeliveryState(State.DROPPED, "The subscription is deleted, and drops what it has not delivered.")
     if hold.holds(case.now):
         following = _end_of(hold)
         text = f"It waits in the log: {held_because(hold)}{_expiry(case, expires_at, following)}"
-        return Standing(State.HELD, text, following, expires_at, left)
+        return DeliveryState(State.HELD, text, following, expires_at, left)
     if case.tries:
-        return Standing(State.UNDER_WAY, "It was attempted just now, and is being settled.", None, expires_at, left)
+        return DeliveryState(
+            State.UNDER_WAY, "It was attempted just now, and is being settled.", None, expires_at, left
+        )
     text = "The subscription has not taken it from the log yet, or its first attempt is on its way."
-    return Standing(State.UNREAD, text, None, expires_at, left)
+    return DeliveryState(State.UNREAD, text, None, expires_at, left)
 
 
 def _end_of(hold: Hold) -> Next:
     return Next(hold.until, HOLD, _SWEEP if hold.sweeps else _PROBE)
 
 
-def _hold(lane: Lane | None) -> Hold:
+def _hold(lane: LaneRow | None) -> Hold:
     return Hold() if lane is None else lane.hold
 
 
-def _passed(lane: Lane, identity: Identity) -> bool:
+def _passed(lane: LaneRow, identity: DeliveryId) -> bool:
     return identity < lane.cursor.low or any(start <= identity < end for start, end in lane.cursor.finished)
 
 
 def _reason(record: bytes) -> str:
     try:
-        return read_letters(record)[0].reason
+        return read_dead_letters(record)[0].reason
     except InvalidInput:
         return "unknown"
 

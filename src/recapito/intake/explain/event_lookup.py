@@ -11,10 +11,10 @@ import msgspec
 from recapito.contracts.history import HistoryReader, Kept
 from recapito.contracts.store import EntryKind, Log, Registry
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import Identity
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.explanation import Seen
-from recapito.domain.history.attempt import Selection
+from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreFailed
 
@@ -38,12 +38,12 @@ class Found(NamedTuple):
     """Where an event was found: its topic, its places, the newest first, and what history has of it, oldest first."""
 
     topic: int
-    places: list[Identity]
+    places: list[DeliveryId]
     kept: list[Kept]
     notes: list[str]
 
 
-class Lookup:
+class EventLookup:
     """Looks for events. What can not be known is said in notes."""
 
     def __init__(self, log: Log, registry: Registry, history: HistoryReader) -> None:
@@ -68,7 +68,7 @@ class Lookup:
             places.add(place)
         return Found(chosen.topic, sorted(places, reverse=True), kept, notes)
 
-    async def read(self, topic: int, place: Identity) -> Event | None:
+    async def read(self, topic: int, place: DeliveryId) -> Event | None:
         """The event at a place, if the log still has it."""
         try:
             entries = await self._log.read(topic, place.position, 1)
@@ -92,7 +92,7 @@ class Lookup:
 
     async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
         """What history has of it, oldest first."""
-        selection, before, kept = Selection(event=id), None, list[Kept]()
+        selection, before, kept = AttemptQuery(event=id), None, list[Kept]()
         try:
             while len(kept) < limits.EXPLAINED_ATTEMPTS:
                 page = await self._history.newest_first(selection, before, limits.EXPLAINED_ATTEMPTS - len(kept))
@@ -117,7 +117,7 @@ class Lookup:
             topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
         return None
 
-    async def _search(self, topic: int, id: str, above: int, budget: "_Budget") -> AsyncIterator[Identity]:
+    async def _search(self, topic: int, id: str, above: int, budget: "_Budget") -> AsyncIterator[DeliveryId]:
         """Places of the event in one log above a position, newest first; only a slice is looked at in one go."""
         below: int | None = ALL
         while below is not None and below > above + 1 and not budget.spent:
@@ -125,7 +125,7 @@ class Lookup:
             for position in sought.positions:
                 if position > above:
                     for offset in await self._offsets(topic, position, id):
-                        yield Identity(position, offset)
+                        yield DeliveryId(position, offset)
             below = sought.below
             budget.spend(limits.SEARCH_SLICE)
 

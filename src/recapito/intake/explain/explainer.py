@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
 from recapito.contracts.history import HistoryReader, Kept
-from recapito.contracts.store import Buried, Lane, Log, Registry
+from recapito.contracts.store import LaneRow, Log, Registry, WaitingDeadLetter
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.filters.explanation import Seen, Verdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
@@ -20,15 +20,15 @@ from recapito.domain.resources.topic import Topic
 from recapito.errors import NotFound
 from recapito.intake.explain.delivery_state import (
     Case,
-    Standing,
+    DeliveryState,
     State,
     Try,
     before_publishing,
     how_it_ended,
-    standing,
+    state_of,
 )
-from recapito.intake.explain.event_lookup import Event, Found, Lookup, topic_named
-from recapito.intake.maintenance.damage_report import Damages
+from recapito.intake.explain.event_lookup import Event, EventLookup, Found, topic_named
+from recapito.intake.maintenance.damage_report import DamageReport
 
 PAGE = 500
 TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
@@ -42,10 +42,10 @@ FORGOTTEN = "Its first attempts are so long ago that history has them no more (h
 class LaneStates(Protocol):
     """The part of the Ledger that is asked."""
 
-    async def lane(self, id: int) -> Lane | None:
+    async def lane(self, id: int) -> LaneRow | None:
         """One lane."""
 
-    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+    async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         """What waits of one delivery."""
 
 
@@ -55,7 +55,7 @@ class Explained(NamedTuple):
     label: Label
     verdict: Verdict
     kept: list[Kept]
-    standing: Standing
+    standing: DeliveryState
 
 
 class Explanation(NamedTuple):
@@ -63,7 +63,7 @@ class Explanation(NamedTuple):
 
     id: str
     topic: str
-    place: Identity | None
+    place: DeliveryId | None
     event: Event | None
     notes: list[str]
     subscriptions: list[Explained]
@@ -80,7 +80,7 @@ class Explainer:
         history: HistoryReader,
         clock: Clock,
         default_profile: str,
-        damages: Damages,
+        damages: DamageReport,
     ) -> None:
         self._log = log
         self._registry = registry
@@ -88,7 +88,7 @@ class Explainer:
         self._clock = clock
         self._default_profile = default_profile
         self._damages = damages
-        self._lookup = Lookup(log, registry, history)
+        self._lookup = EventLookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
         """What became of the event of that id."""
@@ -153,7 +153,7 @@ class Explainer:
         return topic
 
     async def _explain_all(
-        self, id: str, found: Found, events: dict[Identity, Event | None]
+        self, id: str, found: Found, events: dict[DeliveryId, Event | None]
     ) -> AsyncIterator[Explained]:
         """Every subscription of the topic that may have to do with the event, and those that are gone since."""
         topic = await self._registry.topic_by_id(found.topic)
@@ -176,9 +176,9 @@ class Explainer:
         label: Label,
         subscription: Subscription,
         profile: Profile,
-        place: Identity,
+        place: DeliveryId,
         event: Event | None,
-        kept: list[tuple[Kept, Try, Identity]],
+        kept: list[tuple[Kept, Try, DeliveryId]],
     ) -> Explained:
         tries = [one for _, one, identity in kept if identity == place]
         shown = _attempts(kept)
@@ -192,7 +192,7 @@ class Explainer:
         published_at = None if event is None else event.published_at
         lane = await self._ledger.lane(subscription.id)
         case = Case(subscription, profile, place, published_at, lane, waiting, tries, self._clock.now())
-        return Explained(label, verdict, shown, standing(case))
+        return Explained(label, verdict, shown, state_of(case))
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
         """The subscriptions of a topic; in a domain, without those of its other topics."""
@@ -205,12 +205,12 @@ class Explainer:
             after = page[-1].id
 
 
-NOT_MATCHED = Standing(State.NOT_MATCHED, "The subscription does not take it.")
-NOT_KNOWN = Standing(State.UNKNOWN, "Whether the subscription took it is not known any more.")
+NOT_MATCHED = DeliveryState(State.NOT_MATCHED, "The subscription does not take it.")
+NOT_KNOWN = DeliveryState(State.UNKNOWN, "Whether the subscription took it is not known any more.")
 
 
 def _verdict(
-    subscription: Subscription, place: Identity | None, seen: Seen | None, event: Event | None = None
+    subscription: Subscription, place: DeliveryId | None, seen: Seen | None, event: Event | None = None
 ) -> Verdict:
     """Whether a subscription takes an event: by its filter at that place of the log, or now."""
     if place is not None and subscription.created_position > place.position:
@@ -231,7 +231,7 @@ def _verdict(
     return explain(filter, seen)
 
 
-def _place_for(subscription: Subscription, events: dict[Identity, Event | None]) -> Identity:
+def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None]) -> DeliveryId:
     """The newest place of an event that concerns a subscription: one redriven for another does not."""
     for place, event in events.items():
         if event is None or event.only in (0, subscription.id):
@@ -239,7 +239,7 @@ def _place_for(subscription: Subscription, events: dict[Identity, Event | None])
     return next(iter(events))
 
 
-def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, Identity]]:
+def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
     """Each attempt with what it says of this event."""
     return [
         (one, Try(one.attempt, told.number, told.fate), told.identity)
@@ -249,7 +249,7 @@ def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, Identity]]:
     ]
 
 
-def _attempts(kept: list[tuple[Kept, Try, Identity]]) -> list[Kept]:
+def _attempts(kept: list[tuple[Kept, Try, DeliveryId]]) -> list[Kept]:
     """Each attempt once, though a batch may have had two events of the id."""
     return list({one.mark: one for one, _, _ in kept}.values())
 
@@ -259,9 +259,9 @@ def _begins_late(id: str, kept: list[Kept]) -> bool:
     return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
 
 
-def _explain_gone(kept: list[tuple[Kept, Try, Identity]]) -> Explained:
+def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
     """A subscription that is not there any more."""
     tries = [one for _, one, _ in kept]
     verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
-    gone = Standing(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
+    gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

@@ -30,7 +30,7 @@ class NoticeReader(Protocol):
         """Notices in the order of their numbers, from the first after a number on."""
 
 
-class Notifier:
+class BlobNotifier:
     """Takes notices over. `run` is its loop, one task; `closed` says why nothing may be stored now, if so."""
 
     def __init__(

@@ -44,7 +44,7 @@ class Record(NamedTuple):
         return f"{damage.table}:{damage.columns.decode() or damage.lane or damage.topic}"
 
 
-class Damages:
+class DamageReport:
     """Damage as intake sees it."""
 
     def __init__(self, registry: Registry, ledger: DamageReader) -> None:

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
-from recapito.contracts.store import Lane, Log, Registry
+from recapito.contracts.store import LaneRow, Log, Registry
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
@@ -26,7 +26,7 @@ PAGE = 1000
 class LaneReader(Protocol):
     """The part of the Ledger that intake may see."""
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         """All lanes, in the order of their ids."""
 
 
@@ -99,7 +99,7 @@ class Janitor:
             await self._registry.forget(id)
         return Swept(await self._trim_all(floors), ended)
 
-    async def _survey(self, lanes: dict[int, Lane]) -> tuple[dict[int, int], list[int]]:
+    async def _survey(self, lanes: dict[int, LaneRow]) -> tuple[dict[int, int], list[int]]:
         """The floor of each topic that has subscriptions, and the deleted ones whose lane has ended."""
         floors: dict[int, int] = {}
         ended: list[int] = []
@@ -118,7 +118,7 @@ class Janitor:
                 floors[damage.topic] = 0
         return floors, ended
 
-    def _floor(self, subscription: Subscription, lane: Lane | None) -> int:
+    def _floor(self, subscription: Subscription, lane: LaneRow | None) -> int:
         """The first position that a subscription may still need. A cursor of another log says nothing here."""
         if lane is None or lane.damaged or lane.log_id != self._log.id:
             return subscription.created_position

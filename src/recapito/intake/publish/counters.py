@@ -10,7 +10,7 @@ import msgspec
 from recapito.domain import limits
 
 
-class TopicTally(msgspec.Struct):
+class TopicCounters(msgspec.Struct):
     """The publishes of one topic: stored ones with their events, bytes and time, refused ones by what was wrong.
 
     `unmatched` counts events of times in which the topic had no subscription; `looked_at` are the events before it.
@@ -25,15 +25,15 @@ class TopicTally(msgspec.Struct):
     looked_at: int = 0
 
 
-class Tallies:
+class PublishCounters:
     """The counts of all topics, by their ids. When there are too many, those counted longest ago are forgotten."""
 
     def __init__(self) -> None:
-        self._of: dict[int, TopicTally] = {}
+        self._of: dict[int, TopicCounters] = {}
 
-    def of(self, topic: int) -> TopicTally:
+    def of(self, topic: int) -> TopicCounters:
         """The counts of a topic, to be read."""
-        return self._of.get(topic) or TopicTally()
+        return self._of.get(topic) or TopicCounters()
 
     def stored(self, topic: int, events: int, size: int, took_ns: int) -> None:
         """A publish was stored."""
@@ -55,8 +55,8 @@ class Tallies:
                 tally.unmatched += tally.events - tally.looked_at
             tally.looked_at = tally.events
 
-    def _begin(self, topic: int) -> TopicTally:
+    def _begin(self, topic: int) -> TopicCounters:
         if len(self._of) >= limits.TALLIES:
             del self._of[next(iter(self._of))]
-        tally = self._of[topic] = TopicTally()
+        tally = self._of[topic] = TopicCounters()
         return tally

@@ -22,7 +22,7 @@ from recapito.domain.events.segment import NO_TRACES, Publish, StampedEvent, pac
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic
 from recapito.errors import AppendFailed, Busy, NotFound, RecordDamaged, StoreFailed
-from recapito.intake.publish.counters import Tallies
+from recapito.intake.publish.counters import PublishCounters
 from recapito.observability.status import Gauge
 
 CLOSED_RETRY_S = 30
@@ -67,7 +67,7 @@ class Publisher:
         wall: Clock | None = None,
     ) -> None:
         self.stats = Stats()
-        self.tallies = Tallies()
+        self.tallies = PublishCounters()
         self.gauge = Gauge()
         self.last_commit = (0, 0)  # when it began and ended
         self._log = log

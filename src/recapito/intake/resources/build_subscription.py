@@ -11,7 +11,7 @@ from recapito.intake.resources import rules
 from recapito.intake.resources.drafts import SubscriptionDraft
 
 
-def subscribe(
+def build_subscription(
     topic: Topic, profile: Profile, old: Subscription | None, draft: SubscriptionDraft, now: int
 ) -> Subscription:
     """The subscription as the draft wants it: new, or in place of the old one."""

@@ -62,7 +62,7 @@ class Uses(NamedTuple):
     unconnected: list[str]
 
 
-class Examiner:
+class ConnectionChecker:
     """Tries connections from where deliveries start. `wall` is real time, which bounds each try."""
 
     def __init__(self, registry: Registry, find: Find, probes: Mapping[Service, Probe], wall: Clock) -> None:

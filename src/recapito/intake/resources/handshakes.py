@@ -34,21 +34,21 @@ from recapito.domain.handshake.handshake import (
     judge,
     validation_request,
 )
-from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble
+from recapito.domain.handshake.http_call import CallResult, FailureKind, Reply, Request
 from recapito.domain.resources.subscription import Handshake, StaticAttribute, Subscription, WebHook
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.observability.journal import Journal, silent
 
 
-class Unasked(NamedTuple):
+class NeedsConsent(NamedTuple):
     """What can not be stored before its endpoint was asked."""
 
     topic: Topic
     wanted: Subscription
 
 
-class Asked:
+class ConsentAnswer:
     """An endpoint that was asked. `given`: it has consented; otherwise `note` says why it has not yet."""
 
     def __init__(self, invitation: Invitation) -> None:
@@ -63,7 +63,7 @@ class Asked:
 TokenSource = Callable[[str, str], Awaitable[str | None]]
 """A bearer token of a tenant for an application, None if there is none to be had."""
 
-Attempt = Callable[[Asked | None], Awaitable[Subscription | Unasked]]
+Attempt = Callable[[ConsentAnswer | None], Awaitable[Subscription | NeedsConsent]]
 """Tries to store a subscription: first without an answer of its endpoint, then, if it must be asked, with it."""
 
 
@@ -90,7 +90,7 @@ class Handshakes:
         self._public_url = public_url
         self._journal = journal
         self._token_for = token_for
-        self._open: set[Asked] = set()
+        self._open: set[ConsentAnswer] = set()
         self._turns = asyncio.Semaphore(limits.HANDSHAKES)
         self._notices: set[asyncio.Task[None]] = set()
 
@@ -98,13 +98,13 @@ class Handshakes:
         return f"<Handshakes {len(self._open)} open, {len(self._notices)} notices>"
 
     def admit(
-        self, topic: Topic, old: Subscription | None, wanted: Subscription, asked: Asked | None
-    ) -> Subscription | Unasked:
+        self, topic: Topic, old: Subscription | None, wanted: Subscription, asked: ConsentAnswer | None
+    ) -> Subscription | NeedsConsent:
         """What may be stored: what is wanted, or what is in force while consent to it is awaited."""
         if not needs_consent(old, wanted):
             return wanted
         if asked is None:
-            return Unasked(topic, wanted)
+            return NeedsConsent(topic, wanted)
         if not have_one_endpoint(asked.invitation.subscription, wanted):
             raise Conflict("Conflict", "The endpoint changed while it was asked for its consent. Try again.")
         if asked.given:
@@ -113,11 +113,11 @@ class Handshakes:
         return await_consent(old, wanted, Handshake(asked.invitation.code, until, asked.note))
 
     @asynccontextmanager
-    async def asking(self, about: Unasked) -> AsyncIterator[Asked]:
+    async def asking(self, about: NeedsConsent) -> AsyncIterator[ConsentAnswer]:
         """Ask an endpoint; a refusal is the caller's error. Until the end of the block `hear` takes its consent."""
         code = self._new_id()
         wanted = await self._authorized(about.wanted)
-        asked = Asked(invite(self._public_url, about.topic, wanted, code, self._clock.now()))
+        asked = ConsentAnswer(invite(self._public_url, about.topic, wanted, code, self._clock.now()))
         self._open.add(asked)
         try:
             async with self._turns:
@@ -161,7 +161,7 @@ class Handshakes:
             task.cancel()
         await asyncio.gather(*self._notices, return_exceptions=True)
 
-    async def _ask(self, asked: Asked) -> None:
+    async def _ask(self, asked: ConsentAnswer) -> None:
         invitation = asked.invitation
         for tries in range(1, limits.HANDSHAKE_TRIES + 1):
             answer = await self._request(validation_request(invitation, self._new_id(), self._clock.now()))
@@ -188,15 +188,15 @@ class Handshakes:
         answer = await self._request(request)
         self._journal("handshake.deletion_told", **_named(subscription), **_outcome(answer))
 
-    async def _request(self, request: Request) -> Answer:
+    async def _request(self, request: Request) -> CallResult:
         return await ask_in_time(self._caller, request, self._patience, limits.ANSWER_WAIT_NS)
 
     def _new_id(self) -> str:
         return str(UUID(bytes=self._random_bytes(16), version=4))
 
 
-def _refusal(invitation: Invitation, answer: Answer, tries: int) -> Exception:
-    if not isinstance(answer, Reply) and answer.trouble is Trouble.CLOSED:
+def _refusal(invitation: Invitation, answer: CallResult, tries: int) -> Exception:
+    if not isinstance(answer, Reply) and answer.trouble is FailureKind.CLOSED:
         return Busy("The server is stopping; the endpoint could not be asked.")
     return InvalidInput("Url validation", explain_refusal(invitation, answer, tries), "endpointUrl")
 
@@ -205,7 +205,7 @@ def _named(subscription: Subscription) -> dict[str, object]:
     return {"subscription": subscription.name, "endpoint": webhook_of(subscription).base_url}
 
 
-def _outcome(answer: Answer) -> dict[str, object]:
+def _outcome(answer: CallResult) -> dict[str, object]:
     if isinstance(answer, Reply):
         return {"status": answer.status}
     return {"status": None, "reason": answer.trouble, "detail": answer.detail}

@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from recapito.clock import SystemClock
 from recapito.domain.handshake.consent import with_consent
-from recapito.domain.handshake.handshake import Place, is_code
+from recapito.domain.handshake.handshake import ConsentTarget, is_code
 from recapito.domain.resources.subscription import Subscription, WebHook
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake.resources import rules
-from recapito.intake.resources.build_subscription import subscribe
+from recapito.intake.resources.build_subscription import build_subscription
 from recapito.intake.resources.connection_required import check_connected, check_dead_letters_connected
 from recapito.intake.resources.domain_topics import DomainTopic
 from recapito.intake.resources.drafts import SubscriptionChange, SubscriptionDraft, subscription_draft
-from recapito.intake.resources.handshakes import Asked, Attempt, Unasked
+from recapito.intake.resources.handshakes import Attempt, ConsentAnswer, NeedsConsent
 from recapito.intake.resources.not_found import parent_missing, subscription_missing
 from recapito.intake.resources.precondition import UNCONDITIONAL, Precondition
 from recapito.intake.resources.quota import check_room
@@ -57,19 +57,19 @@ class Provisioner(TopicProvisioner):
             after = page[-1].name
 
     async def put_subscription(
-        self, topic: Topic, draft: SubscriptionDraft, demand: Precondition = UNCONDITIONAL
+        self, topic: Topic, draft: SubscriptionDraft, precondition: Precondition = UNCONDITIONAL
     ) -> Subscription:
         """Create a subscription, or change the one that is there. It sees what is published after this returns."""
         rules.check_subscription_name(draft.name)
 
-        async def attempt(asked: Asked | None) -> Subscription | Unasked:
+        async def attempt(asked: ConsentAnswer | None) -> Subscription | NeedsConsent:
             async with self._one_change:
                 current = await self._living(topic)
                 old = await self._registry.subscription(current.id, draft.name, draft.domain_topic)
                 if old is not None and self.has_expired(old):
                     await self._registry.delete_subscription(old.id)
                     old = None
-                demand.check(None if old is None else old.version)
+                precondition.check(None if old is None else old.version)
                 return await self._put_subscription(current, old, draft, asked)
 
         return await self._after_handshake(attempt)
@@ -80,15 +80,15 @@ class Provisioner(TopicProvisioner):
         name: str,
         domain_topic: str | None,
         change: SubscriptionChange,
-        demand: Precondition = UNCONDITIONAL,
+        precondition: Precondition = UNCONDITIONAL,
     ) -> Subscription:
         """Change what a client names, and nothing else."""
 
-        async def attempt(asked: Asked | None) -> Subscription | Unasked:
+        async def attempt(asked: ConsentAnswer | None) -> Subscription | NeedsConsent:
             async with self._one_change:
                 current = await self._living(topic)
                 old = await self.subscription(current, name, domain_topic)
-                demand.check(old.version)
+                precondition.check(old.version)
                 return await self._put_subscription(current, old, change(subscription_draft(old)), asked)
 
         return await self._after_handshake(attempt)
@@ -96,7 +96,7 @@ class Provisioner(TopicProvisioner):
     async def _after_handshake(self, attempt: Attempt) -> Subscription:
         """Store at once what needs no handshake, and all else when its endpoint was asked; others go on meanwhile."""
         stored = await attempt(None)
-        if isinstance(stored, Unasked):
+        if isinstance(stored, NeedsConsent):
             assert self._handshakes is not None
             async with self._handshakes.asking(stored) as asked:
                 stored = await attempt(asked)
@@ -104,7 +104,7 @@ class Provisioner(TopicProvisioner):
         self._on_change()
         return stored
 
-    async def give_consent(self, place: Place, name: str, code: str) -> None:
+    async def give_consent(self, place: ConsentTarget, name: str, code: str) -> None:
         """An endpoint consents, by the URL that its handshake gave it: what is wanted is in force from now on."""
         async with self._one_change:
             found = await self._registry.subscription(place.topic, name, place.domain_topic)
@@ -122,12 +122,12 @@ class Provisioner(TopicProvisioner):
         self._on_change()
 
     async def delete_subscription(
-        self, topic: Topic, name: str, domain_topic: str | None = None, demand: Precondition = UNCONDITIONAL
+        self, topic: Topic, name: str, domain_topic: str | None = None, precondition: Precondition = UNCONDITIONAL
     ) -> None:
         """Delete a subscription; what it has pending is dropped, counted as canceled."""
         async with self._one_change:
             found = await self.subscription(topic, name, domain_topic)
-            demand.check(found.version)
+            precondition.check(found.version)
             await self._delete_subscription(found)
         self._on_change()
 
@@ -156,8 +156,8 @@ class Provisioner(TopicProvisioner):
         self._on_change()
 
     async def _put_subscription(
-        self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: Asked | None
-    ) -> Subscription | Unasked:
+        self, topic: Topic, old: Subscription | None, draft: SubscriptionDraft, asked: ConsentAnswer | None
+    ) -> Subscription | NeedsConsent:
         if isinstance(draft.destination, WebHook):
             rules.check_endpoint(draft.destination.url, self._egress)
             rules.check_protection(draft.destination, self._signs_tokens)
@@ -166,11 +166,11 @@ class Provisioner(TopicProvisioner):
         await check_dead_letters_connected(self._find_connection, draft.dead_letter, SystemClock().now())
         if old is None and draft.domain_topic is not None:
             draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
-        wanted = subscribe(topic, self.profile_of(topic), old, draft, self._clock.now())
+        wanted = build_subscription(topic, self.profile_of(topic), old, draft, self._clock.now())
         if old is None:
             await self._check_room(topic, draft.domain_topic)
         ready = wanted if self._handshakes is None else self._handshakes.admit(topic, old, wanted, asked)
-        if isinstance(ready, Unasked):
+        if isinstance(ready, NeedsConsent):
             return ready
         if old is None and draft.domain_topic is not None and _makes_topics(topic):
             await self.domain_topics.put(topic, draft.domain_topic)

@@ -25,7 +25,7 @@ _ID = re.compile(
 _NAME = re.compile(r"[a-z0-9]+")
 
 
-class Account(msgspec.Struct, frozen=True, kw_only=True):
+class StorageAccount(msgspec.Struct, frozen=True, kw_only=True):
     """A storage account."""
 
     name: str
@@ -50,15 +50,17 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_decode = msgspec.json.Decoder(Account).decode
+_decode = msgspec.json.Decoder(StorageAccount).decode
 
 
-def account_of(resource_id: str) -> Account | None:
+def account_of(resource_id: str) -> StorageAccount | None:
     """The account that a resource id names, None if it names none."""
     parts = _ID.fullmatch(resource_id)
     if parts is None or account_problem(parts[3]) is not None:
         return None
-    return Account(azure_subscription=parts[1], resource_group=parts[2], name=parts[3], location=rules.DEFAULT_LOCATION)
+    return StorageAccount(
+        azure_subscription=parts[1], resource_group=parts[2], name=parts[3], location=rules.DEFAULT_LOCATION
+    )
 
 
 def account_problem(name: str) -> str | None:
@@ -69,30 +71,30 @@ def account_problem(name: str) -> str | None:
     return f"A storage account's name must be {least} to {most} lower-case letters and digits."
 
 
-class Accounts:
+class StorageAccounts:
     """Keeps the storage accounts."""
 
     def __init__(self, registry: Registry, clock: Clock) -> None:
         self._registry = registry
         self._clock = clock
 
-    async def find(self, name: str) -> Account | None:
+    async def find(self, name: str) -> StorageAccount | None:
         """The account of that name, wherever it is."""
         content = await self._registry.document(KIND, name.lower())
         return None if content is None else _decode(content)
 
-    async def get(self, azure_subscription: str, resource_group: str, name: str) -> Account:
+    async def get(self, azure_subscription: str, resource_group: str, name: str) -> StorageAccount:
         """The account at that place; anywhere else it is not found."""
         found = await self.find(name)
         if found is None or not found.is_at(azure_subscription, resource_group):
             raise resource_missing(TYPE, name, resource_group)
         return found
 
-    async def page(self, after: str, limit: int) -> list[Account]:
+    async def page(self, after: str, limit: int) -> list[StorageAccount]:
         """Accounts in the order of their names, after a name."""
         return [_decode(document.content) for document in await self._registry.documents(KIND, after.lower(), limit)]
 
-    async def put(self, account: Account) -> Account:
+    async def put(self, account: StorageAccount) -> StorageAccount:
         """Create an account, or change the one that is there."""
         problem = account_problem(account.name)
         if problem is not None:
@@ -107,12 +109,12 @@ class Accounts:
         await self._registry.put_document(KIND, account.name, msgspec.json.encode(stored))
         return stored
 
-    async def remove(self, account: Account) -> None:
+    async def remove(self, account: StorageAccount) -> None:
         """Remove an account."""
         await self._registry.delete_document(KIND, account.name)
 
 
-def implicit_topic(account: Account, suffix: str) -> TopicDraft:
+def implicit_topic(account: StorageAccount, suffix: str) -> TopicDraft:
     """The system topic that is made when somebody subscribes to an account that has none."""
     return TopicDraft(
         kind=TopicKind.SYSTEM,

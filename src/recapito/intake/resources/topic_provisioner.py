@@ -30,7 +30,7 @@ from recapito.intake.resources.not_found import resource_missing
 from recapito.intake.resources.precondition import UNCONDITIONAL, Precondition
 from recapito.intake.resources.quota import DEFAULT as DEFAULT_QUOTA
 from recapito.intake.resources.quota import Quota, check_room
-from recapito.intake.resources.storage_accounts import Account, Accounts, implicit_topic
+from recapito.intake.resources.storage_accounts import StorageAccount, StorageAccounts, implicit_topic
 
 KEY_BYTES = 32
 NAME_BYTES = 8
@@ -59,7 +59,7 @@ class TopicProvisioner:
         find_connection: Find = nowhere,
     ) -> None:
         self.groups = Groups(registry, clock)
-        self.accounts = Accounts(registry, clock)
+        self.accounts = StorageAccounts(registry, clock)
         self.domain_topics = DomainTopics(registry, clock, quota.topics_per_domain)
         self._registry = registry
         self._clock = clock
@@ -113,7 +113,7 @@ class TopicProvisioner:
         """The system topic of an Azure resource."""
         return await system_topic_of(self._registry, source)
 
-    async def system_topic_for(self, account: Account, make: bool) -> Topic | None:
+    async def system_topic_for(self, account: StorageAccount, make: bool) -> Topic | None:
         """The system topic of a storage account; if it has none, one is made on demand."""
         found = await self.system_topic_of(account.resource_id)
         if found is not None or not make:
@@ -132,21 +132,23 @@ class TopicProvisioner:
                 await self._delete_topic(topic)
         self._on_change()
 
-    async def put_topic(self, draft: TopicDraft, demand: Precondition = UNCONDITIONAL) -> Topic:
+    async def put_topic(self, draft: TopicDraft, precondition: Precondition = UNCONDITIONAL) -> Topic:
         """Create a topic, or change the one that is there; its keys stay."""
         rules.check_topic_name(draft.name, draft.kind)
         rules.check_scope(draft.azure_subscription, "subscriptionId")
         rules.check_scope(draft.resource_group, "resourceGroupName")
         async with self._one_change:
             old = await self._registry.topic(draft.name, draft.kind)
-            demand.check(None if old is None else old.version)
+            precondition.check(None if old is None else old.version)
             return await self._put_topic(old, draft)
 
-    async def change_topic(self, topic: Topic, change: TopicChange, demand: Precondition = UNCONDITIONAL) -> Topic:
+    async def change_topic(
+        self, topic: Topic, change: TopicChange, precondition: Precondition = UNCONDITIONAL
+    ) -> Topic:
         """Change what a client names, and nothing else."""
         async with self._one_change:
             current = await self._living(topic)
-            demand.check(current.version)
+            precondition.check(current.version)
             return await self._put_topic(current, change(topic_draft(current)))
 
     async def regenerate_key(self, topic: Topic, key_name: str) -> Topic:
@@ -158,20 +160,20 @@ class TopicProvisioner:
                 replace(current, key1=fresh) if key_name == "key1" else replace(current, key2=fresh)
             )
 
-    async def delete_topic(self, topic: Topic, demand: Precondition = UNCONDITIONAL) -> None:
+    async def delete_topic(self, topic: Topic, precondition: Precondition = UNCONDITIONAL) -> None:
         """Delete a topic with its subscriptions, and a domain with its topics."""
         async with self._one_change:
-            demand.check((await self._living(topic)).version)
+            precondition.check((await self._living(topic)).version)
             await self._delete_topic(topic)
         self._on_change()
 
-    async def put_account(self, account: Account) -> Account:
+    async def put_account(self, account: StorageAccount) -> StorageAccount:
         """Register a storage account, or change the one that is there."""
         stored = await self.accounts.put(account)
         await self.groups.ensure(stored.azure_subscription, stored.resource_group, stored.location)
         return stored
 
-    async def delete_account(self, account: Account) -> None:
+    async def delete_account(self, account: StorageAccount) -> None:
         """Forget a storage account, and its system topic with it."""
         await self.accounts.remove(account)
         topic = await self.system_topic_of(account.resource_id)

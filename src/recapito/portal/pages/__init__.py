@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.pages import (
     dead_letter,
     delivery,
@@ -15,7 +15,7 @@ from recapito.portal.pages import (
 )
 from recapito.portal.panels import clock
 
-PAGES: dict[str, Callable[[Visit], Awaitable[None]]] = {
+PAGES: dict[str, Callable[[Page], Awaitable[None]]] = {
     "/": overview.build,
     "/topics": topics.build_topics,
     "/domains": topics.build_domains,

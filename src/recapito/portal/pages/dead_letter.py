@@ -4,25 +4,25 @@ import json
 
 from recapito.portal import format
 from recapito.portal.layout import Crumb
-from recapito.portal.page import Visit
-from recapito.portal.panels.dead_letters import LetterList
+from recapito.portal.page import Page
+from recapito.portal.panels.dead_letters import DeadLetterList
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.pieces import Fact, code, facts, panel
 
 
-async def build_list(visit: Visit) -> None:
+async def build_list(visit: Page) -> None:
     """All dead letters of the server."""
-    visit.frame("Dead letters", "/dead-letters")
+    visit.layout("Dead letters", "/dead-letters")
     with panel():
-        letters = LetterList(visit)
+        letters = DeadLetterList(visit)
     await letters.listing.refresh()
 
 
-async def build_one(visit: Visit) -> None:
+async def build_one(visit: Page) -> None:
     """One dead letter, with its event as it was buried."""
     letter = await visit.server.letter(visit.request.path_params["name"])
     id = letter.get("eventId") or ""
-    visit.frame(f"Dead letter {id}", "/dead-letters", Crumb("Dead letters", "/dead-letters"))
+    visit.layout(f"Dead letter {id}", "/dead-letters", Crumb("Dead letters", "/dead-letters"))
     with panel("Letter"):
         facts(
             [

@@ -1,13 +1,13 @@
 """Recent deliveries of all subscriptions."""
 
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.panels.attempts import recent_deliveries
 from recapito.portal.widgets.pieces import bar, link_button, panel, text
 
 
-async def build(visit: Visit) -> None:
+async def build(visit: Page) -> None:
     """Build the page."""
-    visit.frame("Deliveries", "/deliveries", heading=False)
+    visit.layout("Deliveries", "/deliveries", heading=False)
     with bar("head"):
         text("h1", "Deliveries")
         link_button("Explain an event", "/explain")

@@ -6,8 +6,8 @@ from functools import partial
 from nicegui import ui
 
 from recapito.portal.client import Refused
-from recapito.portal.page import Visit
-from recapito.portal.panels.explanation import Fates
+from recapito.portal.page import Page
+from recapito.portal.panels.explanation import ExplanationPanel
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import bar, button, panel, text
@@ -23,12 +23,12 @@ _EVENT = {
 _POLL_S = 3.0
 
 
-async def build(visit: Visit) -> None:
+async def build(visit: Page) -> None:
     """Build the page: of the event that the query names, or only the forms."""
     event, topic = visit.request.query_params.get("event", ""), visit.request.query_params.get("topic", "")
-    visit.frame(f"Event {event}" if event else "Explain an event", "/deliveries")
+    visit.layout(f"Event {event}" if event else "Explain an event", "/deliveries")
     if event:
-        fates = Fates(visit, lambda: visit.server.explain(event, topic or None))
+        fates = ExplanationPanel(visit, lambda: visit.server.explain(event, topic or None))
         await fates.refresh()
         visit.poll(fates.refresh, _POLL_S)
     else:
@@ -52,7 +52,7 @@ def _search(topic: str) -> None:
         id.on("keydown.enter", go)
 
 
-def _dry_run(visit: Visit, topic: str) -> None:
+def _dry_run(visit: Page, topic: str) -> None:
     with panel("What would become of an event?"):
         text("p", "Nothing is published: the event is held against every filter of the topic.", "muted")
         form = Form()
@@ -70,7 +70,7 @@ def _dry_run(visit: Visit, topic: str) -> None:
             tried = partial(visit.server.dry_run, (name.value or "").strip(), json.loads(event.value or ""))
             place.clear()
             with place:
-                fates = Fates(visit, tried)
+                fates = ExplanationPanel(visit, tried)
             try:
                 await fates.refresh()
             except Refused as error:

@@ -4,7 +4,7 @@ import asyncio
 
 from recapito.portal import format
 from recapito.portal.api_types import Count, Lane, Readiness
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.urls import resource_path
 from recapito.portal.widgets.pieces import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
 from recapito.portal.widgets.table import Cell, Row, Table
@@ -15,10 +15,10 @@ _POLL_S = 5.0  # finding those that fail costs the server more than anything els
 _CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "Data"}
 
 
-async def build(visit: Visit) -> None:
+async def build(visit: Page) -> None:
     """Build the page."""
     server = visit.server
-    visit.frame("Overview", "/")
+    visit.layout("Overview", "/")
     with panel("Server"), bar() as health:
         pass
     with panel("Subscriptions that need a look", "failing"):

@@ -1,12 +1,12 @@
 """The page of a resource, whichever it is: the id says."""
 
 from recapito.portal.client import Refused
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.pages import subscription, subscription_form, topic, topic_form
 from recapito.portal.urls import read_id
 
 
-async def build(visit: Visit) -> None:
+async def build(visit: Page) -> None:
     """Build the page of a topic or a subscription."""
     address = read_id("/" + visit.request.path_params["id"])
     if address is None:
@@ -17,7 +17,7 @@ async def build(visit: Visit) -> None:
         await topic.build(visit, address)
 
 
-async def build_edit(visit: Visit) -> None:
+async def build_edit(visit: Page) -> None:
     """Build the page on which a resource is changed."""
     address = read_id("/" + visit.request.path_params["id"])
     if address is None or (address.subscription is None and address.kind != "topics"):

@@ -9,12 +9,12 @@ from recapito.portal import format
 from recapito.portal.api_types import Lane
 from recapito.portal.client import KINDS, Refused
 from recapito.portal.layout import Crumb
-from recapito.portal.page import POLL_S, Visit
+from recapito.portal.page import POLL_S, Page
 from recapito.portal.pages.subscription_facts import settings_facts
 from recapito.portal.pages.topic import LISTS
 from recapito.portal.panels.attempts import recent_deliveries
 from recapito.portal.panels.clock import clock_panel
-from recapito.portal.panels.dead_letters import LetterList
+from recapito.portal.panels.dead_letters import DeadLetterList
 from recapito.portal.panels.retry import retry_panel
 from recapito.portal.urls import Address, resource_path
 from recapito.portal.widgets.chart import SERIES, LaneChart, totals
@@ -24,13 +24,13 @@ from recapito.portal.widgets.pieces import Tiles, bar, button, chip, facts, link
 _NOW = {"pending": "Pending", "parked": "Wait for a retry", "unread": "Unread, at most", "latency": "Mean latency"}
 
 
-async def build(visit: Visit, address: Address) -> None:
+async def build(visit: Page, address: Address) -> None:
     """Build the page."""
     shown, topic = await asyncio.gather(visit.server.arm("GET", address.id), visit.server.arm("GET", address.topic_id))
     crumbs = [LISTS[address.kind], Crumb(topic["name"], resource_path(address.topic_id))]
     if address.domain_topic is not None:
         crumbs.append(Crumb(address.domain_topic, resource_path(address.parent_id)))
-    visit.frame(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    visit.layout(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
     state = _head(visit, address, shown)
     _consent(shown)
     with panel("Now"):
@@ -45,7 +45,7 @@ async def build(visit: Visit, address: Address) -> None:
     with panel("Recent deliveries"):
         deliveries = recent_deliveries(visit, topic["name"], shown["name"])
     with panel("Dead letters"):
-        letters = LetterList(visit, topic["name"], shown["name"])
+        letters = DeadLetterList(visit, topic["name"], shown["name"])
     with panel("Settings"):
         facts(settings_facts(shown))
 
@@ -73,7 +73,7 @@ async def build(visit: Visit, address: Address) -> None:
     visit.poll(refresh)
 
 
-async def _find(visit: Visit, address: Address) -> Lane:
+async def _find(visit: Page, address: Address) -> Lane:
     found = await visit.server.lanes(topic=address.topic, subscription=address.subscription)
     for lane in found.value:
         if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
@@ -85,7 +85,7 @@ def _same(one: str | None, other: str | None) -> bool:
     return (one or "").lower() == (other or "").lower()
 
 
-def _head(visit: Visit, address: Address, shown: dict[str, Any]) -> Any:
+def _head(visit: Page, address: Address, shown: dict[str, Any]) -> Any:
     async def delete() -> None:
         detail = "What waits to be delivered is given up. It can not be undone."
         if await confirm(f"Delete '{shown['name']}'?", detail, "Delete"):

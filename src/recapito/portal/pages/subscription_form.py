@@ -13,7 +13,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
 from recapito.portal.client import Refused
 from recapito.portal.layout import Crumb
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.pages.topic import LISTS
 from recapito.portal.sections.destination import DestinationSection
 from recapito.portal.sections.filter import FilterSection
@@ -35,22 +35,22 @@ _CONSENT = (
 )
 
 
-async def build_new(visit: Visit) -> None:
+async def build_new(visit: Page) -> None:
     """Create a subscription on the topic that the path names."""
     address = read_id("/" + visit.request.path_params["id"])
     if address is None or address.subscription is not None:
         raise Refused(404, "NotFound", "This is not the id of a topic or a domain.", None)
     topic = await visit.server.arm("GET", address.topic_id)
-    visit.frame("Create an event subscription", LISTS[address.kind].path, *_way(address))
+    visit.layout("Create an event subscription", LISTS[address.kind].path, *_way(address))
     _Editor(visit, address, topic, None)
 
 
-async def build_edit(visit: Visit, address: Address) -> None:
+async def build_edit(visit: Page, address: Address) -> None:
     """Change a subscription."""
     current = await visit.server.arm("GET", address.id)
     topic = await visit.server.arm("GET", address.topic_id)
     way = (*_way(address), Crumb(current["name"], resource_path(address.id)))
-    visit.frame(f"Edit {current['name']}", LISTS[address.kind].path, *way)
+    visit.layout(f"Edit {current['name']}", LISTS[address.kind].path, *way)
     _Editor(visit, address, topic, current)
 
 
@@ -61,7 +61,7 @@ def _way(address: Address) -> tuple[Crumb, Crumb]:
 class _Editor:
     """The whole form; `current` is what is there, None for a new subscription."""
 
-    def __init__(self, visit: Visit, address: Address, topic: dict[str, Any], current: dict[str, Any] | None) -> None:
+    def __init__(self, visit: Page, address: Address, topic: dict[str, Any], current: dict[str, Any] | None) -> None:
         self._visit = visit
         self._address = address
         self._current = current

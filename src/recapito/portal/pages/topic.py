@@ -9,11 +9,11 @@ from recapito.portal import format
 from recapito.portal.api_types import Lane, Lanes
 from recapito.portal.client import KINDS, PAGE
 from recapito.portal.layout import Crumb
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.panels.sample_event import sample_event
 from recapito.portal.urls import Address, resource_path
 from recapito.portal.widgets.confirm import confirm
-from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import (
     Fact,
     Tiles,
@@ -43,14 +43,14 @@ _TILES = {
 _COLUMNS = ("Subscription", "State", "Endpoint", "Matched#", "Delivered#", "Pending#", "Dead-lettered#", "Dropped#")
 
 
-async def build(visit: Visit, address: Address) -> None:
+async def build(visit: Page, address: Address) -> None:
     """Build the page."""
     topic = await visit.server.arm("GET", address.topic_id)
     crumbs = [LISTS[address.kind]]
     if address.domain_topic is not None:
         await visit.server.arm("GET", address.parent_id)
         crumbs.append(Crumb(topic["name"], resource_path(address.topic_id)))
-    visit.frame(address.domain_topic or topic["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    visit.layout(address.domain_topic or topic["name"], LISTS[address.kind].path, *crumbs, heading=False)
     _head(visit, address, topic)
     tiles = None
     if address.domain_topic is None:
@@ -87,7 +87,7 @@ async def build(visit: Visit, address: Address) -> None:
     visit.poll(refresh)
 
 
-def _head(visit: Visit, address: Address, topic: dict[str, Any]) -> None:
+def _head(visit: Page, address: Address, topic: dict[str, Any]) -> None:
     async def delete() -> None:
         what = "its subscriptions, and everything that waits to be delivered"
         if await confirm(
@@ -106,7 +106,7 @@ def _head(visit: Visit, address: Address, topic: dict[str, Any]) -> None:
                 button("Delete", visit.doing(delete), "danger")
 
 
-def _subscriptions(visit: Visit, address: Address, search: ui.input) -> Listing:
+def _subscriptions(visit: Page, address: Address, search: ui.input) -> PagedList:
     table = Table("Event subscriptions", _COLUMNS)
     with empty("There is no such subscription.", "A subscription says which events go where.") as none:
         link_button("Create a subscription", f"/new-subscription{address.parent_id}", "primary")
@@ -120,7 +120,7 @@ def _subscriptions(visit: Visit, address: Address, search: ui.input) -> Listing:
         table.show([lane_row(lane) for lane in lanes])
         return found.next
 
-    listing = Listing(visit, load, show)
+    listing = PagedList(visit, load, show)
     search.on_value_change(listing.restart)
     return listing
 
@@ -155,7 +155,7 @@ def lane_row(lane: Lane) -> Row:
     )
 
 
-async def _domain_topics(visit: Visit, address: Address) -> None:
+async def _domain_topics(visit: Page, address: Address) -> None:
     with panel("Domain topics"):
         table = Table("Domain topics", ("Name", "State"))
         with empty(
@@ -180,7 +180,7 @@ async def _domain_topics(visit: Visit, address: Address) -> None:
             following: str | None = found.next
             return following
 
-        await Listing(visit, load, show).refresh()
+        await PagedList(visit, load, show).refresh()
 
 
 def _facts(topic: dict[str, Any]) -> list[Fact]:
@@ -202,7 +202,7 @@ def _facts(topic: dict[str, Any]) -> list[Fact]:
     return [fact for fact in shown if fact.value]
 
 
-def _keys(visit: Visit, topic: dict[str, Any]) -> None:
+def _keys(visit: Page, topic: dict[str, Any]) -> None:
     with panel("Access keys"):
         text("p", "Whoever has a key can publish to this topic.", "muted")
         place = ui.element("div")

@@ -11,7 +11,7 @@ from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles import profile
 from recapito.portal.client import PROVIDER, Refused
 from recapito.portal.layout import Crumb
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.urls import Address, resource_path
 from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import bar, button, link_button, panel, text
@@ -26,10 +26,10 @@ _TOPICS = Crumb("Topics", "/topics")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
-async def build_new(visit: Visit) -> None:
+async def build_new(visit: Page) -> None:
     """Create a topic."""
     subscriptions = await visit.server.azure_subscriptions()
-    visit.frame("Create a topic", "/topics", _TOPICS)
+    visit.layout("Create a topic", "/topics", _TOPICS)
     with panel():
         form = Form()
         with ui.element("div").classes("form"):
@@ -56,10 +56,10 @@ async def build_new(visit: Visit) -> None:
             link_button("Cancel", "/topics")
 
 
-async def build_edit(visit: Visit, address: Address) -> None:
+async def build_edit(visit: Page, address: Address) -> None:
     """Change a topic: its tags and its profile."""
     topic = await visit.server.arm("GET", address.topic_id)
-    visit.frame(f"Edit {topic['name']}", "/topics", _TOPICS, Crumb(topic["name"], resource_path(topic["id"])))
+    visit.layout(f"Edit {topic['name']}", "/topics", _TOPICS, Crumb(topic["name"], resource_path(topic["id"])))
     with panel():
         form = Form()
         text("p", "A topic's name and input schema stay as they are.", "muted")
@@ -75,7 +75,7 @@ async def build_edit(visit: Visit, address: Address) -> None:
             link_button("Cancel", resource_path(topic["id"]))
 
 
-def _behaviour(visit: Visit, form: Form, tags: dict[str, str]) -> tuple[ui.select, Any]:
+def _behaviour(visit: Page, form: Form, tags: dict[str, str]) -> tuple[ui.select, Any]:
     default = visit.settings.delivery.profile
     profiles = {"": f"The server's ({default})"} | {
         name: f"{name}: {profile.load(name).title}" for name in profile.names()
@@ -90,7 +90,7 @@ def _behaviour(visit: Visit, form: Form, tags: dict[str, str]) -> tuple[ui.selec
     ).classes("wide")
 
 
-async def _exists(visit: Visit, id: str) -> bool:
+async def _exists(visit: Page, id: str) -> bool:
     try:
         await visit.server.arm("GET", id)
     except Refused as error:
@@ -100,7 +100,7 @@ async def _exists(visit: Visit, id: str) -> bool:
     return True
 
 
-async def _send(visit: Visit, form: Form, method: str, id: str, body: dict[str, Any]) -> None:
+async def _send(visit: Page, form: Form, method: str, id: str, body: dict[str, Any]) -> None:
     try:
         made = await visit.server.arm(method, id, body)
     except Refused as error:

@@ -9,10 +9,10 @@ from nicegui import ui
 
 from recapito.portal import format
 from recapito.portal.api_types import Count
-from recapito.portal.client import PROVIDER, Page
-from recapito.portal.page import Visit
+from recapito.portal.client import PROVIDER, ResultPage
+from recapito.portal.page import Page
 from recapito.portal.urls import resource_path
-from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import bar, empty, link_button, panel, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
@@ -47,10 +47,10 @@ _SYSTEM = _Kind(
 )
 
 
-async def _build(kind: _Kind, visit: Visit) -> None:
+async def _build(kind: _Kind, visit: Page) -> None:
     server = visit.server
     subscriptions = await server.azure_subscriptions()
-    visit.frame(kind.title, kind.path, heading=False)
+    visit.layout(kind.title, kind.path, heading=False)
     with bar("head"):
         text("h1", kind.title)
         if kind is _TOPICS:
@@ -64,17 +64,17 @@ async def _build(kind: _Kind, visit: Visit) -> None:
         with empty(kind.nothing, kind.hint) as none:
             pass
 
-    async def load(start: str | None) -> Page:
+    async def load(start: str | None) -> ResultPage:
         path = f"/subscriptions/{azure.value}{PROVIDER}/{kind.arm}"
         return await server.page(path, search.value or "", start)
 
-    async def show(found: Page) -> str | None:
+    async def show(found: ResultPage) -> str | None:
         none.set_visibility(not found.value)
         counts = await asyncio.gather(*(server.count(one["name"], kind.arm) for one in found.value))
         table.show([_row(one, count) for one, count in zip(found.value, counts, strict=True)])
         return found.next
 
-    listing = Listing(visit, load, show)
+    listing = PagedList(visit, load, show)
     search.on_value_change(listing.restart)
     azure.on_value_change(listing.restart)
     await listing.refresh()
@@ -95,6 +95,6 @@ def _row(topic: dict[str, Any], count: Count) -> Row:
     )
 
 
-build_topics: Callable[[Visit], Awaitable[None]] = partial(_build, _TOPICS)
-build_domains: Callable[[Visit], Awaitable[None]] = partial(_build, _DOMAINS)
-build_system_topics: Callable[[Visit], Awaitable[None]] = partial(_build, _SYSTEM)
+build_topics: Callable[[Page], Awaitable[None]] = partial(_build, _TOPICS)
+build_domains: Callable[[Page], Awaitable[None]] = partial(_build, _DOMAINS)
+build_system_topics: Callable[[Page], Awaitable[None]] = partial(_build, _SYSTEM)

@@ -7,9 +7,9 @@ from recapito.domain.history.attempt import Ending
 from recapito.portal import format
 from recapito.portal.api_types import Attempt, AttemptEvent, Attempts
 from recapito.portal.client import PAGE
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
-from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import bar, empty, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
@@ -24,7 +24,7 @@ RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retry
 _COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
 
 
-def recent_deliveries(visit: Visit, topic: str | None = None, subscription: str | None = None) -> Listing:
+def recent_deliveries(visit: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
     """The table with what narrows it; of one subscription, or of all."""
     with bar():
         search = ui.input("Search by event id").props("outlined dense clearable debounce=300").classes("grow")
@@ -53,7 +53,7 @@ def recent_deliveries(visit: Visit, topic: str | None = None, subscription: str 
         kept.text = _kept(found)
         return found.next
 
-    listing = Listing(visit, load, show)
+    listing = PagedList(visit, load, show)
     search.on_value_change(listing.restart)
     outcome.on_value_change(listing.restart)
     return listing

@@ -6,14 +6,14 @@ from functools import partial
 from recapito.domain import limits
 from recapito.portal import format
 from recapito.portal.api_types import Moved
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import attribute, bar, button, panel, text
 
 _STEPS = {"1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400}
 
 
-def clock_panel(visit: Visit, moved: Callable[[], Awaitable[None]] | None = None) -> Callable[[], Awaitable[None]]:
+def clock_panel(visit: Page, moved: Callable[[], Awaitable[None]] | None = None) -> Callable[[], Awaitable[None]]:
     """The panel; `moved` is done after each move. What it gives back shows the time anew."""
     with panel("Clock", "clock"):
         now = text("p", "", "mono")
@@ -58,9 +58,9 @@ def _happened(moved: Moved) -> str:
     )
 
 
-async def build(visit: Visit) -> None:
+async def build(visit: Page) -> None:
     """The page of the clock."""
-    visit.frame("Clock", "/clock")
+    visit.layout("Clock", "/clock")
     clock = await visit.server.clock()
     if clock.manual:
         show = clock_panel(visit)

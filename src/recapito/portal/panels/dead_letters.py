@@ -7,11 +7,11 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from recapito.portal import format
-from recapito.portal.api_types import Letter, Letters, Progress
+from recapito.portal.api_types import DeadLetter, DeadLetters, Progress
 from recapito.portal.client import PAGE
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.widgets.confirm import confirm
-from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import attribute, bar, button, empty, note, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
@@ -20,10 +20,10 @@ _STEP = 500
 _WHICH = {"": "All", "false": "Not redriven", "true": "Redriven"}
 
 
-class LetterList:
+class DeadLetterList:
     """The letters of one subscription, or of all, with what can be done about them."""
 
-    def __init__(self, visit: Visit, topic: str | None = None, subscription: str | None = None) -> None:
+    def __init__(self, visit: Page, topic: str | None = None, subscription: str | None = None) -> None:
         self._visit = visit
         self._where = {"topic": topic, "subscription": subscription}
         with bar():
@@ -39,13 +39,13 @@ class LetterList:
         with empty("There are no dead letters.", hint) as self._none:
             pass
         self._problems = ui.element("div")
-        self.listing = Listing(visit, self._load, self._show)
+        self.listing = PagedList(visit, self._load, self._show)
         self._which.on_value_change(self.listing.restart)
 
-    async def _load(self, start: str | None) -> Letters:
+    async def _load(self, start: str | None) -> DeadLetters:
         return await self._visit.server.letters(**self._where, redriven=self._which.value, after=start, limit=str(PAGE))
 
-    async def _show(self, found: Letters) -> str | None:
+    async def _show(self, found: DeadLetters) -> str | None:
         self._none.set_visibility(not found.value)
         self._table.show([_row(one, self._where["subscription"] is None) for one in found.value])
         self._problems.clear()
@@ -119,7 +119,7 @@ def _refused(progress: Progress) -> str:
     return f" {format.number(progress.refused)} can not be: {'; '.join(progress.problems)}"
 
 
-def _row(letter: Letter, with_subscription: bool) -> Row:
+def _row(letter: DeadLetter, with_subscription: bool) -> Row:
     cells = (
         Cell(letter.event_id or "(no id)", f"/dead-letter/{quote(letter.name)}"),
         Cell(letter.reason, tone="bad"),

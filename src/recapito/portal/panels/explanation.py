@@ -10,10 +10,10 @@ from typing import NamedTuple
 from nicegui import ui
 
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, Fate
-from recapito.portal.page import Visit
+from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, SubscriptionOutcome
+from recapito.portal.page import Page
 from recapito.portal.panels.attempts import ENDINGS, number_text, outcome_text, then_text, tone_of
-from recapito.portal.widgets.paged_list import Listing
+from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import Fact, bar, chip, facts, note, panel, say_empty, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
@@ -48,15 +48,15 @@ class Part(NamedTuple):
     """What is shown of an explanation: the fates from one on that are asked for, and how many these are."""
 
     found: Explanation
-    fates: list[Fate]
+    fates: list[SubscriptionOutcome]
     first: int
     chosen: int
 
 
-class Fates:
+class ExplanationPanel:
     """All that is known of an event, as it is now, and asked for again whenever it is refreshed."""
 
-    def __init__(self, visit: Visit, ask: Callable[[], Awaitable[Explanation]]) -> None:
+    def __init__(self, visit: Page, ask: Callable[[], Awaitable[Explanation]]) -> None:
         self._ask = ask
         self._shown: object = None
         self._head = ui.element("div")
@@ -65,7 +65,7 @@ class Fates:
         self._search.classes("apart")
         self._search.set_visibility(False)
         self._place = ui.element("div")
-        self._listing = Listing(visit, self._load, self._show)
+        self._listing = PagedList(visit, self._load, self._show)
         self._search.on_value_change(self._listing.restart)
 
     async def refresh(self) -> None:
@@ -108,7 +108,7 @@ def choose(found: Explanation, search: str, first: int) -> Part:
     return Part(found, chosen[first : first + PAGE], first, len(chosen))
 
 
-def tally(fates: list[Fate]) -> str:
+def tally(fates: list[SubscriptionOutcome]) -> str:
     """How many subscriptions there are of each state; nothing if one look shows it."""
     if len(fates) <= PAGE:
         return ""
@@ -137,7 +137,7 @@ def _event(found: Explanation) -> None:
             )
 
 
-def _fate(fate: Fate, now: str) -> None:
+def _fate(fate: SubscriptionOutcome, now: str) -> None:
     with panel(classes="fate"):
         with bar():
             text("h2", f"{fate.topic} / {fate.subscription}")
@@ -151,7 +151,7 @@ def _fate(fate: Fate, now: str) -> None:
             table.show([_attempt_row(attempt) for attempt in fate.attempts])
 
 
-def _fate_facts(fate: Fate, now: str) -> list[Fact]:
+def _fate_facts(fate: SubscriptionOutcome, now: str) -> list[Fact]:
     shown: list[Fact] = []
     if fate.decided_by is not None:
         matched = {True: "Matched", False: "Not matched", None: "Unknown"}[fate.matched]

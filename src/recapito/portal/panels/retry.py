@@ -6,12 +6,12 @@ from nicegui import ui
 
 from recapito.domain.instant import SECOND
 from recapito.portal import format
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.panels.retry_chart import ANSWERS, draw, sentence, timetable_of
 from recapito.portal.widgets.pieces import panel, text
 
 
-def retry_panel(visit: Visit, topic: dict[str, Any], shown: dict[str, Any]) -> None:
+def retry_panel(visit: Page, topic: dict[str, Any], shown: dict[str, Any]) -> None:
     """The picture, the sentence that says the same, and every attempt in words."""
     properties = shown["properties"]
     policy = properties["retryPolicy"]

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from recapito.domain.events.schema import InputSchema
 from recapito.portal.client import Refused
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import bar, button, link, panel, text
@@ -18,7 +18,7 @@ _CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
 
 
-def sample_event(visit: Visit, topic: dict[str, Any], domain_topic: str | None) -> None:
+def sample_event(visit: Page, topic: dict[str, Any], domain_topic: str | None) -> None:
     """The panel with the form."""
     schema = InputSchema(topic["properties"]["inputSchema"])
     in_domain = topic["type"].lower().endswith("/domains")

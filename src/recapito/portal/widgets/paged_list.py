@@ -3,19 +3,19 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from recapito.portal.page import Visit
+from recapito.portal.page import Page
 from recapito.portal.widgets.pieces import bar, button
 from recapito.portal.widgets.table import Pager
 
 T = TypeVar("T")
 
 
-class Listing:
+class PagedList:
     """Loads a page and shows it. `show` gives back where the next page starts."""
 
     def __init__(
         self,
-        visit: Visit,
+        visit: Page,
         load: Callable[[str | None], Awaitable[T]],
         show: Callable[[T], Awaitable[str | None]],
     ) -> None:

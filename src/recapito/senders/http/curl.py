@@ -29,7 +29,7 @@ _LOOK_ROUND_S = 1.0
 _NEVER = float("inf")
 
 
-class Pump:
+class CurlLoop:
     """Makes POSTs on the event loop that runs when it is made. After a failure of its own it makes none any more."""
 
     def __init__(self, trust: Trust) -> None:

@@ -12,32 +12,32 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.excerpt import excerpt
-from recapito.domain.handshake.http_call import Answer, Reply, Request, Trouble, Unanswered
-from recapito.senders.endpoint import Route, header
+from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
+from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http import transfer
-from recapito.senders.http.curl import Pump
+from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 
 # What libcurl's errors are here; an error that is not in the table broke the exchange off.
 TROUBLE_OF_CURL = {
-    pycurl.E_COULDNT_RESOLVE_HOST: Trouble.NAME_NOT_FOUND,
-    pycurl.E_COULDNT_CONNECT: Trouble.NOT_CONNECTED,
-    pycurl.E_OPERATION_TIMEDOUT: Trouble.TIMED_OUT,  # only connecting has a time-out
-    pycurl.E_SSL_CONNECT_ERROR: Trouble.TLS_FAILED,
-    pycurl.E_SSL_CERTPROBLEM: Trouble.TLS_FAILED,
-    pycurl.E_SSL_CIPHER: Trouble.TLS_FAILED,
-    pycurl.E_SSL_CACERT_BADFILE: Trouble.TLS_FAILED,
-    pycurl.E_SSL_ISSUER_ERROR: Trouble.TLS_FAILED,
-    pycurl.E_SSL_INVALIDCERTSTATUS: Trouble.TLS_FAILED,
-    pycurl.E_PEER_FAILED_VERIFICATION: Trouble.TLS_FAILED,
+    pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.NAME_NOT_FOUND,
+    pycurl.E_COULDNT_CONNECT: FailureKind.NOT_CONNECTED,
+    pycurl.E_OPERATION_TIMEDOUT: FailureKind.TIMED_OUT,  # only connecting has a time-out
+    pycurl.E_SSL_CONNECT_ERROR: FailureKind.TLS_FAILED,
+    pycurl.E_SSL_CERTPROBLEM: FailureKind.TLS_FAILED,
+    pycurl.E_SSL_CIPHER: FailureKind.TLS_FAILED,
+    pycurl.E_SSL_CACERT_BADFILE: FailureKind.TLS_FAILED,
+    pycurl.E_SSL_ISSUER_ERROR: FailureKind.TLS_FAILED,
+    pycurl.E_SSL_INVALIDCERTSTATUS: FailureKind.TLS_FAILED,
+    pycurl.E_PEER_FAILED_VERIFICATION: FailureKind.TLS_FAILED,
 }
 _TROUBLE_OF_ROUTE = {
-    Result.RESOLUTION_ERROR: Trouble.NAME_NOT_FOUND,
-    Result.SOCKET_ERROR: Trouble.ADDRESS_REFUSED,
-    Result.GENERIC_ERROR: Trouble.INVALID_URL,
+    Result.RESOLUTION_ERROR: FailureKind.NAME_NOT_FOUND,
+    Result.SOCKET_ERROR: FailureKind.ADDRESS_REFUSED,
+    Result.GENERIC_ERROR: FailureKind.INVALID_URL,
 }
 _SILENCED = ["Accept:", "Expect:", "Content-Type:"]  # libcurl's own, which we do not send
-_CLOSED = Unanswered(Trouble.CLOSED, "the service is ending")
+_CLOSED = NoReply(FailureKind.CLOSED, "the service is ending")
 
 
 class _Call:
@@ -45,7 +45,7 @@ class _Call:
 
     kept_bytes = limits.RESPONSE_BODY_BYTES
 
-    def __init__(self, request: Request, route: Route) -> None:
+    def __init__(self, request: Request, route: EndpointRoute) -> None:
         self.method: str = request.method
         self.url = route.url
         self.headers = [line for name, value in request.headers for line in header(name, value)]
@@ -56,13 +56,13 @@ class _Call:
         self.over = False
         self.transfer: transfer.Transfer | None = None
         self._secrets = route.secrets
-        self.answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
 
     def finish(self, reply: transfer.Reply) -> None:
         """The pump's word for the end."""
         self.end(_answer_of(reply, self._secrets))
 
-    def end(self, answer: Answer) -> None:
+    def end(self, answer: CallResult) -> None:
         """Say what came of it, once."""
         self.over = True
         if not self.answer.done():
@@ -76,22 +76,22 @@ class WebCaller:
         self._egress = egress
         self._trust = transfer.trust(partial(judge, egress=egress), ca_file)
         self._resolver = resolver or Resolver()
-        self._pump: Pump | None = None
+        self._curl: CurlLoop | None = None
         self._open: set[asyncio.Future[Resolved] | _Call] = set()
         self._closed = False
 
     def __repr__(self) -> str:
-        return f"<WebCaller {self._pump or 'unused'}>"
+        return f"<WebCaller {self._curl or 'unused'}>"
 
-    async def ask(self, request: Request) -> Answer:
+    async def ask(self, request: Request) -> CallResult:
         """Make one request."""
-        route = Route(self._egress, request.url)
+        route = EndpointRoute(self._egress, request.url)
         if route.host:
             route.settle(await self._resolve(route.host))
         if self._closed:
             return _CLOSED
         if route.failure is not None:
-            return Unanswered(_TROUBLE_OF_ROUTE[route.failure.result], route.failure.detail)
+            return NoReply(_TROUBLE_OF_ROUTE[route.failure.result], route.failure.detail)
         return await self._call(_Call(request, route))
 
     async def close(self) -> None:
@@ -102,9 +102,9 @@ class WebCaller:
                 waiting.end(_CLOSED)
             elif not waiting.done():
                 waiting.set_result(Resolved((), _CLOSED.detail))
-        if self._pump is not None:
-            await self._pump.close()
-            self._pump = None
+        if self._curl is not None:
+            await self._curl.close()
+            self._curl = None
 
     async def _resolve(self, host: str) -> Resolved:
         known = self._resolver.known(host)
@@ -123,25 +123,25 @@ class WebCaller:
         finally:
             self._open.discard(found)
 
-    async def _call(self, call: _Call) -> Answer:
-        if self._pump is None:
-            self._pump = Pump(self._trust)
+    async def _call(self, call: _Call) -> CallResult:
+        if self._curl is None:
+            self._curl = CurlLoop(self._trust)
         self._open.add(call)
         try:
-            self._pump.submit(call)
+            self._curl.submit(call)
             return await call.answer
         finally:
             self._open.discard(call)
             if not call.over:
                 call.over = True
-                self._pump.abort(call)
+                self._curl.abort(call)
 
 
-def _answer_of(reply: transfer.Reply, secrets: tuple[str, ...]) -> Answer:
+def _answer_of(reply: transfer.Reply, secrets: tuple[str, ...]) -> CallResult:
     if reply.status:
         pairs = (line.decode("latin-1").partition(":") for line in reply.headers[1:])
         return Reply(
             reply.status, tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon), reply.body
         )
     detail = reply.note or reply.problem or "the connection was closed before an answer was complete"
-    return Unanswered(TROUBLE_OF_CURL.get(reply.code, Trouble.BROKEN_OFF), excerpt(detail, secrets))
+    return NoReply(TROUBLE_OF_CURL.get(reply.code, FailureKind.BROKEN_OFF), excerpt(detail, secrets))

@@ -6,12 +6,12 @@ Each verb changes it in one go, without an await, so whoever opens it next finds
 import secrets
 from dataclasses import dataclass, field
 
-from recapito.contracts.store import Burial, Damage, Entry, Lane
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.contracts.store import Burial, Damage, Entry, LaneRow
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 
-Place = tuple[int, Identity]  # an instant and a delivery: the order in which things come due
+DueKey = tuple[int, DeliveryId]  # an instant and a delivery: the order in which things come due
 TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
 
 
@@ -35,14 +35,14 @@ class StoredTopic:
 class StoredLane:
     """A lane with what waits in it. `order` has the parked deliveries by due time."""
 
-    lane: Lane
-    parked: dict[Identity, Parked] = field(default_factory=dict)
-    order: list[Place] = field(default_factory=list)
-    burials: dict[Identity, Burial] = field(default_factory=dict)
-    path_of: dict[Identity, str] = field(default_factory=dict)
+    lane: LaneRow
+    parked: dict[DeliveryId, Parked] = field(default_factory=dict)
+    order: list[DueKey] = field(default_factory=list)
+    burials: dict[DeliveryId, Burial] = field(default_factory=dict)
+    path_of: dict[DeliveryId, str] = field(default_factory=dict)
     first_tried_at: dict[str, int] = field(default_factory=dict)  # by path
-    spoilt: set[Identity] = field(default_factory=set)  # what a test damaged, parked or buried
-    set_aside: set[Identity] = field(default_factory=set)
+    spoilt: set[DeliveryId] = field(default_factory=set)  # what a test damaged, parked or buried
+    set_aside: set[DeliveryId] = field(default_factory=set)
     rotten: bool = False  # a test damaged the row itself
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 from recapito.contracts.history import Extent, Keep, Kept, Page
 from recapito.domain import limits
-from recapito.domain.history.attempt import Attempt, Selection
+from recapito.domain.history.attempt import Attempt, AttemptQuery
 
 
 class MemoryHistory:
@@ -42,11 +42,11 @@ class MemoryHistory:
     async def flush(self) -> None:
         """Nothing waits."""
 
-    async def newest_first(self, selection: Selection, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
         found = [kept for kept in reversed(self._living()) if before is None or kept.mark < before]
         return self._page(found, selection, limit)
 
-    async def oldest_first(self, selection: Selection, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
         page = self._page([kept for kept in self._living() if kept.mark > after], selection, limit)
         return page if page.next is None else page._replace(newest=page.next)
 
@@ -64,7 +64,7 @@ class MemoryHistory:
             self._events -= _weight(self._ring.popleft().attempt)
         return list(self._ring)
 
-    def _page(self, found: Iterable[Kept], selection: Selection, limit: int) -> Page:
+    def _page(self, found: Iterable[Kept], selection: AttemptQuery, limit: int) -> Page:
         meant = [kept for kept in found if selection.takes(kept.attempt)]
         return Page(meant[:limit], meant[limit - 1].mark if len(meant) > limit else None, self._newest)
 

@@ -7,16 +7,27 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import Burial, Buried, Counts, Damage, Due, Group, Lane, Notice, Passed, Settlement
+from recapito.contracts.store import (
+    Burial,
+    Damage,
+    DeadLetterGroup,
+    Due,
+    LaneCounts,
+    LaneRow,
+    Notice,
+    Settlement,
+    SkippedDeadLetters,
+    WaitingDeadLetter,
+)
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import CORRUPT, Identity, Parked
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import StoreStale
 from recapito.stores.memory.disk import MemoryDisk, StoredLane
 from recapito.stores.memory.settlement import Settled, settled
 
-LAST = Identity(1 << 63, 0)  # after every delivery that comes due at the same instant
+LAST = DeliveryId(1 << 63, 0)  # after every delivery that comes due at the same instant
 
 
 class MemoryLedger:
@@ -29,31 +40,31 @@ class MemoryLedger:
     def __repr__(self) -> str:
         return f"<MemoryLedger of {len(self._lanes)} lanes>"
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         return [_shown(self._lanes[id]) for id in sorted(self._lanes)]
 
-    async def lane(self, id: int) -> Lane | None:
+    async def lane(self, id: int) -> LaneRow | None:
         return _shown(self._lanes[id]) if id in self._lanes else None
 
-    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return [_shown(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
 
-    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:
-            self._lanes[id] = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))
+            self._lanes[id] = StoredLane(LaneRow(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, LaneCounts()))
         return _shown(self._lanes[id])
 
-    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         old = self._lanes[id]
         self._keep(Damage("lane", topic, id, old.lane.version, events=0, content=b"rotten"))
-        new = StoredLane(Lane(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, Counts()))
+        new = StoredLane(LaneRow(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, LaneCounts()))
         new.parked = {identity: row for identity, row in old.parked.items() if identity.position < position}
         new.order = sorted((row.due_at, identity) for identity, row in new.parked.items())
         new.burials = {identity: row for identity, row in old.burials.items() if identity.position < position}
         new.path_of = {identity: path for identity, path in old.path_of.items() if identity in new.burials}
         new.first_tried_at = {path: at for path, at in old.first_tried_at.items() if path in new.path_of.values()}
         parked, buried = len(new.parked), len(new.burials)
-        new.lane = replace(new.lane, counts=Counts(matched=parked + buried, parked=parked, buried=buried))
+        new.lane = replace(new.lane, counts=LaneCounts(matched=parked + buried, parked=parked, buried=buried))
         self._lanes[id] = new
         return _shown(new)
 
@@ -84,19 +95,21 @@ class MemoryLedger:
         stored = self._intact(lane)
         return [stored.parked[identity] for _, identity in stored.order[:limit]]
 
-    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+    async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         if lane not in self._lanes:
             return None
         stored = self._intact(lane)
         if identity in stored.burials:
-            return Buried(stored.burials[identity], stored.path_of.get(identity))
+            return WaitingDeadLetter(stored.burials[identity], stored.path_of.get(identity))
         return stored.parked.get(identity)
 
     async def next_burial_at(self) -> int | None:
         waiting = (burial.write_at for stored in self._lanes.values() for burial in stored.burials.values())
         return min(waiting, default=None)
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+    async def burials_due(
+        self, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
+    ) -> DeadLetterGroup | None:
         for id in self._lanes:
             self._intact(id)
         named = [group for id, stored in self._lanes.items() for group in _named(id, stored)]
@@ -110,9 +123,9 @@ class MemoryLedger:
         if not waiting:
             return None
         id, container = min(waiting, key=lambda place: (waiting[place][0].write_at, place))
-        return Group(id, container, None, None, _fitting(waiting[id, container], limit, limit_bytes))
+        return DeadLetterGroup(id, container, None, None, _fitting(waiting[id, container], limit, limit_bytes))
 
-    async def name_group(self, group: Group, path: str, tried_at: int) -> None:
+    async def name_group(self, group: DeadLetterGroup, path: str, tried_at: int) -> None:
         stored = self._lanes.get(group.lane)
         if stored is None:
             return
@@ -196,7 +209,7 @@ class MemoryLedger:
             del stored.burials[identity], stored.path_of[identity]
         return len(members)
 
-    def _count(self, lane: int, counts: Counts) -> None:
+    def _count(self, lane: int, counts: LaneCounts) -> None:
         self._lanes[lane].lane = replace(self._lanes[lane].lane, counts=counts)
 
 
@@ -216,9 +229,9 @@ def _store(stored: StoredLane, result: Settled) -> None:
         insort(stored.order, (row.due_at, identity))
 
 
-def _shown(stored: StoredLane) -> Lane:
+def _shown(stored: StoredLane) -> LaneRow:
     if stored.rotten:
-        return Lane(stored.lane.id, 0, "", 0, Cursor((0, 0)), CLEAR, Counts(), damaged=True)
+        return LaneRow(stored.lane.id, 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
     return replace(stored.lane, next_due_at=stored.order[0][0] if stored.order else None)
 
 
@@ -231,13 +244,13 @@ def _unnamed(stored: StoredLane, now: int) -> list[Burial]:
     return [burial for burial in due if burial.identity not in stored.path_of]
 
 
-def _named(lane: int, stored: StoredLane) -> Iterator[Group]:
+def _named(lane: int, stored: StoredLane) -> Iterator[DeadLetterGroup]:
     for path, at in stored.first_tried_at.items():
         burials = [burial for burial in _oldest_first(stored) if stored.path_of.get(burial.identity) == path]
-        yield Group(lane, burials[0].container, path, at, burials)
+        yield DeadLetterGroup(lane, burials[0].container, path, at, burials)
 
 
-def _passes(passed: Passed, lane: int, container: str) -> bool:
+def _passes(passed: SkippedDeadLetters, lane: int, container: str) -> bool:
     return container in passed.containers or (lane, container) in passed.places
 
 

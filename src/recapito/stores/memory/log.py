@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from recapito.contracts.store import Document, Entry, EntryKind, News, NewSegment, Sought
+from recapito.contracts.store import Document, Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 from recapito.stores.memory.registry import MemoryRegistry
@@ -69,11 +69,11 @@ class MemoryLog(MemoryRegistry):
         stored = self._disk.topics.get(topic)
         return stored.first if stored else 1
 
-    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> SearchPage:
         stored = self._disk.topics.get(topic)
         entries = [] if stored is None else stored.entries[: max(below - stored.first, 0)][-count:]
         found = [entry.position for entry in reversed(entries) if text in entry.columns]
-        return Sought(found, entries[0].position if len(entries) == count else None)
+        return SearchPage(found, entries[0].position if len(entries) == count else None)
 
     async def size(self, topic: int, first: int, below: int) -> int:
         stored = self._disk.topics.get(topic)

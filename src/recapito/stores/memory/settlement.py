@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import Attempts, Burial, Counts, Lane, Settlement
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.errors import StoreStale
 from recapito.stores.memory.disk import StoredLane
 
@@ -14,10 +14,10 @@ from recapito.stores.memory.disk import StoredLane
 class Settled(NamedTuple):
     """The lane after a settlement, and the rows then under each of the identities that the settlement named."""
 
-    lane: Lane
-    identities: frozenset[Identity]
-    parked: dict[Identity, Parked]
-    burials: dict[Identity, Burial]
+    lane: LaneRow
+    identities: frozenset[DeliveryId]
+    parked: dict[DeliveryId, Parked]
+    burials: dict[DeliveryId, Burial]
 
 
 def settled(stored: StoredLane | None, settlement: Settlement) -> Settled:
@@ -27,7 +27,7 @@ def settled(stored: StoredLane | None, settlement: Settlement) -> Settled:
     identities = _named(settlement)
     parked = {identity: stored.parked[identity] for identity in identities if identity in stored.parked}
     burials = {identity: stored.burials[identity] for identity in identities if identity in stored.burials}
-    before = Counts(parked=len(parked), buried=len(burials))
+    before = LaneCounts(parked=len(parked), buried=len(burials))
     finished = _finish(settlement, parked, burials, stored.path_of)
     for row in settlement.park:
         parked[row.delivery.identity] = row
@@ -41,20 +41,20 @@ def settled(stored: StoredLane | None, settlement: Settlement) -> Settled:
     return Settled(_moved(stored.lane, settlement, counts), identities, parked, burials)
 
 
-def _named(settlement: Settlement) -> frozenset[Identity]:
+def _named(settlement: Settlement) -> frozenset[DeliveryId]:
     parked = (row.delivery.identity for row in settlement.park)
     return frozenset((*settlement.finish, *parked, *_given_up(settlement)))
 
 
-def _given_up(settlement: Settlement) -> list[Identity]:
+def _given_up(settlement: Settlement) -> list[DeliveryId]:
     return [*(burial.identity for burial in settlement.bury), *(drop.identity for drop in settlement.drop)]
 
 
 def _finish(
     settlement: Settlement,
-    parked: dict[Identity, Parked],
-    burials: dict[Identity, Burial],
-    path_of: dict[Identity, str],
+    parked: dict[DeliveryId, Parked],
+    burials: dict[DeliveryId, Burial],
+    path_of: dict[DeliveryId, str],
 ) -> int:
     found = 0
     for identity in settlement.finish:
@@ -64,8 +64,10 @@ def _finish(
     return found
 
 
-def _counted(counts: Counts, settlement: Settlement, finished: int, parked: int, buried: int, before: Counts) -> Counts:
-    return Counts(
+def _counted(
+    counts: LaneCounts, settlement: Settlement, finished: int, parked: int, buried: int, before: LaneCounts
+) -> LaneCounts:
+    return LaneCounts(
         matched=counts.matched + settlement.matched,
         unmatched=counts.unmatched + settlement.unmatched,
         delivered=counts.delivered + settlement.delivered + finished,
@@ -78,7 +80,7 @@ def _counted(counts: Counts, settlement: Settlement, finished: int, parked: int,
     )
 
 
-def _moved(lane: Lane, settlement: Settlement, counts: Counts) -> Lane:
+def _moved(lane: LaneRow, settlement: Settlement, counts: LaneCounts) -> LaneRow:
     return replace(
         lane,
         version=lane.version + 1,
@@ -90,6 +92,6 @@ def _moved(lane: Lane, settlement: Settlement, counts: Counts) -> Lane:
     )
 
 
-def _attempted(before: Attempts, more: Attempts) -> Attempts:
+def _attempted(before: AttemptTotals, more: AttemptTotals) -> AttemptTotals:
     failed = dict(Counter(before.failed) + Counter(more.failed))
-    return Attempts(before.answers + more.answers, before.took_ns + more.took_ns, failed)
+    return AttemptTotals(before.answers + more.answers, before.took_ns + more.took_ns, failed)

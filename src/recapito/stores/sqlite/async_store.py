@@ -12,13 +12,13 @@ from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files import volume
 from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium
-from recapito.stores.sqlite.worker import InlinePump, Pump, ThreadPump
+from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Face:
+class AsyncStore:
     """The asynchronous face of a Database of one kind, which only the pump may call."""
 
     KIND: ClassVar[FileKind]
@@ -27,8 +27,8 @@ class Face:
         self.database = database
         self._journal = journal
         self._free_pages = 0  # in bytes
-        self._pump: Pump = (
-            ThreadPump(f"store-{database.path.stem}", self._clean_up) if threaded else InlinePump(self._clean_up)
+        self._worker: Worker = (
+            ThreadWorker(f"store-{database.path.stem}", self._clean_up) if threaded else InlineWorker(self._clean_up)
         )
 
     @classmethod
@@ -69,9 +69,9 @@ class Face:
     async def close(self) -> None:
         """Finish what is under way, and close the file."""
         try:
-            await self._pump(self.database.close)
+            await self._worker(self.database.close)
         finally:
-            await self._pump.close()
+            await self._worker.close()
 
     def _clean_up(self) -> None:
         """The housekeeping after each call."""
@@ -81,13 +81,13 @@ class Face:
         self._free_pages = self.database.read(_free_pages_bytes)
 
     async def _read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._pump(partial(self.database.read, verb, *args, **kwargs))
+        return await self._worker(partial(self.database.read, verb, *args, **kwargs))
 
     async def _write(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._pump(partial(self.database.write, verb, *args, **kwargs))
+        return await self._worker(partial(self.database.write, verb, *args, **kwargs))
 
     async def _drain(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._pump(partial(self.database.drain, verb, *args, **kwargs))
+        return await self._worker(partial(self.database.drain, verb, *args, **kwargs))
 
 
 def _free_pages_bytes(connection: apsw.Connection) -> int:

@@ -18,7 +18,7 @@ from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.files import damage_marker
 from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium, open_reader, open_writer
-from recapito.stores.sqlite.files.file_watch import Footing, Lost
+from recapito.stores.sqlite.files.file_watch import FileWatch, Lost
 from recapito.stores.sqlite.files.transaction import transact
 from recapito.stores.sqlite.files.volume import free_bytes
 
@@ -52,7 +52,7 @@ class Database:
         self._closed = False
         self._signs: set[str] = set()
         self._watched = kind.promised and medium.vfs is None
-        self._footing: Footing | None = None
+        self._footing: FileWatch | None = None
         self._connection: apsw.Connection | None = self._open_first()
         self._number = None if medium.vfs else path.stat().st_ino
         if ballast is not None:
@@ -159,7 +159,7 @@ class Database:
             connection.set_wal_hook(self._committed)
             self._make_durable(connection)
             if self._watched:
-                self._footing = Footing(self.path, self._page_bytes, self._medium.trusted_times)
+                self._footing = FileWatch(self.path, self._page_bytes, self._medium.trusted_times)
         except BaseException:
             connection.close(True)
             raise

@@ -14,14 +14,14 @@ import apsw
 from recapito.clock import SECOND, Clock
 from recapito.contracts.history import Extent, Keep, Page
 from recapito.domain import limits
-from recapito.domain.history.attempt import Attempt, Selection
+from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.errors import SettingsError, StoreFailed
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import HISTORY, Medium
 from recapito.stores.sqlite.sql import history_sql
 from recapito.stores.sqlite.sql.history_sql import Bounds
-from recapito.stores.sqlite.worker import InlinePump, Pump, ThreadPump
+from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,15 +40,17 @@ class SqliteHistoryReader:
         self._journal = journal
         self._database: Database | None = None
         self._file: int | None = None  # by its number, which tells whether it is still the one under its name
-        self._pump: Pump = ThreadPump("store-history", self._clean_up) if threaded else InlinePump(self._clean_up)
+        self._worker: Worker = (
+            ThreadWorker("store-history", self._clean_up) if threaded else InlineWorker(self._clean_up)
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._path}>"
 
-    async def newest_first(self, selection: Selection, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
         return await self._read(history_sql.newest_first, selection, before, limit)
 
-    async def oldest_first(self, selection: Selection, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
         return await self._read(history_sql.oldest_first, selection, after, limit)
 
     async def extent(self) -> Extent:
@@ -56,12 +58,12 @@ class SqliteHistoryReader:
 
     async def close(self) -> None:
         try:
-            await self._pump(self._let_go)
+            await self._worker(self._let_go)
         finally:
-            await self._pump.close()
+            await self._worker.close()
 
     async def _read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._pump(lambda: self._opened().read(verb, *args, **kwargs))
+        return await self._worker(lambda: self._opened().read(verb, *args, **kwargs))
 
     def _opened(self) -> Database:
         """The file under its name now."""
@@ -121,7 +123,7 @@ class SqliteHistory(SqliteHistoryReader):
     async def flush(self) -> None:
         waiting, self._waiting, self._events = self._waiting, [], 0
         omitted, self._omitted = self._omitted, 0
-        self._omitted += await self._pump(partial(self._store, waiting, omitted))
+        self._omitted += await self._worker(partial(self._store, waiting, omitted))
 
     async def run(self) -> None:
         """Store what was recorded, twice a second, for ever."""

@@ -7,11 +7,20 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Buried, Damage, Due, Group, Lane, Notice, Passed, Settlement
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.contracts.store import (
+    Damage,
+    DeadLetterGroup,
+    Due,
+    LaneRow,
+    Notice,
+    Settlement,
+    SkippedDeadLetters,
+    WaitingDeadLetter,
+)
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.errors import StoreFailed
 from recapito.observability.journal import Journal, silent
-from recapito.stores.sqlite.async_store import Face
+from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import DISPATCH
 from recapito.stores.sqlite.sql import damage_sql as damage
@@ -23,36 +32,36 @@ T = TypeVar("T")
 COUNT_EVERY = 16  # calls
 
 
-class SqliteLedger(Face):
+class SqliteLedger(AsyncStore):
     """The Ledger in dispatch.db."""
 
     KIND = DISPATCH
     _calls = 0
 
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
-        self._set_aside: dict[int, set[Identity]] = {}  # by lane; one of them may still be on the wire
+        self._set_aside: dict[int, set[DeliveryId]] = {}  # by lane; one of them may still be on the wire
         super().__init__(database, threaded, journal)
 
-    async def lanes(self) -> list[Lane]:
+    async def lanes(self) -> list[LaneRow]:
         return await self._read(ledger_sql.lanes)
 
-    async def lane(self, id: int) -> Lane | None:
+    async def lane(self, id: int) -> LaneRow | None:
         return await self._read(ledger_sql.lane, id)
 
-    async def some_lanes(self, ids: Sequence[int]) -> list[Lane]:
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return await self._read(ledger_sql.some_lanes, ids)
 
-    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
 
-    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> Lane:
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._drain(ledger_sql.renew_lane, id, topic, log_id, position)
 
     async def close_lane(self, id: int) -> None:
         await self._drain(ledger_sql.close_lane, id)
 
     async def settle(self, settlements: Sequence[Settlement]) -> None:
-        await self._pump(partial(self._settle, settlements))
+        await self._worker(partial(self._settle, settlements))
 
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
         return await self._read_around(ledger_sql.due, lane, now, limit, at_least)
@@ -60,17 +69,19 @@ class SqliteLedger(Face):
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         return await self._read_around(ledger_sql.parked, lane, limit)
 
-    async def find(self, lane: int, identity: Identity) -> Parked | Buried | None:
+    async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         parked = await self._read_around(ledger_sql.find, lane, identity)
         return parked or await self._read_around(dead_letter_sql.find, lane, identity)
 
     async def next_burial_at(self) -> int | None:
         return await self._read(dead_letter_sql.next_burial_at)
 
-    async def burials_due(self, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+    async def burials_due(
+        self, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
+    ) -> DeadLetterGroup | None:
         return await self._read_around(dead_letter_sql.burials_due, now, limit, limit_bytes, passed)
 
-    async def name_group(self, group: Group, path: str, tried_at: int) -> None:
+    async def name_group(self, group: DeadLetterGroup, path: str, tried_at: int) -> None:
         await self._drain(dead_letter_sql.name_group, group, path, tried_at)
 
     async def written(
@@ -110,7 +121,7 @@ class SqliteLedger(Face):
         self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         """Read; damaged rows that are met are set aside first, by whoever may write."""
-        return await self._pump(partial(self._read_intact, lambda connection: verb(connection, *args, **kwargs)))
+        return await self._worker(partial(self._read_intact, lambda connection: verb(connection, *args, **kwargs)))
 
     def _read_intact(self, verb: Callable[[apsw.Connection], T]) -> T:
         while True:

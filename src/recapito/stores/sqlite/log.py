@@ -7,12 +7,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Damage, Document, Entry, News, NewSegment, Sought
+from recapito.contracts.store import Damage, Document, Entry, News, NewSegment, SearchPage
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreDamaged, StoreFailed
 from recapito.observability.journal import Journal, silent
-from recapito.stores.sqlite.async_store import Face
+from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.sql import log_sql, registry_sql
@@ -22,7 +22,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class SqliteLog(Face):
+class SqliteLog(AsyncStore):
     """Log and Registry in log.db."""
 
     KIND = LOG
@@ -47,7 +47,7 @@ class SqliteLog(Face):
         return await self._append(registry_sql.append_marked, segments, kind, marks)
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-        return await self._pump(partial(self._read_entries, topic, position, limit_bytes))
+        return await self._worker(partial(self._read_entries, topic, position, limit_bytes))
 
     async def news(self, mark: int) -> News:
         return await self._read(log_sql.news, mark)
@@ -58,14 +58,14 @@ class SqliteLog(Face):
     async def first(self, topic: int) -> int:
         return await self._read(log_sql.first, topic)
 
-    async def search(self, topic: int, text: bytes, below: int, count: int) -> Sought:
+    async def search(self, topic: int, text: bytes, below: int, count: int) -> SearchPage:
         return await self._read(log_sql.search, topic, text, below, count)
 
     async def size(self, topic: int, first: int, below: int) -> int:
         return await self._read(log_sql.size, topic, first, below)
 
     async def trim(self, topic: int, below: int) -> int:
-        return await self._pump(partial(self._leaving_room, self.database.drain, log_sql.trim, topic, below))
+        return await self._worker(partial(self._leaving_room, self.database.drain, log_sql.trim, topic, below))
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
         return await self._record(registry_sql.topic, name, kind)
@@ -80,7 +80,7 @@ class SqliteLog(Face):
         return await self._write(registry_sql.put_topic, topic)
 
     async def delete_topic(self, id: int) -> None:
-        await self._pump(partial(self._leaving_room, self.database.write, registry_sql.delete_topic, id))
+        await self._worker(partial(self._leaving_room, self.database.write, registry_sql.delete_topic, id))
 
     async def subscription(self, topic: int, name: str, domain_topic: str | None = None) -> Subscription | None:
         return await self._record(registry_sql.subscription, topic, name, domain_topic)
@@ -106,7 +106,7 @@ class SqliteLog(Face):
         await self._write(registry_sql.delete_subscription, id)
 
     async def forget(self, id: int) -> None:
-        await self._pump(partial(self._leaving_room, self.database.drain, registry_sql.forget, id))
+        await self._worker(partial(self._leaving_room, self.database.drain, registry_sql.forget, id))
 
     async def document(self, kind: str, key: str) -> bytes | None:
         return await self._record(registry_sql.document, kind, key)

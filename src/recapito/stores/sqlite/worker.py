@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 T = TypeVar("T")
 
 
-class Pump(Protocol):
+class Worker(Protocol):
     """Carries out calls one after the other."""
 
     async def __call__(self, call: Callable[[], T]) -> T:
@@ -24,7 +24,7 @@ class Pump(Protocol):
         """Finish what was taken; nothing may be called after this."""
 
 
-class InlinePump:
+class InlineWorker:
     """Calls directly. The housekeeping that a call left is done before the next one, as it would be in a thread."""
 
     def __init__(self, after: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ class _Job(NamedTuple):
     result: asyncio.Future[Any]
 
 
-class ThreadPump:
+class ThreadWorker:
     """Calls in one thread, which ends when the pump is closed."""
 
     def __init__(self, name: str, after: Callable[[], None]) -> None:

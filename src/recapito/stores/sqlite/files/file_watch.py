@@ -29,7 +29,7 @@ WAL_LOST = Lost("its -wal was removed or replaced")
 WAL_TRUNCATED = Lost("its -wal was truncated")
 
 
-class Footing:
+class FileWatch:
     """Knows the files of one connection that writes. `trusted_times`: the file system tells when a file was written."""
 
     def __init__(self, path: Path, page_bytes: int, trusted_times: bool) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 from recapito.contracts.store import Damage
-from recapito.domain.delivery.delivery import CORRUPT, Identity
+from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.stores.sqlite.files.connection import DISPATCH, open_reader
 from recapito.stores.sqlite.sql.query import load
 from recapito.stores.sqlite.sql.rows import text
@@ -29,7 +29,7 @@ class Misnamed(Exception):
 class Damaged(Exception):
     """These parked deliveries or dead letters of a lane do not have the checksum that they were stored with."""
 
-    def __init__(self, lane: int, parked: list[Identity], burials: list[Identity]) -> None:
+    def __init__(self, lane: int, parked: list[DeliveryId], burials: list[DeliveryId]) -> None:
         super().__init__(f"lane {lane} has damaged rows: parked {parked}, dead letters {burials}")
         self.lane = lane
         self.parked = parked

@@ -5,8 +5,8 @@ from typing import Any
 
 import apsw
 
-from recapito.contracts.store import Burial, Buried, Group, Notice, Passed
-from recapito.domain.delivery.delivery import Identity
+from recapito.contracts.store import Burial, DeadLetterGroup, Notice, SkippedDeadLetters, WaitingDeadLetter
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import SQL as DAMAGE
 from recapito.stores.sqlite.sql.damage_sql import Damaged, Misnamed
@@ -21,7 +21,9 @@ def next_burial_at(connection: apsw.Connection) -> int | None:
     return at
 
 
-def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: int, passed: Passed) -> Group | None:
+def burials_due(
+    connection: apsw.Connection, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
+) -> DeadLetterGroup | None:
     """The group to be written next."""
     over = row.text(list(passed.containers)), row.text(list(passed.places))
     named = connection.execute(SQL["named_group"], over).fetchone()
@@ -30,7 +32,7 @@ def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: 
         burials = _read(lane, connection.execute(SQL["of_group"], (lane, path)))
         if not burials:
             raise Misnamed
-        return Group(lane, container, path, first_tried_at, burials)
+        return DeadLetterGroup(lane, container, path, first_tried_at, burials)
     oldest = connection.execute(SQL["oldest_unnamed"], (*over, now)).fetchone()
     if oldest is None:
         if connection.execute(SQL["misnamed"]).get:
@@ -38,7 +40,7 @@ def burials_due(connection: apsw.Connection, now: int, limit: int, limit_bytes: 
         return None
     lane, container, _ = oldest
     burials = _read(lane, connection.execute(SQL["unnamed"], (lane, container, now, limit)), limit_bytes)
-    return Group(lane, container, None, None, burials)
+    return DeadLetterGroup(lane, container, None, None, burials)
 
 
 def mend_names(connection: apsw.Connection) -> None:
@@ -47,16 +49,16 @@ def mend_names(connection: apsw.Connection) -> None:
     connection.execute(SQL["remove_empty_groups"])
 
 
-def find(connection: apsw.Connection, lane: int, identity: Identity) -> Buried | None:
+def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> WaitingDeadLetter | None:
     """One dead letter that waits."""
     stored: Any = connection.execute(SQL["find"], (lane, *identity)).fetchone()
     if stored is None:
         return None
     *rest, path = stored
-    return Buried(_read(lane, [tuple(rest)])[0], path)
+    return WaitingDeadLetter(_read(lane, [tuple(rest)])[0], path)
 
 
-def name_group(connection: apsw.Connection, group: Group, path: str, tried_at: int) -> None:
+def name_group(connection: apsw.Connection, group: DeadLetterGroup, path: str, tried_at: int) -> None:
     """Give a group its path; what of it was delivered meanwhile is not in it."""
     keys = [(group.lane, *burial.identity) for burial in group.burials]
     connection.execute(SQL["name"], (row.text(keys), path))
@@ -101,12 +103,12 @@ def _remove_group(connection: apsw.Connection, lane: int, path: str) -> int:
 def _read(lane: int, rows: Iterable[tuple[Any, ...]], limit_bytes: int | None = None) -> list[Burial]:
     """The dead letters of these rows: at least one, then while they fit."""
     found: list[Burial] = []
-    damaged: list[Identity] = []
+    damaged: list[DeliveryId] = []
     size = 0
     for stored in rows:
         burial = row.read_burial(lane, stored)
         if burial is None:
-            damaged.append(Identity(stored[0], stored[1]))
+            damaged.append(DeliveryId(stored[0], stored[1]))
             continue
         size += len(burial.record)
         if found and limit_bytes is not None and size > limit_bytes:

@@ -7,7 +7,7 @@ import apsw
 
 from recapito.contracts.history import Extent, Keep, Kept, Page
 from recapito.domain import limits
-from recapito.domain.history.attempt import Attempt, Selection
+from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
 from recapito.stores.sqlite.sql.query import load
 
@@ -51,7 +51,7 @@ def write(
     return Bounds(size - _remove(connection, size - keep.size, now - keep.age_ns), newest)
 
 
-def newest_first(connection: apsw.Connection, selection: Selection, before: int | None, limit: int) -> Page:
+def newest_first(connection: apsw.Connection, selection: AttemptQuery, before: int | None, limit: int) -> Page:
     """A page back in time."""
     newest = bounds(connection).newest
     edge = END if before is None else before
@@ -67,7 +67,7 @@ def newest_first(connection: apsw.Connection, selection: Selection, before: int 
     return Page(found, None, newest)
 
 
-def oldest_first(connection: apsw.Connection, selection: Selection, after: int, limit: int) -> Page:
+def oldest_first(connection: apsw.Connection, selection: AttemptQuery, after: int, limit: int) -> Page:
     """A page forward in time."""
     newest = bounds(connection).newest
     found: list[Kept] = []
@@ -83,7 +83,7 @@ def oldest_first(connection: apsw.Connection, selection: Selection, after: int, 
 
 
 def _chunks(
-    connection: apsw.Connection, statement: str, selection: Selection, **edge: int
+    connection: apsw.Connection, statement: str, selection: AttemptQuery, **edge: int
 ) -> Iterator[tuple[int, int, bytes, bytes]]:
     wanted = {"since": selection.since, "until": selection.until, **search_for(selection)._asdict(), **edge}
     rows: Any = connection.execute(SQL[statement], wanted)

@@ -11,10 +11,10 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Due, Lane, Settlement
+from recapito.contracts.store import Due, LaneRow, Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Identity, Parked
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import StoreStale
 from recapito.stores.sqlite.sql import rows as row
@@ -26,23 +26,23 @@ SQL = load("ledger") | {name: sql for name, sql in load("burial").items() if nam
 Key = tuple[int, int, int]  # lane, position, offset
 
 
-def lanes(connection: apsw.Connection) -> list[Lane]:
+def lanes(connection: apsw.Connection) -> list[LaneRow]:
     """All lanes."""
     return [row.lane(state) for state in connection.execute(SQL["lanes"])]
 
 
-def lane(connection: apsw.Connection, id: int) -> Lane | None:
+def lane(connection: apsw.Connection, id: int) -> LaneRow | None:
     """One lane."""
     state = connection.execute(SQL["lane"], (id,)).fetchone()
     return None if state is None else row.lane(state)
 
 
-def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[Lane]:
+def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[LaneRow]:
     """The lanes of these ids."""
     return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
 
 
-def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
+def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
     """The lane of a subscription, made if it is not there."""
     cursor = Cursor((position, 0))
     sum = row.lane_checksum(id, 1, cursor, CLEAR)
@@ -52,7 +52,7 @@ def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, pos
     return opened
 
 
-def renew_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> Lane:
+def renew_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
     """Begin a lane's row anew: what waits before a position stays, the rest is read again."""
     connection.execute(SQL["keep_lane"], (id,))
     for statement in ("renew_parked", "renew_burials"):
@@ -110,7 +110,7 @@ def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
     return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
 
 
-def find(connection: apsw.Connection, lane: int, identity: Identity) -> Parked | None:
+def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> Parked | None:
     """One parked delivery."""
     return next(iter(_read(lane, connection.execute(SQL["find"], (lane, *identity)))), None)
 
@@ -127,11 +127,11 @@ def _bounded(rows: Iterable[tuple[Any, ...]], at_least: int) -> Iterator[tuple[A
 
 def _read(lane: int, rows: Iterable[tuple[Any, ...]]) -> list[Parked]:
     found: list[Parked] = []
-    damaged: list[Identity] = []
+    damaged: list[DeliveryId] = []
     for stored in rows:
         parked = row.read_parked(lane, stored)
         if parked is None:
-            damaged.append(Identity(stored[0], stored[1]))
+            damaged.append(DeliveryId(stored[0], stored[1]))
         else:
             found.append(parked)
     if damaged:

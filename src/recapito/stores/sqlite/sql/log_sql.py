@@ -6,7 +6,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Damage, Entry, EntryKind, News, NewSegment, Sought
+from recapito.contracts.store import Damage, Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
 from recapito.stores.sqlite.sql.checksum import checksum, is_sound
 from recapito.stores.sqlite.sql.query import load
@@ -131,11 +131,11 @@ def first(connection: apsw.Connection, topic: int) -> int:
     return int(connection.execute(SQL["first"], (topic,)).get or end(connection, topic) + 1)
 
 
-def search(connection: apsw.Connection, topic: int, text: bytes, below: int, count: int) -> Sought:
+def search(connection: apsw.Connection, topic: int, text: bytes, below: int, count: int) -> SearchPage:
     """Look for bytes in the columns of a slice of entries."""
     rows: list[Any] = connection.execute(SQL["search"], (text, topic, below, count)).fetchall()
     found = [position for position, place in rows if place]
-    return Sought(found, rows[-1][0] if len(rows) == count else None)
+    return SearchPage(found, rows[-1][0] if len(rows) == count else None)
 
 
 def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int:

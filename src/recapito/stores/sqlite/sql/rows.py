@@ -10,9 +10,9 @@ from zlib import crc32
 
 import msgspec
 
-from recapito.contracts.store import Attempts, Burial, Counts, Lane
+from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import CORRUPT, Delivery, Identity, Parked
+from recapito.domain.delivery.delivery import CORRUPT, Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR, Hold
 from recapito.domain.delivery.outcome import Result
 from recapito.stores.sqlite.sql.checksum import checksum, is_sound
@@ -52,16 +52,16 @@ def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
     return crc32(_json((id, version, cursor, hold)))
 
 
-def lane(row: tuple[Any, ...]) -> Lane:
+def lane(row: tuple[Any, ...]) -> LaneRow:
     """A lane, from a row of lane_state; a damaged one if it is not what was settled."""
     try:
         found = _lane(row)
     except (TypeError, ValueError):  # msgspec's errors are ValueErrors
         found = None
-    return found or Lane(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, Counts(), damaged=True)
+    return found or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
 
 
-def _lane(row: tuple[Any, ...]) -> Lane | None:
+def _lane(row: tuple[Any, ...]) -> LaneRow | None:
     """None, if its checksum is wrong or its books do not balance."""
     id, topic, log_id, version, cursor_text, hold_text, ended, *counts, answers, took_ns, failed, lost, stored = row
     matched, unmatched, delivered, dead_lettered, parked, buried, evaluated, dropped, reasons, next_due_at = counts
@@ -70,7 +70,7 @@ def _lane(row: tuple[Any, ...]) -> Lane | None:
         return None
     if matched != delivered + dead_lettered + lost + parked + buried or min(delivered, dead_lettered, lost) < 0:
         return None
-    books = Counts(
+    books = LaneCounts(
         matched,
         unmatched,
         delivered,
@@ -81,8 +81,8 @@ def _lane(row: tuple[Any, ...]) -> Lane | None:
         evaluated,
         _events(reasons) if reasons else {},
     )
-    attempts = Attempts(answers, took_ns, _events(failed) if failed else {})
-    return Lane(id, topic, log_id, version, cursor, hold, books, bool(ended), next_due_at, attempts)
+    attempts = AttemptTotals(answers, took_ns, _events(failed) if failed else {})
+    return LaneRow(id, topic, log_id, version, cursor, hold, books, bool(ended), next_due_at, attempts)
 
 
 def _reasons(text: str | None, events: int) -> dict[str, int]:
@@ -119,7 +119,7 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
     return Parked(
         due_at,
         Delivery(
-            Identity(position, offset),
+            DeliveryId(position, offset),
             it.published_at,
             it.body,
             it.attempts,
@@ -144,4 +144,4 @@ def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial
     position, offset, write_at, container, stored, record = row
     if not is_sound(stored, (lane, position, offset, write_at), container.encode(), record):
         return None
-    return Burial(Identity(position, offset), write_at, container, record)
+    return Burial(DeliveryId(position, offset), write_at, container, record)
