@@ -139,7 +139,7 @@ class Oracle:
 
     def spoilt_row(self, lane: Watched, identity: DeliveryId) -> None:
         """The row of a delivery was damaged in the ledger."""
-        self.note("fault", "damaged row", lane.id, identity)
+        self.note("fault", "damaged row", lane.id, *identity)
         lane.books.spoilt_rows.add(identity)
 
     # What goes over the network.
