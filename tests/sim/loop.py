@@ -5,6 +5,7 @@ sockets; a history in which nothing can ever happen again, or in which time stan
 """
 
 import asyncio
+import itertools
 import random
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
@@ -43,6 +44,17 @@ class _Timeline:
         """There is nothing to close."""
 
 
+class _NumberedTask(asyncio.Task[Any]):
+    """A task that hashes by its number: a set of tasks, such as a TaskGroup cancels, then has the same order always."""
+
+    def __init__(self, coroutine: Any, number: int, **options: Any) -> None:
+        self._number = number
+        super().__init__(coroutine, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class SimLoop(base_events.BaseEventLoop):
     """A deterministic loop. `now_ns` is the virtual time since its start.
 
@@ -62,11 +74,16 @@ class SimLoop(base_events.BaseEventLoop):
         self.interruptions: dict[int, Callable[[], None]] = {}
         self.unhandled: list[str] = []
         self.set_exception_handler(self._note_unhandled)
+        self._numbers = itertools.count()
+        self.set_task_factory(self._make_task)
 
     @property
     def now_ns(self) -> int:
         """Virtual nanoseconds since the loop was made."""
         return self._timeline.now_ns
+
+    def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        return _NumberedTask(coroutine, next(self._numbers), loop=loop, **options)
 
     def time(self) -> float:
         return self._timeline.now_ns / SECOND
