@@ -47,8 +47,8 @@ def test_what_is_unread_or_on_the_wire_is_pending() -> None:
         nothing = FilterSince(0, Filter(event_types=("never",)))
         idle = await bench.subscribe(topic, DeliverySchema.EVENT_GRID, "idle")
         await bench.log.put_subscription(replace(idle, filters=(nothing,)))
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
-        mover = ClockMover(clock, bench.wall, bench.dispatcher, bench.ledger, patience=SECOND)
+        running = asyncio.create_task(bench.service.run())
+        mover = ClockMover(clock, bench.wall, bench.service, bench.ledger, patience=SECOND)
         moved = [await mover.advance(0)]
         for _ in range(2):
             await bench.publish(topic, *(f'{{"n":{n % 2}}}' for n in range(10)))
@@ -71,9 +71,9 @@ def test_patience_ends_though_somebody_looks_round() -> None:
         bench.delay_s = 1_000_000
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1")
-        mover = ClockMover(clock, bench.wall, bench.dispatcher, bench.ledger, patience=3 * SECOND)
+        mover = ClockMover(clock, bench.wall, bench.service, bench.ledger, patience=3 * SECOND)
         mover.wait_for(lambda: next(looks) % 1000 != 0)
         began = bench.wall.now()
         await mover.advance(0)

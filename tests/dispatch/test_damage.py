@@ -8,7 +8,6 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.contracts.store import LaneCounts, LaneRow
-from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT
@@ -17,6 +16,7 @@ from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLedger
 from tests.dispatch.test_dispatcher import Bench
+from tests.kit.dispatch import make_dispatch
 from tests.sim.loop import SimLoop, run
 from tests.stores.spoil import MemorySpoiler
 
@@ -42,8 +42,9 @@ class Scene(Bench):
             task.cancel()
         context = self.dispatcher._context
         context.segments._entries.clear()
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, context, self.wall, "2021-03")
-        self.running = [asyncio.create_task(self.dispatcher.run(self.writer))]
+        self.service = make_dispatch(self.log, self.ledger, self.vault, context, self.wall)
+        self.dispatcher = self.service.dispatcher
+        self.running = [asyncio.create_task(self.service.run())]
         await asyncio.sleep(seconds)
 
     @property
@@ -119,6 +120,22 @@ def test_a_lane_that_is_refused_because_of_damage_begins_again() -> None:
         await asyncio.sleep(10)
         assert scene.stopped == {}
         assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
+
+    play(story)
+
+
+def test_a_topic_with_an_unknown_profile_leaves_its_lanes_out() -> None:
+    """A later version stored the topic: its lane is not opened and says why, and the other topic is served."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.begin("a")
+        other = await scene.log.put_topic(replace(topic, id=0, version=0, name="other", profile="2091-01"))
+        await scene.subscribe(other, DeliverySchema.EVENT_GRID, "b")
+        await scene.publish(topic, "1")
+        await scene.publish(other, "2")
+        await scene.dispatch()
+        assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
+        assert list(scene.stopped) == [2] and "'2091-01' is unknown" in scene.stopped[2]
 
     play(story)
 

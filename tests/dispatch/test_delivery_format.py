@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from recapito.contracts.store import Entry, EntryKind, NewSegment
 from recapito.dispatch.feed.segment_cache import SegmentCache
+from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.in_flight import PendingBatch
@@ -101,7 +102,7 @@ def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> 
     """What a lane would send of a log, as fresh events."""
     shown = DeliveryFormat(wanted, schema, silent)
     terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
-    reader = LogReader(1, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(Shelf(log), Cursor((1, 0)))
     found = []
     while (taken := reader.take(wanted, len(log), terms)) is not None:
         found.append((taken, taken.batch(shown, "origin")))
@@ -219,7 +220,7 @@ def test_one_by_one_each_event_has_its_own_headers() -> None:
     wanted = subscription(DeliverySchema.EVENT_GRID, Batching(), HEADERS)
     shown = DeliveryFormat(wanted, InputSchema.EVENT_GRID, lambda name, **fields: told.append((name, fields)))
     log = entries(InputSchema.EVENT_GRID, ['{"tenant":"a"}', '{"tenant":"a\\r\\nX-Evil: 1"}', "1"])
-    reader = LogReader(1, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(Shelf(log), Cursor((1, 0)))
     terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
     names = []
     while (taken := reader.take(wanted, 1, terms)) is not None:
@@ -237,7 +238,7 @@ def test_a_segment_is_converted_once_and_counted() -> None:
         events = accept(stored, {}, published(InputSchema.EVENT_GRID, "1", "2"), 0, lambda: "id")
         (position,) = await log.append([NewSegment(stored.id, 2, *pack([Publish(0, events)]))])
         segments = SegmentCache(log)
-        await segments.load(stored.id, position, lambda failure: None)
+        await TopicFeed(stored.id, segments).load(position)
         entry = segments.get(stored.id, position)
         convert = DeliveryFormat(subscription(DeliverySchema.CLOUD_EVENT), InputSchema.EVENT_GRID, silent).convert
         assert entry is not None and convert is not None

@@ -5,7 +5,6 @@ import gc
 import json
 import random
 from collections.abc import Sequence
-from itertools import count
 from typing import Any
 
 import pytest
@@ -16,11 +15,8 @@ from recapito.contracts.history import Keep
 from recapito.contracts.store import Burial, Due, LaneCounts, NewSegment, Settlement
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter
-from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.feed.segment_cache import SegmentCache
-from recapito.dispatch.lane.in_flight import InFlight
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.lane.in_flight import InFlight, LateAnswers
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room
 from recapito.domain.delivery.batch import Batch, Form
@@ -33,7 +29,6 @@ from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapp
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import DAY
-from recapito.domain.profiles.profile import DEFAULT
 from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
@@ -52,6 +47,7 @@ from recapito.senders.memory import MemorySender, Scripted
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.test_delivery_format import published
+from tests.kit.dispatch import make_dispatch
 from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
 
@@ -72,7 +68,7 @@ class Bench:
         self.delay_s = 0.1
         self.room = Room(1 << 40, 0)
         self._statuses = statuses
-        self.ledger, guids = ledger or MemoryLedger(MemoryDisk()), count()
+        self.ledger = ledger or MemoryLedger(MemoryDisk())
         context = DispatchContext(
             log_id=self.log.id,
             clock=self.clock,
@@ -85,17 +81,8 @@ class Bench:
             history=self.history,
             room=lambda: self.room,
         )
-        self.dispatcher = Dispatcher(self.log, self.log, self.ledger, context, self.wall, DEFAULT)
-        self.writer = DeadLetterWriter(
-            self.ledger,
-            self.log,
-            self.vault,
-            self.clock,
-            self.dispatcher.owner_of,
-            lambda: f"guid-{next(guids)}",
-            silent,
-            False,
-        )
+        self.service = make_dispatch(self.log, self.ledger, self.vault, context, self.wall)
+        self.dispatcher, self.writer = self.service.dispatcher, self.service.writer
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:
         self.got.append(batch)
@@ -155,7 +142,7 @@ def test_an_event_that_fails_and_succeeds(schema: InputSchema, delivered: Delive
         bench = Bench(loop, 503, 200)
         topic = await bench.topic(schema)
         await bench.subscribe(topic, delivered)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(120)
         running.cancel()
@@ -179,7 +166,7 @@ def test_an_event_that_dies(schema: InputSchema, delivered: DeliverySchema) -> N
         policy = RetryPolicy(max_attempts=1)
         box = DeadLetterDirectory("box")
         await bench.subscribe(topic, delivered, retry_policy=policy, dead_letter=box, attributes=(secret,))
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
         running.cancel()
@@ -205,7 +192,7 @@ def test_what_is_answered_is_freed_at_once() -> None:
         bench = Bench(loop, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1", "2", "3")
         await asyncio.sleep(10)
         running.cancel()
@@ -226,7 +213,7 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
         bench = Bench(loop, 503, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         before = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(5)
         attributes = (DynamicAttribute("X-Big", "data.big"),)
@@ -276,7 +263,7 @@ def test_many_lanes_that_end_do_not_hold_up_the_others() -> None:
         await bench.publish(topic, *["1"] * limits.PARKED_SLICE)
         for one in made:
             await bench.log.delete_subscription(one.id)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await asyncio.sleep(60)
         running.cancel()
         return ledger.dropped, {sum(lane.counts.dropped.values()) for lane in await ledger.lanes()}
@@ -305,7 +292,7 @@ def test_what_can_not_be_settled_is_not_sent_again() -> None:
         bench = Bench(loop, 200, ledger=ledger)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1")
         await asyncio.sleep(60)
         await bench.publish(topic, "2", "3")
@@ -330,7 +317,7 @@ def test_a_failing_endpoint_gets_nothing_new_while_room_is_short(free: int, sent
         bench.room = Room(free, 1000)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1", "2", "3", "4", "5")
         await asyncio.sleep(5)
         sent = len(bench.got)
@@ -351,7 +338,7 @@ def test_lanes_go_on_when_there_is_room_again() -> None:
         bench.room = Room(0, 1000)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1", "2", "3")
         await asyncio.sleep(1)
         before, bench.room = len(bench.got), Room(1 << 40, 1000)
@@ -371,7 +358,7 @@ def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
         bench = Bench(loop, 503, clock=clock)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1", "2")
         await asyncio.sleep(1)
         await bench.log.delete_subscription(subscription.id)
@@ -392,7 +379,7 @@ def test_a_profile_that_holds_nobody_back_ends_a_hold() -> None:
         bench = Bench(loop, 500)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, *map(str, range(12)))
         await asyncio.sleep(100)
         held = len(bench.got)
@@ -416,7 +403,7 @@ def test_dead_letters_without_a_subscription_stop_nobody() -> None:
         letter = Burial(DeliveryId(1, 0), 0, "box", b"{}")
         cursor = Cursor((2, 0))
         await bench.ledger.settle([Settlement(99, lane.version, cursor, CLEAR, matched=1, bury=[letter])])
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await asyncio.sleep(60)
         await bench.publish(topic, "1")
         await asyncio.sleep(60)
@@ -434,7 +421,7 @@ def test_a_window_is_filled_in_one_go() -> None:
         bench = Bench(loop, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, *map(str, range(3 * limits.WINDOW_REQUESTS)))
         await asyncio.sleep(10)
         bench.delay_s = 20
@@ -453,7 +440,7 @@ def test_a_deleted_subscription_ends_at_once() -> None:
         bench = Bench(loop, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         subscription = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1")
         await asyncio.sleep(1)
         await bench.log.delete_subscription(subscription.id)
@@ -473,7 +460,7 @@ def test_short_room_ends_no_retry() -> None:
         bench = Bench(loop, *[500] * 60, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, *map(str, range(30)))
         await asyncio.sleep(3600)
         bench.room = Room(0, 1000)
@@ -499,7 +486,7 @@ def test_a_question_that_fails_holds_up_no_other() -> None:
         topic = await bench.topic(InputSchema.EVENT_GRID)
         for name in ("torn", "sound"):
             await bench.subscribe(topic, DeliverySchema.EVENT_GRID, name)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, "1")
         await asyncio.sleep(60)
         running.cancel()

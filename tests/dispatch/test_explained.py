@@ -64,7 +64,7 @@ class Scene(Bench):
     async def orders(self, **changes: Any) -> Topic:
         """The topic, dispatched from now on."""
         topic = await self.log.put_topic(replace(await self._blank(), **changes) if changes else await self._blank())
-        self.running = asyncio.create_task(self.dispatcher.run(self.writer))
+        self.running = asyncio.create_task(self.service.run())
         return topic
 
     async def _blank(self) -> Topic:
@@ -233,9 +233,10 @@ def test_a_dead_letter_is_told_with_its_attempts() -> None:
         parked = await scene.one("e-0")
         assert f"ends before that, at {at(120)}: when the attempt is due, it is dead-lettered" in parked["stateText"]
         scene.running.cancel()
+        await asyncio.wait([scene.running])
         await scene.send(topic, {"id": "e-1"})
         await asyncio.sleep(3600)
-        scene.running = asyncio.create_task(scene.dispatcher.run(scene.writer))  # the server was off meanwhile
+        scene.running = asyncio.create_task(scene.service.run())  # the server was off meanwhile
         await asyncio.sleep(3600)
         numbers = {
             id: [one["events"][0]["attempt"] for one in (await scene.one(id))["attempts"]] for id in ("e-0", "e-1")

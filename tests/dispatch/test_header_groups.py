@@ -85,7 +85,7 @@ def test_thirty_events_with_two_values_make_two_requests(publishes: int) -> None
     log = log_of([events[n : n + each] for n in range(0, 30, each)])
     wanted = subscription(Batching(max_events=100))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    pendings = take_all(LogReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, publishes, terms)
+    pendings = take_all(LogReader(Shelf(log), Cursor((1, 0))), wanted, publishes, terms)
     assert [pending.events for pending in pendings] == [15, 15]
     assert [[header.value for header in pending.headers] for pending in pendings] == [["v0"], ["v1"]]
 
@@ -147,7 +147,7 @@ def test_every_load_keeps_the_laws(
     terms = BatchTerms(
         wanted.batching.event_limit, wanted.batching.byte_limit, expired_at, attributes=present(wanted).attributes
     )
-    reader = LogReader(TOPIC, cursor, Shelf(log_of(publishes, times)))
+    reader = LogReader(Shelf(log_of(publishes, times)), cursor)
     waiting, passed, batches = sorted(matching), 0, Counter[str]()
     while (pending := reader.take(wanted, end, terms)) is not None:
         taken = [delivery.identity for delivery in pending.deliveries()]
@@ -223,7 +223,7 @@ def test_the_cursor_stays_small(values: int) -> None:
     wanted = subscription(Batching(max_events=5000, preferred_kilobytes=1024))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
     under_way: list[PendingBatch] = []
-    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log), lambda: sum(len(pending.ranges) for pending in under_way))
+    reader = LogReader(Shelf(log), Cursor((1, 0)), lambda: sum(len(pending.ranges) for pending in under_way))
     cursor, most = Cursor((1, 0)), 0
     for n in range(600):
         pending = reader.take(wanted, len(log), terms)
@@ -242,7 +242,7 @@ def test_two_values_make_whole_loads_as_long_as_the_look_ahead_reaches() -> None
     log = log_of([alternating(4000, 2)])
     wanted = subscription(Batching(max_events=5000))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    pendings = take_all(LogReader(TOPIC, Cursor((1, 0)), Shelf(log)), wanted, 1, terms)
+    pendings = take_all(LogReader(Shelf(log), Cursor((1, 0))), wanted, 1, terms)
     assert {pending.events for pending in pendings[:10]} == {limits.LOAD_RANGES}
 
 
@@ -251,7 +251,7 @@ def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
     log = log_of([[("A", "rare", 0), *alternating(1000, 1)] for _ in range(2)])
     wanted = subscription(Batching(max_events=5000, preferred_kilobytes=1024))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)
-    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(Shelf(log), Cursor((1, 0)))
     first, second = (reader.take(wanted, 2, terms) for _ in range(2))
     assert first is not None and (first.events, first.ranges) == (1, [((1, 0), (1, 1))])
     assert second is not None and second.events == 2000
@@ -260,7 +260,7 @@ def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
 def test_what_is_left_is_dropped_with_its_subscription() -> None:
     """Loads that nobody sends take what was left, once each."""
     wanted = subscription(Batching(max_events=100))
-    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log_of([alternating(30, 3)])))
+    reader = LogReader(Shelf(log_of([alternating(30, 3)])), Cursor((1, 0)))
     first = reader.take(wanted, 1, terms_at(0, wanted, present(wanted), limits.PARKED_SLICE))
     rest = take_all(reader, wanted, 1, unlimited_terms(1000))
     assert first is not None and (first.events, sum(pending.events for pending in rest)) == (10, 20)
@@ -274,7 +274,7 @@ def test_headers_that_change_regroup_what_is_left(parked: bool) -> None:
     events = alternating(30, 3)
     wanted = subscription(Batching(max_events=100))
     changed = replace(wanted, attributes=(DynamicAttribute("X-Type", "EventType"),))
-    reader, due_queue = LogReader(TOPIC, Cursor((1, 0)), Shelf(log_of([events]))), DueQueue(None)
+    reader, due_queue = LogReader(Shelf(log_of([events])), Cursor((1, 0))), DueQueue(None)
     due_queue.queue(Parked(0, Delivery(DeliveryId(1, n), 0, stored(*event))) for n, event in enumerate(events))
     for form, number in ((wanted, 10), (changed, 20)):
         if parked:
@@ -302,7 +302,7 @@ def test_events_that_are_all_different_are_looked_at_a_few_times() -> None:
     wanted = subscription(Batching(max_events=100))
     shown = present(wanted)
     attributes = shown.attributes = CountingAttributes(wanted.attributes, InputSchema.EVENT_GRID, print)
-    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(log))
+    reader = LogReader(Shelf(log), Cursor((1, 0)))
     assert len(take_all(reader, wanted, 1, terms_at(0, wanted, shown, limits.PARKED_SLICE))) == 2000
     assert attributes.looks <= 2 * 2000
 

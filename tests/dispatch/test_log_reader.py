@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from recapito.contracts.store import Entry, EntryKind
 from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
 from recapito.dispatch.feed.tail_index import TailIndex
+from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.log_reader import BatchTerms, LogReader
 from recapito.domain.delivery.cursor import Cursor, Range
@@ -33,14 +34,14 @@ def entry(position: int, sizes: list[int], types: list[str] | None = None) -> En
     return Entry(position, EntryKind.SEGMENT, columns, body)
 
 
-class Shelf(SegmentCache):
-    """A cache that holds these entries and asks nobody."""
+class Shelf(TopicFeed):
+    """A feed that has these entries and reads no others."""
 
     def __init__(self, entries: list[Entry]) -> None:
-        super().__init__(MemoryLog())
+        super().__init__(TOPIC, SegmentCache(MemoryLog()))
         self._shelf = {entry.position: CachedEntry(entry) for entry in entries}
 
-    def get(self, topic: int, position: int) -> CachedEntry | None:
+    def get(self, position: int) -> CachedEntry | None:
         return self._shelf.get(position)
 
 
@@ -63,7 +64,7 @@ def pendings(
     entries: list[Entry], terms: BatchTerms, filter: Filter | None = None, cursor: Cursor | None = None
 ) -> list[int]:
     """How many events each load takes, with the bytes of its request checked on the way."""
-    reader = LogReader(TOPIC, cursor or Cursor((1, 0)), Shelf(entries))
+    reader = LogReader(Shelf(entries), cursor or Cursor((1, 0)))
     counts = []
     while (taken := reader.take(subscription(filter or Filter()), len(entries), terms)) is not None:
         if taken.events:
@@ -112,7 +113,7 @@ def test_limits_hold_and_nothing_is_left_out(
 def test_spans_touch(event_limit: int) -> None:
     """Each load begins where the one before it ended, so that a cursor has no holes."""
     entries = [entry(1, [5, 5, 5]), entry(2, [5]), entry(3, [5, 5])]
-    reader = LogReader(TOPIC, Cursor((1, 0)), Shelf(entries))
+    reader = LogReader(Shelf(entries), Cursor((1, 0)))
     spans: list[Range] = []
     while (taken := reader.take(subscription(Filter()), 3, BatchTerms(event_limit, 1024, -1))) is not None:
         spans += taken.ranges
@@ -137,7 +138,7 @@ def test_passing_over_is_reading(
     cursor = Cursor((1, 0)) if finished is None else Cursor((1, 0), (((finished, 0), (finished + 1, 0)),))
 
     def read(shelf: Shelf) -> tuple[list[tuple[int, int]], int]:
-        reader = LogReader(TOPIC, cursor, shelf)
+        reader = LogReader(shelf, cursor)
         identities: list[tuple[int, int]] = []
         unmatched = 0
         while (taken := reader.take(changing, len(entries), BatchTerms(event_limit, 1024, -1))) is not None:
@@ -147,7 +148,7 @@ def test_passing_over_is_reading(
         return identities, unmatched
 
     knowing = Shelf(entries)
-    tail = knowing.tails[TOPIC] = TailIndex()
+    tail = knowing.tail = TailIndex()
     tail.restart(known_from)
     for row in types[known_from - 1 :]:
         tail.add([f"type {name.casefold()}" for name in dict.fromkeys(row)], len(row))
@@ -168,7 +169,7 @@ def test_conditions_are_counted_where_they_looked(event_limit: int, under: int) 
     conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (under,)),)
 
     def evaluated(filter: Filter, cursor: Cursor = AT_START) -> int:
-        reader, count = LogReader(TOPIC, cursor, Shelf(entries)), 0
+        reader, count = LogReader(Shelf(entries), cursor), 0
         while (taken := reader.take(subscription(filter), 3, BatchTerms(event_limit, 1024, -1))) is not None:
             assert taken.evaluated >= (taken.events if filter.conditions else 0)
             count += taken.evaluated
@@ -186,22 +187,22 @@ def test_what_the_tail_judged_was_looked_at() -> None:
     conditions = (Condition(Operator.NUMBER_LESS_THAN, "data.n", (0,)),)
     judging, by_type = Filter(conditions=conditions), Filter(event_types=("B",), conditions=conditions)
     shelf = Shelf([])
-    tail = shelf.tails[TOPIC] = TailIndex()
+    tail = shelf.tail = TailIndex()
     tail.watch(judging)
     for events in (1, 40, 2):
         tail.add(["type a"], events)
     for filter, evaluated in ((judging, 43), (by_type, 0)):
-        taken = LogReader(TOPIC, AT_START, shelf).take(subscription(filter), 3, BatchTerms(10, 1024, -1))
+        taken = LogReader(shelf, AT_START).take(subscription(filter), 3, BatchTerms(10, 1024, -1))
         assert taken is not None and (taken.unmatched, taken.evaluated) == (43, evaluated)
 
 
 def test_what_is_passed_over_is_not_read() -> None:
     """A reader needs no segment of which the tail knows that nothing in it matches."""
     shelf = Shelf([entry(1, [5]), entry(3, [5], ["B"])])
-    tail = shelf.tails[TOPIC] = TailIndex()
+    tail = shelf.tail = TailIndex()
     for wake_keys, events in ((["type a"], 1), (["type a", "type c"], 40), (["type b"], 1), (["type a"], 2)):
         tail.add(list(wake_keys), events)
-    reader = LogReader(TOPIC, Cursor((1, 0)), shelf)
+    reader = LogReader(shelf, Cursor((1, 0)))
     wanting = subscription(Filter(event_types=("B",)))
     assert reader.next_position(wanting, 4) == 3
     taken = reader.take(wanting, 4, BatchTerms(10, 1024, -1))
@@ -213,7 +214,7 @@ def test_what_is_passed_over_is_not_read() -> None:
 def passed(cursor: Cursor, events: int, slice: int) -> list[tuple[object, int]]:
     """The spans in which a reader passes a damaged entry of so many events, and how many events each has."""
     damaged = Entry(1, EntryKind.DAMAGED, b"", b"", events)
-    reader = LogReader(TOPIC, cursor, Shelf([damaged, entry(2, [1])]))
+    reader = LogReader(Shelf([damaged, entry(2, [1])]), cursor)
     spans: list[tuple[object, int]] = []
     while (pending := reader.take(subscription(Filter()), 2, BatchTerms(10, 1024, -1, slice=slice))) is not None:
         if not pending.events:

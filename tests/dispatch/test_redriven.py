@@ -37,7 +37,7 @@ def test_delivered_as_before(schema: InputSchema, delivered: DeliverySchema) -> 
         bench = Bench(loop, 404, 200)
         topic = await bench.topic(schema)
         await bench.subscribe(topic, delivered, retry_policy=ONCE, dead_letter=BOX)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
         assert (await redriver(bench).redrive(DeadLetterQuery(), None, 100)).done == 1
@@ -58,7 +58,7 @@ def test_only_for_who_lost_it() -> None:
         bench = Bench(loop, 404, 200)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         lost: Any = await bench.subscribe(topic, DeliverySchema.EVENT_GRID, retry_policy=ONCE, dead_letter=BOX)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
         narrow = (FilterSince(0, Filter(event_types=("Never",))),)
@@ -87,7 +87,7 @@ def test_a_redriven_event_may_die_again() -> None:
         bench = Bench(loop, 404)
         topic = await bench.topic(InputSchema.EVENT_GRID)
         await bench.subscribe(topic, DeliverySchema.EVENT_GRID, retry_policy=ONCE, dead_letter=BOX)
-        running = asyncio.create_task(bench.dispatcher.run(bench.writer))
+        running = asyncio.create_task(bench.service.run())
         await bench.publish(topic, ODD)
         await asyncio.sleep(600)
         for files in (2, 3):

@@ -5,6 +5,7 @@ import asyncio
 from recapito.contracts.store import Entry, EntryKind, NewSegment
 from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
 from recapito.dispatch.feed.tail_index import TailIndex
+from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.resources.topic import Topic
@@ -52,41 +53,37 @@ def test_one_read_serves_all_who_ask_meanwhile() -> None:
 
     async def main() -> int:
         log, first = await filled(3)
-        segments = SegmentCache(log)
-        told: list[Exception | None] = []
-        await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(10)))
-        assert told == [None] * 10
-        assert segments.get(1, first) is not None
+        feed = TopicFeed(1, SegmentCache(log))
+        await asyncio.gather(*(feed.load(first) for _ in range(10)))
+        assert feed.get(first) is not None
         return log.reads
 
     assert asyncio.run(main()) == 1
 
 
 def test_what_is_wanted_is_evicted_last() -> None:
-    """However small the cache is, what was asked for is there when its lane is told so."""
+    """However small the cache is, the wanted entry is there when the load returns."""
 
     async def main() -> None:
         log, first = await filled(20)
-        segments = SegmentCache(log, capacity=1)
-        here: list[bool] = []
-        await segments.load(1, first + 2, lambda failure: here.append(segments.get(1, first + 2) is not None))
-        assert here == [True]
+        feed = TopicFeed(1, SegmentCache(log, capacity=1))
+        await feed.load(first + 2)
+        assert feed.get(first + 2) is not None
 
     asyncio.run(main())
 
 
-def test_a_failed_read_is_told_to_all() -> None:
-    """Everybody who asked learns why nothing came, and may ask again."""
+def test_a_failed_read_fails_for_all_who_asked() -> None:
+    """Each caller gets the error, and may ask again."""
 
     async def main() -> None:
         log, first = await filled(1)
         log.failures = 1
-        segments = SegmentCache(log)
-        told: list[Exception | None] = []
-        await asyncio.gather(*(segments.load(1, first, told.append) for _ in range(2)))
-        assert [type(failure) for failure in told] == [StoreFailed] * 2
-        await segments.load(1, first, told.append)
-        assert told[-1] is None
+        feed = TopicFeed(1, SegmentCache(log))
+        failures = await asyncio.gather(*(feed.load(first) for _ in range(2)), return_exceptions=True)
+        assert [type(failure) for failure in failures] == [StoreFailed] * 2
+        await feed.load(first)
+        assert feed.get(first) is not None
 
     asyncio.run(main())
 
@@ -104,31 +101,28 @@ def under(key: str, number: int) -> Filter:
 
 def test_one_look_serves_all_filters() -> None:
     """Filters whose keys are shared look at each event once; one that looks elsewhere does so by itself."""
-    segments, entry = SegmentCache(MemoryLog()), numbered(3)
-    segments.shared_keys[1] = frozenset({"data.n", "data.m"})
-    assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
+    segments, entry, shared = SegmentCache(MemoryLog()), numbered(3), frozenset({"data.n", "data.m"})
+    assert segments.select(entry, under("data.n", 2), shared) == [0, 1]
     view = entry.view
-    assert not segments.select(1, entry, under("data.m", 2))
-    assert not segments.select(1, entry, under("data.o", 2))
-    assert segments.select(1, entry, under("data.n", 9)) == range(3)
+    assert not segments.select(entry, under("data.m", 2), shared)
+    assert not segments.select(entry, under("data.o", 2), shared)
+    assert segments.select(entry, under("data.n", 9), shared) == range(3)
     assert entry.view is view
 
 
 def test_keys_that_come_later_are_seen() -> None:
     """When a new filter brings new keys, what was seen before is looked at once more."""
     segments, entry = SegmentCache(MemoryLog()), numbered(3)
-    segments.shared_keys[1] = frozenset({"data.m"})
-    assert not segments.select(1, entry, under("data.m", 2))
-    segments.shared_keys[1] = frozenset({"data.n", "data.m"})
-    assert segments.select(1, entry, under("data.n", 2)) == [0, 1]
+    assert not segments.select(entry, under("data.m", 2), frozenset({"data.m"}))
+    assert segments.select(entry, under("data.n", 2), frozenset({"data.n", "data.m"})) == [0, 1]
 
 
 def test_conditions_look_at_nothing_that_cannot_pass() -> None:
     """Events whose type or subject is wrong are not looked at, nor are any if no condition asks."""
     segments, entry = SegmentCache(MemoryLog()), numbered(3)
-    assert segments.select(1, entry, TAKE_ALL) == range(3)
+    assert segments.select(entry, TAKE_ALL) == range(3)
     other_type = Filter(event_types=("B",), conditions=under("data.n", 2).conditions)
-    assert not segments.select(1, entry, other_type)
+    assert not segments.select(entry, other_type)
     assert entry.view is None
 
 
@@ -138,14 +132,13 @@ def test_what_is_remembered_counts() -> None:
     async def main() -> None:
         log, first = await filled(3)
         segments = SegmentCache(log)
-        segments.shared_keys[1] = frozenset({"data.k1"})
-        await segments.load(1, first, lambda failure: None)
+        await TopicFeed(1, segments).load(first)
         entries = [segments.get(1, first + n) for n in range(3)]
         before = segments.size
         for n in range(100):
             for entry in entries:
                 assert entry is not None
-                segments.select(1, entry, under(f"data.k{n}", n))
+                segments.select(entry, under(f"data.k{n}", n), frozenset({"data.k1"}))
         assert segments.size > before + 3 * 100 * 100
         assert segments.size == sum(entry.size for entry in entries if entry is not None)
 
@@ -158,11 +151,12 @@ def test_what_is_judged_before_it_is_kept_counts_once() -> None:
     async def main() -> None:
         log, first = await filled(20)
         segments = SegmentCache(log, capacity=2000)
-        tail = segments.tails[1] = TailIndex()
+        feed = TopicFeed(1, segments)
+        tail = feed.tail = TailIndex()
         tail.restart(first)
         tail.watch(under("data.n", 2))
         for position in (first, first + 5, first, first + 19):
-            await segments.load(1, position, lambda failure: None)
+            await feed.load(position)
         kept = [entry for n in range(20) if (entry := segments.get(1, first + n)) is not None]
         assert segments.size == sum(entry.size for entry in kept) <= 2000
         assert tail.end == first + 19

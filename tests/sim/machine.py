@@ -17,10 +17,10 @@ from recapito.contracts.sender import Sender
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.feed.segment_cache import SegmentCache
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.lane.in_flight import LateAnswers
+from recapito.dispatch.service import DispatchService
 from recapito.domain import limits
 from recapito.domain.instant import DAY, SECOND
 from recapito.errors import StoreFailed
@@ -34,6 +34,7 @@ from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryHistory
 from recapito.vaults.memory import MemoryVault
+from tests.kit.dispatch import make_dispatch
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Network, SimSender
 from tests.sim.faults import LEDGER_COMMITS, LOG_COMMITS, Faults, FaultyStore, FaultyVault, Life, Role
@@ -84,6 +85,7 @@ class Machine:
     ) -> None:
         self.files = MemoryVault()
         self.vault = FaultyVault(parts.vault(self.files), faults)
+        self.dispatch: DispatchService | None = None
         self.dispatcher: Dispatcher | None = None
         self.publisher: Publisher | None = None
         self.provisioner: Provisioner | None = None
@@ -145,8 +147,8 @@ class Machine:
         """Stop a role when it has finished what is under way."""
         life = self._roots[role][0] if role in self._roots else None
         self._oracle.note("drain", role)
-        if role is Role.DISPATCH and self.dispatcher is not None:
-            await self.dispatcher.drain(self._clock.now() + DRAIN_NS)
+        if role is Role.DISPATCH and self.dispatch is not None:
+            await self.dispatch.drain(self._clock.now() + DRAIN_NS)
         elif role is Role.INTAKE and self.publisher is not None:
             await self.publisher.close()
         if life is not None and life.alive:
@@ -279,7 +281,8 @@ class Machine:
             log_id=log.id,
             clock=clock,
             sender=parts.sender(sender),
-            segments=SegmentCache(log, parts.segment_bytes, parts.tiny.tail_entries),
+            segments=SegmentCache(log, parts.segment_bytes),
+            tail_entries=parts.tiny.tail_entries,
             slots=parts.slots(),
             late=parts.late(),
             random=parts.jitter(self._rng),
@@ -290,25 +293,26 @@ class Machine:
             window=parts.tiny.window,
             commit_bytes=parts.tiny.commit_bytes,
         )
-        dispatcher = parts.dispatcher(log, log, ledger, context, self._clock, parts.default_profile)
-        writer = DeadLetterWriter(
-            ledger,
+        service = make_dispatch(
             log,
+            ledger,
             self.vault.seen_by(life),
-            clock,
-            dispatcher.owner_of,
+            context,
+            self._clock,
+            parts.default_profile,
+            parts.dispatcher,
             self._new_guid,
-            self._journal,
             parts.keep_for_ever,
             self._ring_notifier,
             parts.tiny.group_events,
         )
-        self.dispatcher = dispatcher
+        self.dispatch = service
+        self.dispatcher = service.dispatcher
         self._oracle.dispatch_started(life.number)
         self._ring_notifier()  # what was written just before the last life ended may not have been heard
         life.at_death = partial(self._dispatch_died, sender)
         try:
-            await dispatcher.run(writer)
+            await service.run()
         finally:
             life.die()
             parts.storage.close(raw_log)

@@ -17,9 +17,8 @@ from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.lane.due_queue import DueQueue
-from recapito.dispatch.lane.in_flight import InFlight, PendingBatch
+from recapito.dispatch.lane.in_flight import InFlight, LateAnswers, PendingBatch
 from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.delivery import Parked

@@ -12,7 +12,7 @@ from functools import partial
 from hashlib import blake2b
 
 from recapito.dispatch.capacity import Slots
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.subscription import Batching, RetryPolicy

@@ -32,7 +32,10 @@ from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.feed.segment_cache import SegmentCache
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.lane.in_flight import LateAnswers
+from recapito.dispatch.open_lanes import OpenLanes
+from recapito.dispatch.service import DispatchService
+from recapito.dispatch.signals import Signal
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.domain.capacity.rate import Rate
@@ -98,7 +101,7 @@ class Dispatch:
 
     dispatcher: Dispatcher
     reporter: StatusReporter
-    writer: DeadLetterWriter
+    service: DispatchService
     sender: RoutingSender
     storage_clients: StorageClients
     amqp_clients: AmqpClients
@@ -271,22 +274,29 @@ def make_dispatch(
         diagnostics=observers.diagnostics,
         room=stores.room,
     )
-    dispatcher = Dispatcher(
-        stores.log, stores.registry, stores.ledger, context, SystemClock(), settings.delivery.profile
-    )
+    lanes, burials, housekeeping = OpenLanes(settings.delivery.profile), Signal(), SystemClock()
+    dispatcher = Dispatcher(stores.log, stores.registry, stores.ledger, context, lanes, burials, housekeeping)
     writer = DeadLetterWriter(
         stores.ledger,
         stores.registry,
         make_vault(settings, storage_clients),
         clock,
-        dispatcher.owner_of,
+        lanes.owner_of,
+        burials,
+        housekeeping,
         lambda: str(uuid.uuid4()),
         journal,
         settings.dead_letter.keep_for_ever,
         on_notice,
     )
     return Dispatch(
-        dispatcher, StatusReporter(dispatcher, context), writer, sender, storage_clients, amqp_clients, context.late
+        dispatcher,
+        StatusReporter(dispatcher, context),
+        DispatchService(dispatcher, writer, housekeeping),
+        sender,
+        storage_clients,
+        amqp_clients,
+        context.late,
     )
 
 
@@ -295,4 +305,4 @@ def make_clock_control(settings: Settings, clock: Clock, dispatch: Dispatch, sto
     if not isinstance(clock, ManualClock):
         return None
     patience = int(settings.clock.patience_s * SECOND)
-    return ClockMover(clock, SystemClock(), dispatch.dispatcher, stores.ledger, patience, dispatch.late)
+    return ClockMover(clock, SystemClock(), dispatch.service, stores.ledger, patience, dispatch.late)

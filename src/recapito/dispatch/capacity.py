@@ -1,8 +1,8 @@
-"""How much may be under way: a window per lane that follows how its endpoint answers, and slots for the whole process.
+"""Bounds on concurrent work: a window for each lane, slots for the whole process, and budgets for what lanes gather.
 
 The law: a slow or dead endpoint holds at most its own window, and never the quarter of the slots that is kept for
-lanes whose endpoint answered a moment ago. Of that quarter a lane gets the less the more it has open already: many
-that answered a moment ago may hang at once.
+lanes whose endpoint answered a moment ago. The more requests a lane has open, the less of that quarter it gets: many
+endpoints that answered a moment ago may hang at once.
 """
 
 from collections.abc import Iterable
@@ -15,14 +15,14 @@ from recapito.domain.instant import SECOND
 
 RESPONSIVE_NS = 5 * SECOND
 WOKEN = 4
-KEPT_SHARE = 16  # a lane may hold one part in so many of what is left of the kept quarter
+KEPT_SHARE = 16  # a lane may hold one sixteenth of the free part of the kept quarter
 
 
 class Window:
     """The number of requests of one lane that may be open: grows by one with each success, halves on a failure.
 
-    Answered requests that wait for their commit do not burden the endpoint, but a crash would repeat them: there may
-    be a few windows of those.
+    Answered requests that wait for their commit do not burden the endpoint, but a crash would repeat them: a lane may
+    have UNSETTLED_WINDOWS windows of those.
     """
 
     def __init__(self, size: int = limits.WINDOW_START, most: int = limits.WINDOW_REQUESTS) -> None:
@@ -30,20 +30,18 @@ class Window:
         self._most = most
 
     def room(self, open: int, unsettled: int) -> int:
-        """How many more requests may start."""
+        """The number of requests that may start."""
         return max(min(self.size, self.size * limits.UNSETTLED_WINDOWS - unsettled) - open, 0)
 
     def succeeded(self) -> None:
-        """An endpoint that answers well gets more."""
         if self.size < self._most:
             self.size += 1
 
     def failed(self) -> None:
-        """One that does not gets less, but never nothing."""
         self.size = max(self.size // 2, 1)
 
     def restart(self) -> None:
-        """After a hold the endpoint gets its backlog without a stampede."""
+        """Begin small: after a hold the endpoint gets its backlog without a stampede."""
         self.size = 1
 
     def __repr__(self) -> str:
@@ -51,8 +49,9 @@ class Window:
 
 
 class CommitBudget:
-    """What lanes have gathered, all together, in rows for their next commit or in bytes of retries: it must not take so
-    long to commit, nor so much memory, that others feel it. When it is plenty, each lane gathers a few rows at a time.
+    """A process-wide budget for staged rows, or for the bytes of retries in memory.
+
+    Above `plenty` each lane may gather only `least` rows at a time, so that a commit stays short and memory bounded.
     """
 
     def __init__(self, plenty: int, most: int = limits.PARKED_SLICE, least: int = limits.PARKED_SLICE_LEAST) -> None:
@@ -64,21 +63,21 @@ class CommitBudget:
 
     @property
     def slice(self) -> int:
-        """How many rows one lane may gather."""
+        """The number of rows that one lane may gather."""
         return self._most if self.total < self._plenty else self._least
 
     def count(self, lane: int, amount: int) -> None:
-        """A lane has gathered so much by now."""
+        """Replace a lane's share of the total."""
         self.total += amount - self._of.pop(lane, 0)
         if amount:
             self._of[lane] = amount
 
     def __repr__(self) -> str:
-        return f"<Gathering {self.total} of {len(self._of)} lanes>"
+        return f"<CommitBudget {self.total} of {len(self._of)} lanes>"
 
 
 def fitting(sizes: Iterable[int], limit: int) -> int:
-    """How many of these, from the first on, are within a limit together: one at least, if there is one."""
+    """How many sizes, from the first on, are within the limit together: one at least, if there is one."""
     total = count = 0
     for size in sizes:
         total += size
@@ -89,10 +88,10 @@ def fitting(sizes: Iterable[int], limit: int) -> int:
 
 
 class Waiter(Protocol):
-    """Somebody who waits for a slot."""
+    """Waits for a slot."""
 
     def wake(self) -> None:
-        """There may be one now."""
+        """There may be a free slot now."""
 
 
 class Slots:
@@ -104,15 +103,15 @@ class Slots:
         self.total = 0
         self.taken = 0
         self.taken_bytes = 0
-        self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by whether they are responsive
-        self.closed = False  # the process is stopping: what is under way may finish, nothing new starts
+        self._waiting: dict[bool, dict[Waiter, None]] = {True: {}, False: {}}  # by responsiveness
+        self.closed = False  # the process is stopping: no request starts any more
         self.short = False  # of room to park what fails
         self._most = size
 
     def free(self, responsive: bool, open: int) -> int:
-        """How many more requests a lane with so many open ones may start before it asks again.
+        """The number of requests that a lane with `open` ones may start before it asks again.
 
-        A quarter is kept for the responsive ones.
+        A quarter is kept for responsive lanes.
         """
         room = 0 if self.closed else self._room(responsive)
         kept = self._requests // 4
@@ -123,21 +122,20 @@ class Slots:
         return room - kept if responsive else max(room, 0)
 
     def fit(self, room: Room) -> None:
-        """Keep what is under way within what could be parked."""
+        """Keep the requests under way within the room that parking them would take."""
         self.short = room.short
         self._size = min(self._most, max(room.for_requests, 1))
 
     def take(self, size: int) -> None:
-        """One more request, of so many bytes, is under way."""
         self.total += 1
         self.taken += 1
         self.taken_bytes += size
 
     def give_back(self, size: int) -> None:
-        """It is not under way any more; who waited first among their kind are woken, if there is room.
+        """A request has ended: wake the lanes that waited first, if there is room.
 
-        A few more than there is room for, and all when there is plenty: those that were woken might not want it any
-        more, or not be allowed to, and nobody else would ever hear of it.
+        It wakes a few more than there is room for, and all when there is plenty: a woken lane may not want the slot any
+        more, or may not be allowed to take it, and no other lane would be woken instead.
         """
         self.taken -= 1
         self.taken_bytes -= size
@@ -156,6 +154,6 @@ class Slots:
         self._waiting[responsive][waiter] = None
 
     def _room(self, responsive: bool) -> int:
-        """How many requests more may start."""
+        """The number of requests that may start."""
         share = 1.0 if responsive else 0.75
         return int(self._requests * share) - self.taken if self.taken_bytes < self._size * share else 0

@@ -1,8 +1,8 @@
-"""Moving a manual clock: it stops wherever something comes due, lets it happen and settle, and goes on.
+"""Moving a manual clock: it stops at every instant at which something is due, lets it happen and settle, and goes on.
 
-While a request is open it waits for the answer, up to `patience` of wall time, before it moves on: an endpoint that
-hangs times out when the clock passes 30 seconds, not when the wall does. An endpoint that sleeps by this very clock is
-not waited for until it wakes.
+While a request is open, the mover waits for the answer up to `patience` of wall time before it moves on: an endpoint
+that hangs times out when the clock passes 30 seconds, not when the wall does. The mover does not wait for an endpoint
+that sleeps by this very clock.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
 from recapito.contracts.store import LaneCounts, Ledger
-from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.service import DispatchService
 from recapito.domain.instant import DAY, MILLISECOND, SECOND
 from recapito.errors import StoreFailed
 
@@ -21,14 +21,14 @@ LOOK_AGAIN_NS = MILLISECOND // 2
 
 
 class Books(NamedTuple):
-    """The books of the lanes, the requests sent, and the deliveries that are in no book yet: unread, or on the wire."""
+    """The counts of the lanes, the requests sent, and the deliveries not counted yet: unread, or on the wire."""
 
     attempts: int
     lanes: dict[int, LaneCounts]
     fresh: int
 
     def since(self, before: "Books") -> dict[str, object]:
-        """What happened meanwhile. A lane that has ended is not in the books any more, and counts for nothing."""
+        """The difference to earlier books. A lane that has ended since is not in the books any more."""
         pairs = [(now, before.lanes.get(id, LaneCounts())) for id, now in self.lanes.items()]
         return {
             "attempts": self.attempts - before.attempts,
@@ -40,20 +40,21 @@ class Books(NamedTuple):
 
 
 class ClockMover:
-    """Moves the clock of a service that runs in one process. One move at a time. `late` are the late exchanges."""
+    """Moves the clock of a server that runs in one process, one move at a time. `late`: requests answered late."""
 
     def __init__(
         self,
         clock: ManualClock,
         wall: Clock,
-        dispatcher: Dispatcher,
+        service: DispatchService,
         ledger: Ledger,
         patience: int = SECOND,
         late: Sized = (),
     ) -> None:
         self._clock = clock
         self._wall = wall
-        self._dispatcher = dispatcher
+        self._service = service
+        self._dispatcher = service.dispatcher
         self._ledger = ledger
         self._patience = patience
         self._late = late
@@ -63,23 +64,22 @@ class ClockMover:
         self._woken = False
 
     def wait_for(self, quiet: Callable[[], bool]) -> None:
-        """Wait for somebody else too, who is quiet when nothing is to be done at this instant."""
+        """Wait for another part too: `quiet` returns True when it has nothing to do at this instant."""
         self._others.append(quiet)
 
     def now(self) -> int:
-        """The clock's time."""
         return self._clock.now()
 
     async def advance(self, seconds: float) -> dict[str, object]:
-        """Move so far, and say what happened. Zero settles what is due now."""
+        """Move the clock and return what happened. Zero seconds settles what is due now."""
         return await self._move(min(int(seconds * SECOND), LONGEST_NS), until_idle=False)
 
     async def until_idle(self) -> dict[str, object]:
-        """Move from due time to due time until nothing is pending, 30 days at most, and say what happened."""
+        """Move from due time to due time until nothing is pending, 30 days at most, and return what happened."""
         return await self._move(LONGEST_NS, until_idle=True)
 
     async def sleep(self, seconds: float) -> None:
-        """Return when the clock has moved so far: an endpoint under test waits by it, to answer at its instant."""
+        """Return when the clock has moved that far: an endpoint under test waits so, to answer at an instant."""
         self._asleep += 1
         try:
             await self._clock.sleep_until(self._clock.now() + int(seconds * SECOND))
@@ -108,25 +108,25 @@ class ClockMover:
         await self._settle()
 
     async def _settle(self) -> None:
-        """Wait until nothing happens any more at this instant, and nobody who was asked may still answer.
+        """Wait until nothing happens any more at this instant, and no endpoint may still answer.
 
-        Patience begins anew with each request that is sent or answered, not with those who only look round.
+        Patience begins anew with each request that is sent or answered.
         """
         seen, patient_until = self._requests(), self._wall.now() + self._patience
         while True:
             await self._wall.sleep_until(self._wall.now() + LOOK_AGAIN_NS)
             if (requests := self._requests()) != seen:
                 seen, patient_until = requests, self._wall.now() + self._patience
-            quiet = self._dispatcher.quiet() and all(quiet() for quiet in self._others)
+            quiet = self._service.quiet() and all(quiet() for quiet in self._others)
             if quiet and (not self._awaited() or self._wall.now() >= patient_until):
                 return
 
     def _requests(self) -> tuple[int, int, int]:
-        """How many were sent, are open, and may be answered late."""
+        """The numbers of requests sent, open, and still listened to."""
         return self._dispatcher.attempts, self._dispatcher.under_way, len(self._late)
 
     def _awaited(self) -> bool:
-        """Whether an answer may still come at this instant: not from who sleeps, but a late one from who just woke."""
+        """Whether an answer may still come at this instant: from an endpoint that just woke, not one that sleeps."""
         under_way = self._dispatcher.under_way
         return (under_way > 0 or self._woken) and under_way + len(self._late) > self._asleep
 
@@ -136,11 +136,11 @@ class ClockMover:
 
 
 async def _fresh(lane: Lane) -> int:
-    """How many deliveries of a lane are unread, or under way for the first time."""
+    """The number of deliveries of a lane that are unread, or under way for the first time."""
     on_wire = sum(request.pending.events for request in lane.in_flight if request.pending.fresh)
     if lane.books.row.ended or lane.reader.caught_up(lane.subscription, lane.end):
         return on_wire
     try:
         return on_wire + await lane.reader.count_unread(lane.subscription, lane.end)
-    except (StoreFailed, LookupError):  # the lane itself will meet this, and say so
+    except (StoreFailed, LookupError):  # the lane meets the error itself, and stops
         return on_wire

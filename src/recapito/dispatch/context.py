@@ -1,4 +1,4 @@
-"""What all lanes of a process share."""
+"""The parts that all lanes of a process share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from recapito.contracts.history import History
 from recapito.contracts.sender import Sender
 from recapito.dispatch.capacity import CommitBudget, Slots, Window
 from recapito.dispatch.feed.segment_cache import SegmentCache
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room
 from recapito.domain.resources.subscription import Destination
@@ -20,9 +20,16 @@ from recapito.observability.status import Gauge
 
 @dataclass(frozen=True)
 class DispatchContext:
-    """`random` gives a number in [0, 1) for jitter; `extra_fields` are those of dead-letter records.
+    """Handed to every lane.
 
-    Without a `history` attempts are not recorded; without `room` there is always enough.
+    - `sender`, `segments`, `slots`, `late`: where requests go, entries come from, and what bounds both.
+    - `random`: returns a number in [0, 1) for jitter.
+    - `extra_fields`: dead-letter records get fields that Event Grid's do not have.
+    - `history`: None records no attempts; `diagnostics`: None writes no diagnostic log.
+    - `commit_budget`, `retry_budget`: rows staged for commits, and bytes of retries in memory, of all lanes together.
+    - `window`: makes the window of a new lane; `commit_bytes`: the most that one commit settles.
+    - `tail_entries`: the entries that the tail index of a topic knows.
+    - `room`: the room that the volume has; None: always enough.
     """
 
     log_id: str
@@ -39,7 +46,7 @@ class DispatchContext:
     retry_budget: CommitBudget = field(default_factory=partial(CommitBudget, limits.GATHERED_BYTES))
     window: Callable[[], Window] = Window
     commit_bytes: int = limits.COMMIT_BYTES
+    tail_entries: int = limits.TAIL_ENTRIES
     gauge: Gauge = field(default_factory=Gauge)
     diagnostics: DiagnosticLog | None = None
     room: Callable[[], Room] | None = None
-    resource_ids: dict[int, str] = field(default_factory=dict)  # of topics

@@ -1,26 +1,32 @@
-"""Writing dead letters: what is due is grouped, named in a commit, written, and only then counted.
+"""Writing dead letters: those that are due are grouped, named in a commit, written, and only then counted.
 
-A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is
-down is tried again with growing pauses until the profile gives it up; or for ever, if the server is set to. A
-container that hangs or is out of reach holds up no other, not even of the same lane. A lane's container rests for a
-moment after a write, so that what falls due one by one is not written one by one. Who wants to hear of a blob is told
-by a notice in the commit that counts it.
+A group is named before it is written, so a write that is repeated after a crash overwrites itself. A vault that is down
+is tried again with growing pauses until the profile gives it up; or forever, if the server is set to. A container that
+hangs or is out of reach holds up no other, not even of the same lane. A lane's container rests for a moment after a
+write, so that letters that fall due one by one are not written one by one. If the storage account of a blob has a
+system topic with subscriptions, the commit that counts the blob stores a notice, from which intake makes an event.
 """
 
+import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
 from recapito.contracts.store import DeadLetterGroup, Ledger, Registry, SkippedDeadLetters
-from recapito.contracts.vault import Vault, VaultUnavailable
-from recapito.dispatch.blob_notices import notice_for
+from recapito.contracts.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
+from recapito.contracts.vault import Receipt, Vault, VaultUnavailable
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
+from recapito.dispatch.signals import Signal, StoreRetry, Timers
 from recapito.domain import limits
 from recapito.domain.dead_letter import record
+from recapito.domain.dead_letter.blob_notice import BlobNotice, encode_notice
 from recapito.domain.dead_letter.parser import count_reasons
 from recapito.domain.history.attempt import Ending, Fate, Label, Then
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profiles.profile import DeadLetterRules
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.domain.resources.topic import TopicKind
+from recapito.errors import RecordDamaged, StoreFailed
 from recapito.observability.journal import Journal
 
 UNAVAILABLE = "DeadLetterUnavailable"
@@ -31,21 +37,22 @@ END_OF_TIME = 1 << 62
 
 
 class Owner(NamedTuple):
-    """Of the subscription whose dead letters are written: its name, the rules of its topic's profile, its recorder."""
+    """The subscription that dead letters belong to: its name, its topic's rules, its recorder, its lane's `wake`."""
 
     subscription: str
     rules: DeadLetterRules
     recorder: AttemptRecorder
+    wake: Callable[[], None] = lambda: None
 
 
 def unknown_owner(lane: int, rules: DeadLetterRules) -> Owner:
-    """Of a lane whose subscription is not known: an older log.db was put in place. Its dead letters are written too."""
+    """The owner of an unknown subscription, because an older log.db was put in place: its letters are written too."""
     name = f"lane-{lane}"
     return Owner(name, rules, AttemptRecorder(None, Label(lane, 0, "", name)))
 
 
 class Pause(NamedTuple):
-    """A lane's container that has been out of reach since some instant: not to be tried before `until`."""
+    """A lane's container is out of reach since an instant, and is not tried before `until`."""
 
     since: int
     until: int
@@ -53,9 +60,13 @@ class Pause(NamedTuple):
 
 
 class DeadLetterWriter:
-    """Writes groups side by side, one per container: `next_group` says which, `write` does it.
+    """Writes groups side by side, one for each container.
 
-    `on_notice` wakes who takes notices over.
+    - `owner_of`: returns the owner of a lane's dead letters.
+    - `burials`: set when a delivery was buried.
+    - `housekeeping`: the clock of pauses after the store failed.
+    - `keep_for_ever`: a vault that is down is never given up.
+    - `on_notice`: called when a notice was stored, to wake intake.
     """
 
     def __init__(
@@ -65,6 +76,8 @@ class DeadLetterWriter:
         vault: Vault,
         clock: Clock,
         owner_of: Callable[[int], Owner],
+        burials: Signal,
+        housekeeping: Clock,
         new_guid: Callable[[], str],
         journal: Journal,
         keep_for_ever: bool = False,
@@ -84,6 +97,37 @@ class DeadLetterWriter:
         self._paused: dict[tuple[int, str], Pause] = {}
         self._resting: dict[tuple[int, str], int] = {}  # until when nothing is written, if it is not a whole group
         self._writing: set[str] = set()
+        self._burials = burials
+        self._timers = Timers(clock)
+        self._retry = StoreRetry(housekeeping, journal)
+        self._writes: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Write dead letters until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._timers.run())
+            await self._retry.run(self._burials, lambda: self._start_writes(tasks))
+
+    def quiet(self) -> bool:
+        """True when nothing is written until a delivery is buried or the clock brings something."""
+        return not self._writes and self._burials.idle and self._timers.idle
+
+    async def _start_writes(self, tasks: asyncio.TaskGroup) -> None:
+        while (group := await self.next_group()) is not None:
+            write = tasks.create_task(self._write_and_go_on(group))
+            self._writes.add(write)
+            write.add_done_callback(self._writes.discard)
+        instant = await self.next_instant()
+        if instant is not None:
+            self._timers.set(self, instant, self._burials.set)
+
+    async def _write_and_go_on(self, group: DeadLetterGroup) -> None:
+        try:
+            await self.write(group)
+        except StoreFailed as error:
+            await self._retry.pause(error)
+        self._owner_of(group.lane).wake()
+        self._burials.set()
 
     @property
     def full(self) -> bool:
@@ -91,7 +135,7 @@ class DeadLetterWriter:
         return len(self._writing) >= limits.DEAD_LETTER_WRITES
 
     async def next_group(self) -> DeadLetterGroup | None:
-        """The group to `write` next, with its name; None when there is none, or none before a write has ended."""
+        """The group to `write` next, named; None when none is due, or none may be written before a write has ended."""
         while not self.full:
             now = self._clock.now()
             group = await self._ledger.burials_due(
@@ -102,20 +146,20 @@ class DeadLetterWriter:
             if group.path is not None:
                 self._writing.add(group.container)
                 return group
-            # What a late answer takes away before this commit is not in the group that is found next.
+            # A letter that a late answer takes away before this commit is not in the group that is found next.
             path = record.path(self._owner_of(group.lane).subscription, now, self._new_guid())
             await self._ledger.name_group(group, path, self._tried_at(group, now))
         return None
 
     async def write(self, group: DeadLetterGroup) -> None:
-        """Write a group, and count it or say when to try again."""
+        """Write a group, and count it or pause its container."""
         try:
             await self._write(group, self._owner_of(group.lane), self._clock.now())
         finally:
             self._writing.discard(group.container)
 
     async def next_instant(self) -> int | None:
-        """When there is something to write again, unless a write ends before: a pause ends, or a dead letter is due."""
+        """When to look again, unless a write ends before: a pause ends, or a dead letter is due."""
         now = self._clock.now()
         instants = [pause.until for pause in self._paused.values() if pause.until > now]
         if not self.full:
@@ -140,7 +184,7 @@ class DeadLetterWriter:
         return frozenset(key for key, pause in self._paused.items() if pause.until > now)
 
     def _tried_at(self, group: DeadLetterGroup, now: int) -> int:
-        """Since when a new group is being tried: what waited behind another was tried with that one."""
+        """Since when a new group is being tried: letters that waited behind another group were tried with that one."""
         pause = self._paused.get((group.lane, group.container))
         return now if pause is None else max(pause.since, group.burials[-1].write_at)
 
@@ -195,3 +239,49 @@ def _has_room(group: DeadLetterGroup, content: bytes, most: int) -> bool:
     """Whether a group holds all that was due when it was named: one that was cut short is nearly full."""
     spare = limits.DEAD_LETTER_GROUP_BYTES - len(content)
     return len(group.burials) < most and spare > 2 * limits.EVENT_BYTES
+
+
+class StoredNotice(NamedTuple):
+    """The notice that the ledger keeps, and the number up to which intake has taken notices over."""
+
+    notice: bytes
+    taken: int
+
+
+async def notice_for(
+    registry: Registry, group: DeadLetterGroup, receipt: Receipt, length: int, now: int
+) -> StoredNotice | None:
+    """The notice of a group that was just written as a blob; None if its account has no subscribed system topic.
+
+    None also if a record is damaged that only notices need: dead letters do not wait for it. Dead letters of a system
+    topic's own subscriptions make no notices: each would make another, forever.
+    """
+    assert group.path is not None
+    container = parse_resource_id(group.container)
+    try:
+        if not await _is_wanted(registry, group.lane, container.top.text):
+            return None
+        taken = int(await registry.document(TAKEN_KIND, TAKEN) or 0)
+    except RecordDamaged:
+        return None
+    notice = BlobNotice(
+        account=container.top.text,
+        container=container.name,
+        path=group.path,
+        at=now,
+        length=length,
+        url=receipt.url,
+        etag=receipt.etag,
+        request_id=receipt.request_id,
+        client_request_id=receipt.client_request_id,
+    )
+    return StoredNotice(encode_notice(notice), taken)
+
+
+async def _is_wanted(registry: Registry, lane: int, account: str) -> bool:
+    listener = await system_topic_of(registry, account)
+    if listener is None or not await has_subscription(registry, listener):
+        return False
+    subscription = await registry.subscription_by_id(lane)
+    topic = None if subscription is None else await registry.topic_by_id(subscription.topic)
+    return topic is not None and topic.kind is not TopicKind.SYSTEM

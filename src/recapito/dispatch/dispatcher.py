@@ -1,80 +1,82 @@
-"""The dispatcher: steps the lanes that have something to do, commits what they staged, and reads what they want.
+"""The dispatcher: steps the lanes that have something to do, and does the I/O that they want.
 
-One loop each for news from the log, for steps, for commits, for fetches and for dead letters. A lane that fails is
-stopped, never the others. Nothing here decides about a delivery: that is the lane's.
+One loop each for news from the log, for steps, for commits and for reads of the ledger. A lane that fails is stopped,
+never the others. The dispatcher decides nothing about a delivery: the lane does.
 """
 
 import asyncio
 from bisect import bisect_right
-from collections import deque
-from collections.abc import Awaitable, Callable
-from functools import partial
+from collections import Counter, deque
 
 from recapito.clock import SECOND, Clock
-from recapito.contracts import store
+from recapito.contracts.store import Damage, Entry, LaneRow, Ledger, Log, Registry, Settlement
 from recapito.dispatch.capacity import fitting
 from recapito.dispatch.context import DispatchContext
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner, unknown_owner
-from recapito.dispatch.feed.topic_lanes import TopicLanes
-from recapito.dispatch.lane.books import LAZY_SAVE_NS
-from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.feed.topic_feed import TopicFeed
+from recapito.dispatch.lane.lane import NOTHING, Lane, Wants
+from recapito.dispatch.lane.settlement import LAZY_SAVE_NS
 from recapito.dispatch.ledger_reads import LedgerReads
-from recapito.dispatch.signals import Signal, Timers
+from recapito.dispatch.open_lanes import OpenLanes
+from recapito.dispatch.signals import REOPEN_PAUSE_NS, Signal, StoreRetry, Timers
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.errors import RecordDamaged, StoreFailed, StoreStale
+from recapito.errors import InvalidInput, RecordDamaged, StoreFailed, StoreStale
 
-REOPEN_PAUSE_NS = SECOND // 5
 LONGEST_PAUSE_NS = 2 * SECOND
-DRAIN_LOOK_NS = SECOND // 100
 REVIEW_NS = 60 * SECOND
 REVIEW_LANES = 200
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
 
 class Dispatcher:
-    """Runs the lanes of a store. `notify` says that the log has grown; `quiet` that nothing is left to do just now."""
+    """Runs the lanes of a store.
+
+    - `context`: the parts that all lanes share.
+    - `lanes`: the open lanes, which the writer of dead letters looks up too.
+    - `burials`: set when a settlement has buried a delivery.
+    - `housekeeping`: the clock of pauses and paces, which a test that moves the service's clock does not move.
+    """
 
     lane_type = Lane
 
     def __init__(
         self,
-        log: store.Log,
-        registry: store.Registry,
-        ledger: store.Ledger,
+        log: Log,
+        registry: Registry,
+        ledger: Ledger,
         context: DispatchContext,
+        lanes: OpenLanes,
+        burials: Signal,
         housekeeping: Clock,
-        default_profile: str,
     ) -> None:
         self._log = log
         self._registry = registry
         self._ledger = ledger
         self._context = context
+        self._lanes = lanes
+        self._burials = burials
         self._housekeeping = housekeeping
-        self._default_profile = default_profile
-        self._lanes: dict[int, Lane] = {}
-        self.left_out: dict[int, str] = {}  # lanes that can not be opened, and why
-        self._topic_lanes: dict[int, TopicLanes] = {}
+        self._retry = StoreRetry(housekeeping, context.journal)
+        self.left_out: dict[int, str] = {}  # lanes that cannot be opened, and why
+        self._feeds: dict[int, TopicFeed] = {}  # of the topics that have lanes
+        self._ends: dict[int, int] = {}  # of the logs of all topics
+        self._unmatched: Counter[int] = Counter()  # by topic: of feeds that are gone, and not reported yet
         self._mark = 0
-        self._stored: dict[int, store.LaneRow] = {}  # the rows found at the start, read in one go
+        self._stored: dict[int, LaneRow] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
         self._ledger_reads = LedgerReads(ledger, context.clock)
-        self._loading: set[Lane] = set()
+        self._loading = 0
         self._settled_at = 0
-        self._blocked: dict[Lane, store.Settlement] = {}
-        self._burying: set[asyncio.Task[None]] = set()
+        self._blocked: dict[Lane, Settlement] = {}
         self._timers = Timers(context.clock)
         self._news_signal, self._ready_signal, self._dirty_signal = Signal(), Signal(), Signal()
-        self._burial_signal = Signal()
-        context.segments.set_aside = self._set_aside
         self._tasks: asyncio.TaskGroup | None = None
 
     @property
     def lanes(self) -> list[Lane]:
-        """All lanes, for those who look on."""
         return list(self._lanes.values())
 
     @property
@@ -89,61 +91,54 @@ class Dispatcher:
 
     def notify(self) -> None:
         """The log has grown, or a resource has changed."""
-        self._news_signal.ring()
+        self._news_signal.set()
 
     def quiet(self) -> bool:
         """True when nothing happens until an answer, a publish or the clock brings something."""
-        signals = (
-            self._news_signal,
-            self._ready_signal,
-            self._dirty_signal,
-            self._ledger_reads.signal,
-            self._burial_signal,
-        )
-        busy = self._loading or self._burying or self._blocked
-        return not busy and self._timers.silent and all(signal.silent for signal in signals)
+        signals = (self._news_signal, self._ready_signal, self._dirty_signal, self._ledger_reads.signal)
+        busy = self._loading or self._blocked
+        return not busy and self._timers.idle and all(signal.idle for signal in signals)
 
-    async def drain(self, deadline: int) -> None:
-        """Start nothing new; return when what is under way is settled, or at an instant of the housekeeping clock."""
+    def close(self) -> None:
+        """Start no request any more; those under way end and are settled."""
         self._context.slots.closed = True
-        while (self.under_way or not self.quiet()) and self._housekeeping.now() < deadline:
-            await self._housekeeping.sleep_until(self._housekeeping.now() + DRAIN_LOOK_NS)
 
     async def pending(self) -> bool:
         """True when a delivery is unread, parked or under way, or a dead letter waits to be written."""
         return any(lane.has_work() for lane in self.lanes) or await self._ledger.next_burial_at() is not None
 
-    async def run(self, writer: DeadLetterWriter) -> None:
-        """Dispatch until cancelled."""
+    def unmatched(self) -> Counter[int]:
+        """Events that no lane took, by topic, since they were last `forget_unmatched`."""
+        waiting = Counter({topic: feed.unmatched for topic, feed in self._feeds.items() if feed.unmatched})
+        return waiting + self._unmatched
+
+    def forget_unmatched(self, reported: dict[int, int]) -> None:
+        """These counts are on their way to intake."""
+        for topic, events in reported.items():
+            gone = min(self._unmatched[topic], events)
+            self._unmatched[topic] -= gone
+            if topic in self._feeds:
+                self._feeds[topic].unmatched -= events - gone
+        self._unmatched = +self._unmatched
+
+    async def start(self) -> None:
+        """Open the lanes."""
         self._stored = {row.id: row for row in await self._ledger.lanes()}
         await self._read_news()
         for id in self._stored.keys() - self._lanes.keys() - self.left_out.keys():
-            await self._ledger.close_lane(id)  # forgotten while nobody ran here: no news name it
+            await self._ledger.close_lane(id)  # forgotten while dispatch did not run: no news name it
         self._stored.clear()
-        self._burial_signal.ring()
+        self._burials.set()
+
+    async def run(self) -> None:
+        """Dispatch until cancelled."""
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._timers.run())
             self._tasks.create_task(self._review_rows())
-            self._tasks.create_task(self._forever(self._news_signal, self._read_news))
-            self._tasks.create_task(self._forever(self._ready_signal, self._step_lanes))
-            self._tasks.create_task(self._forever(self._dirty_signal, self._commit))
-            self._tasks.create_task(self._forever(self._ledger_reads.signal, self._ledger_reads.run_once))
-            self._tasks.create_task(self._forever(self._burial_signal, partial(self._write_dead_letters, writer)))
-
-    async def _forever(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:
-        """Do the work at each ring. A store that fails is tried again; what it was asked for is asked again."""
-        while True:
-            await signal.wait()
-            try:
-                await work()
-            except StoreFailed as error:
-                await self._store_failed(error)
-                signal.ring()
-
-    async def _store_failed(self, error: StoreFailed, pause: int = REOPEN_PAUSE_NS) -> None:
-        """Give the store a moment to put itself back on what is stored."""
-        self._context.journal("store.failed", why=str(error))
-        await self._housekeeping.sleep_until(self._housekeeping.now() + pause)
+            self._tasks.create_task(self._retry.run(self._news_signal, self._read_news))
+            self._tasks.create_task(self._retry.run(self._ready_signal, self._step_lanes))
+            self._tasks.create_task(self._retry.run(self._dirty_signal, self._commit))
+            self._tasks.create_task(self._retry.run(self._ledger_reads.signal, self._ledger_reads.run_once))
 
     # News from the log.
 
@@ -159,25 +154,24 @@ class Dispatcher:
         self._mark = news.mark
 
     async def _grow(self, topic: int, end: int) -> None:
-        ends = self._context.segments.ends
-        before = ends.get(topic, 0)
-        ends[topic] = max(before, end)
-        topic_lanes = self._topic_lanes.get(topic)
-        if topic_lanes is not None:
-            sleeping_since = await topic_lanes.grow(before, ends[topic], self._context.clock.now())
+        self._ends[topic] = max(self._ends.get(topic, 0), end)
+        feed = self._feeds.get(topic)
+        if feed is not None:
+            sleeping_since = await feed.grow(end, self._context.clock.now())
             if sleeping_since is not None:
-                self._timers.set(topic_lanes, sleeping_since + LAZY_SAVE_NS, topic_lanes.sweep)
+                self._timers.set(feed, sleeping_since + LAZY_SAVE_NS, feed.sweep)
 
     async def _refresh_topic(self, id: int) -> None:
-        """Take over a topic's profile. The lanes of a deleted topic keep theirs: the news of their end follows."""
+        """Use a topic's changed profile. The lanes of a deleted topic keep theirs: the news of their end follows."""
         try:
             topic = await self._registry.topic_by_id(id)
-        except RecordDamaged as error:  # lanes go on with what they know
+            profile = self._profile_of(topic)
+        except (RecordDamaged, InvalidInput) as error:  # lanes go on with the profile that they have
             self._context.journal("topic.damaged", topic=id, why=str(error))
             return
-        for lane in self._lanes_of(id) if topic is not None else ():
-            lane.profile = self._profile_of(topic)
-            lane.wake()
+        if topic is not None and id in self._feeds:
+            for lane in self._feeds[id].lanes.values():
+                lane.change_profile(profile)
 
     async def _refresh_lane(self, id: int) -> None:
         lane = self._lanes.get(id)
@@ -186,7 +180,7 @@ class Dispatcher:
             if subscription is not None and lane is None:
                 await self._open_lane(subscription)
                 return
-        except RecordDamaged as error:
+        except (RecordDamaged, InvalidInput) as error:  # a profile that this version does not know
             self._leave_out(id, str(error))
             return
         if subscription is None:
@@ -194,11 +188,10 @@ class Dispatcher:
             self._remove(id)
         elif lane is not None:
             lane.change(subscription)
-            self._topic_lanes[lane.topic].put(lane)
-            lane.wake()
+            self._feeds[lane.topic].put(lane)
 
     def _leave_out(self, id: int, reason: str) -> None:
-        """A subscription or its topic is damaged: its lane stops, or is not opened, and nothing of it is removed."""
+        """The record of a subscription or its topic is damaged: its lane stops or is not opened; nothing is removed."""
         if id in self._lanes:
             self._lanes[id].stop(reason)
         else:
@@ -215,13 +208,20 @@ class Dispatcher:
         topic = await self._registry.topic_by_id(subscription.topic)
         if topic is None:  # it may have been deleted since the subscription was read, which then is deleted too
             subscription = await self._registry.subscription_by_id(subscription.id) or subscription
-        self._context.resource_ids[subscription.topic] = topic.resource_id if topic else ""
-        published = topic.input_schema if topic else InputSchema.CUSTOM  # deleted: nothing is sent any more
-        profile = self._profile_of(topic)
-        name = topic.name if topic else ""
-        lane = self.lane_type(row, subscription, published, profile, self._context, self._make_ready, name)
+        feed = self._feed_of(subscription.topic)
+        feed.resource_id = topic.resource_id if topic else ""
+        lane = self.lane_type(
+            row,
+            subscription,
+            topic.input_schema if topic else InputSchema.CUSTOM,  # deleted: nothing is sent any more
+            self._profile_of(topic),
+            self._context,
+            feed,
+            self._make_ready,
+            topic.name if topic else "",
+        )
         self._lanes[lane.id] = lane
-        self._topic_lanes.setdefault(lane.topic, TopicLanes(lane.topic, self._context.segments)).put(lane)
+        feed.put(lane)
         end = await self._log.end(subscription.topic)
         if row.log_id != self._log.id:
             lane.stop("the lane's cursor belongs to another log: was log.db replaced?")
@@ -229,8 +229,8 @@ class Dispatcher:
             lane.stop(f"the lane's cursor is past the log's end, {end}: was an old log.db restored?")
         lane.wake()
 
-    async def _renew(self, subscription: Subscription) -> store.LaneRow:
-        """Begin a lane with a damaged row again where the log begins: nothing is lost, and some comes twice."""
+    async def _renew(self, subscription: Subscription) -> LaneRow:
+        """Begin a lane with a damaged row again where the log begins: nothing is lost, and some events come twice."""
         position = max(await self._log.first(subscription.topic), subscription.created_position)
         row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
         self._context.journal(
@@ -239,11 +239,14 @@ class Dispatcher:
         return row
 
     def _profile_of(self, topic: Topic | None) -> Profile:
-        return load((topic and topic.profile) or self._default_profile)
+        return load((topic and topic.profile) or self._lanes.default_profile)
 
-    def _lanes_of(self, topic: int) -> list[Lane]:
-        topic_lanes = self._topic_lanes.get(topic)
-        return [] if topic_lanes is None else list(topic_lanes.lanes.values())
+    def _feed_of(self, topic: int) -> TopicFeed:
+        if topic not in self._feeds:
+            feed = TopicFeed(topic, self._context.segments, self._context.tail_entries, self._set_aside)
+            feed.end = self._ends.get(topic, 0)
+            self._feeds[topic] = feed
+        return self._feeds[topic]
 
     def _remove(self, id: int) -> None:
         lane = self._lanes.pop(id, None)
@@ -251,9 +254,11 @@ class Dispatcher:
             lane.in_flight.cut_all()
             self._context.commit_budget.count(id, 0)
             self._context.retry_budget.count(id, 0)
-            self._topic_lanes[lane.topic].remove(id)
-            if not self._topic_lanes[lane.topic].lanes:
-                del self._topic_lanes[lane.topic], self._context.resource_ids[lane.topic]
+            feed = self._feeds[lane.topic]
+            feed.remove(id)
+            if not feed.lanes:
+                self._unmatched[lane.topic] += feed.unmatched
+                del self._feeds[lane.topic]
 
     # Steps.
 
@@ -261,7 +266,7 @@ class Dispatcher:
         if not lane.queued:
             lane.queued = True
             self._ready.append(lane)
-            self._ready_signal.ring()
+            self._ready_signal.set()
 
     async def _step_lanes(self) -> None:
         while self._ready:
@@ -270,57 +275,52 @@ class Dispatcher:
                 lane = self._ready.popleft()
                 lane.queued = False
                 try:
-                    lane.step(now)
+                    wants = lane.step(now)
                 except Exception as error:  # a bug or a poisonous event stops this lane, not the others
                     lane.stop(f"{type(error).__name__}: {error}")
-                self._serve(lane, now)
+                    wants = NOTHING
+                self._serve(lane, wants)
             self._watch_late(now)
             await asyncio.sleep(0)
 
-    def _serve(self, lane: Lane, now: int) -> None:
-        """Give a lane what it wants after a step."""
-        self._context.commit_budget.count(lane.id, lane.books.staged.rows)
-        self._context.retry_budget.count(lane.id, lane.due_queue.size)
-        if lane.books.must_commit(now):
+    def _serve(self, lane: Lane, wants: Wants) -> None:
+        """Start the I/O that a lane wants."""
+        self._context.commit_budget.count(lane.id, wants.rows)
+        self._context.retry_budget.count(lane.id, wants.retry_bytes)
+        if wants.commit:
             self._dirty[lane] = None
-            self._dirty_signal.ring()
-        if lane.wants_due(now):
+            self._dirty_signal.set()
+        if wants.due:
             self._ledger_reads.ask_due(lane)
-        if lane.cancellation.wants_parked:
+        if wants.parked:
             self._ledger_reads.ask_parked(lane)
-        if lane.cancellation.wants_review:
+        if wants.review:
             self._ledger_reads.ask_review(lane)
-        if lane.reader.wants is not None and lane.stopped is None and lane not in self._loading:
-            self._loading.add(lane)
+        if wants.entry is not None:
             assert self._tasks is not None
-            load = self._context.segments.load(lane.topic, lane.reader.wants, partial(self._loaded, lane))
-            self._tasks.create_task(load)
-        instant = lane.next_instant(now)
-        if instant is not None:
-            self._timers.set(lane, instant, lane.wake)
+            self._loading += 1
+            self._tasks.create_task(self._load(lane, wants.entry))
+        if wants.wake_at is not None:
+            self._timers.set(lane, wants.wake_at, lane.wake)
 
-    def _loaded(self, lane: Lane, failure: Exception | None) -> None:
-        if isinstance(failure, StoreFailed) and self._tasks is not None:
-            self._tasks.create_task(self._load_again(lane))
-            return
-        self._loading.discard(lane)
-        lane.reader.wants = None  # a lane that can not take now would have it read again and again
-        if failure is not None:
-            lane.stop(f"the log can not be read: {failure}")
-        lane.wake()
+    async def _load(self, lane: Lane, position: int) -> None:
+        """Load an entry for a lane. If the store fails, the lane asks again in a moment."""
+        try:
+            await lane.feed.load(position)
+        except StoreFailed:
+            await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
+        except Exception as error:
+            lane.stop(f"the log cannot be read: {error}")
+        self._loading -= 1
+        lane.loaded()
 
-    async def _set_aside(self, topic: int, entry: store.Entry) -> None:
+    async def _set_aside(self, topic: int, entry: Entry) -> None:
         """Keep a damaged entry of the log for a person, before lanes pass it and it is trimmed."""
-        damage = store.Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
+        damage = Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
         if await self._ledger.set_aside(damage):
             self._context.journal(
                 "store.damaged", table="entry", topic=topic, position=entry.position, events=entry.events
             )
-
-    async def _load_again(self, lane: Lane) -> None:
-        """The store is putting itself back on what is stored: the lane asks again in a moment."""
-        await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
-        self._loaded(lane, None)
 
     def _watch_late(self, now: int) -> None:
         late = self._context.late
@@ -332,9 +332,9 @@ class Dispatcher:
     # Commits.
 
     async def _commit(self) -> None:
-        """Settle what is staged: at once, or in a moment if there was a commit just now and more answers are to come.
+        """Store the staged settlements: at once, or in a moment if a commit just ended and more answers are to come.
 
-        Windows bound what is not settled, and so what a crash repeats.
+        Windows bound the requests that are not settled, and so those that a crash repeats.
         """
         if self.under_way:
             await self._housekeeping.sleep_until(self._settled_at + SETTLE_PACE_NS)
@@ -354,18 +354,18 @@ class Dispatcher:
             self._context.gauge.committed(self._housekeeping.now() - self._settled_at, len(work))
 
     def _to_settle(self) -> list[Lane]:
-        """The lanes that wait for a commit; when they have too much for one, those that have the least come first."""
+        """The lanes of the next commit; when they have too many bytes for one, those with the fewest come first."""
         lanes = [lane for lane in self._dirty if lane.id in self._lanes and lane.books.committing is None]
         lanes.sort(key=lambda lane: lane.books.staged.size)
         count = fitting((lane.books.staged.size for lane in lanes), self._context.commit_bytes)
         self._dirty = dict.fromkeys(lanes[count:])
         if self._dirty:
-            self._dirty_signal.ring()
+            self._dirty_signal.set()
         return lanes[:count]
 
-    # Settlements that could not be stored. They are stored again, never what they settle sent again.
+    # Settlements that could not be stored are stored again; the requests that they settle are never sent again.
 
-    def _block(self, error: StoreFailed, work: list[tuple[Lane, store.Settlement]]) -> None:
+    def _block(self, error: StoreFailed, work: list[tuple[Lane, Settlement]]) -> None:
         """Keep these until they are stored; their lanes send nothing before that."""
         assert self._tasks is not None
         if not self._blocked:
@@ -376,10 +376,10 @@ class Dispatcher:
                 self._blocked[lane] = settlement
 
     async def _settle_blocked(self, error: StoreFailed) -> None:
-        """Try again, the later the longer it fails; one whose row is damaged does not hold up those behind it."""
+        """Store them again, with growing pauses; a settlement whose row is damaged does not hold up the others."""
         pause = REOPEN_PAUSE_NS
         while self._blocked:
-            await self._store_failed(error, pause)
+            await self._retry.pause(error, pause)
             pause = min(2 * pause, LONGEST_PAUSE_NS)
             lane = next(iter(self._blocked))
             try:
@@ -390,8 +390,8 @@ class Dispatcher:
                 error = failure
                 self._blocked[lane] = self._blocked.pop(lane)
 
-    async def _settle_once(self, lane: Lane, settlement: store.Settlement) -> None:
-        """Settle a lane, if it is not settled: a commit that failed does not say so, the version of its row does."""
+    async def _settle_once(self, lane: Lane, settlement: Settlement) -> None:
+        """Settle a lane, unless it is settled: a failed commit may have been stored, which the row's version shows."""
         row = await self._ledger.lane(lane.id)
         if row is None or self._lanes.get(lane.id) is not lane:
             return
@@ -410,31 +410,31 @@ class Dispatcher:
             for lane in self._lanes.values():
                 lane.wake()
 
-    async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
-        """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
+    async def _settle(self, work: list[tuple[Lane, Settlement]]) -> None:
+        """Settle lanes in one commit; if that is refused, each in its own, and the lane that is refused stops."""
         try:
             await self._ledger.settle([settlement for _, settlement in work])
         except (StoreStale, ValueError) as error:
             if len(work) == 1 and await self._begin_again(work[0][0]):
                 return
             if len(work) == 1:
-                work[0][0].stop(f"it can not be settled: {error or type(error).__name__}")
+                work[0][0].stop(f"it cannot be settled: {error or type(error).__name__}")
                 return
-            for one in work:
-                await self._settle([one])
+            for lane_and_settlement in work:
+                await self._settle([lane_and_settlement])
             return
         for lane, settlement in work:
             self._settled(lane, settlement)
 
-    def _settled(self, lane: Lane, settlement: store.Settlement) -> None:
+    def _settled(self, lane: Lane, settlement: Settlement) -> None:
         lane.end_commit(settlement)
         if settlement.bury:
-            self._burial_signal.ring()
+            self._burials.set()
 
     async def _begin_again(self, lane: Lane) -> bool:
         """Renew a lane whose settlement was refused because its row is damaged. It sends nothing meanwhile.
 
-        Versions only grow: a lower one is that of a row which was renewed by a commit that seemed to fail.
+        Versions only grow: a lower one belongs to a row that was renewed by a commit that seemed to fail.
         """
         lane.books.blocked = True
         row = await self._ledger.lane(lane.id)
@@ -444,47 +444,19 @@ class Dispatcher:
         return True
 
     async def _review_rows(self) -> None:
-        """Look at some rows each minute, in turn: a lane that is idle, or has ended, does not meet its damaged row."""
+        """Read REVIEW_LANES rows each minute, in turn: an idle or ended lane does not meet its damaged row itself."""
         last = 0
         while True:
             await self._housekeeping.sleep_until(self._housekeeping.now() + REVIEW_NS)
             ids = sorted(self._lanes)
             last = 0 if not ids or ids[-1] <= last else last
-            some = ids[bisect_right(ids, last) :][:REVIEW_LANES]
+            next_ids = ids[bisect_right(ids, last) :][:REVIEW_LANES]
             try:
-                rows = await self._ledger.some_lanes(some)
+                rows = await self._ledger.some_lanes(next_ids)
             except StoreFailed as error:
-                await self._store_failed(error)
+                await self._retry.pause(error)
                 continue
             for lane in [self._lanes[row.id] for row in rows if row.damaged and row.id in self._lanes]:
                 if lane.stopped is None:
                     lane.settle_anew()
-            last = some[-1] if some else 0
-
-    # Dead letters.
-
-    async def _write_dead_letters(self, writer: DeadLetterWriter) -> None:
-        assert self._tasks is not None
-        while (group := await writer.next_group()) is not None:
-            task = self._tasks.create_task(self._write_dead_letter(writer, group))
-            self._burying.add(task)
-            task.add_done_callback(self._burying.discard)
-        instant = await writer.next_instant()
-        if instant is not None:
-            self._timers.set(writer, instant, self._burial_signal.ring)
-
-    async def _write_dead_letter(self, writer: DeadLetterWriter, group: store.DeadLetterGroup) -> None:
-        try:
-            await writer.write(group)
-        except StoreFailed as error:
-            await self._store_failed(error)
-        if group.lane in self._lanes:
-            self._lanes[group.lane].wake()
-        self._burial_signal.ring()
-
-    def owner_of(self, lane_id: int) -> Owner:
-        """Whose dead letters a lane's are, and under which rules they are written."""
-        lane = self._lanes.get(lane_id)
-        if lane is None:
-            return unknown_owner(lane_id, load(self._default_profile).dead_letter)
-        return Owner(lane.subscription.name, lane.profile.dead_letter, lane.recorder)
+            last = next_ids[-1] if next_ids else 0

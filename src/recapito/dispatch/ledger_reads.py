@@ -1,4 +1,4 @@
-"""What lanes want to read from the ledger, one after the other. What was asked and failed is asked again."""
+"""The reads of the ledger that lanes want, one after the other. A read that fails is repeated."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from recapito.errors import StoreFailed
 
 
 class LedgerReads:
-    """A queue of questions; `bell` rings when there is one, and `run_once` asks them all."""
+    """A queue of reads; `signal` is set when there is one, and `run_once` does them all."""
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self.signal = Signal()
@@ -23,61 +23,55 @@ class LedgerReads:
         self._waiting: deque[Callable[[], Awaitable[None]]] = deque()
 
     def __repr__(self) -> str:
-        return f"<Fetches, {len(self._waiting)} waiting>"
+        return f"<LedgerReads, {len(self._waiting)} waiting>"
 
     def ask_due(self, lane: Lane) -> None:
-        """A lane wants the parked deliveries that have come due."""
-        lane.due_queue.begin_fetch()
+        """Read the parked deliveries that have come due."""
         self._ask(partial(self._due, lane, lane.due_queue))
 
     def ask_parked(self, lane: Lane) -> None:
-        """A lane whose subscription is deleted wants all that is parked."""
-        lane.cancellation.wants_parked = False
+        """Read all that is parked of a deleted subscription."""
         self._ask(partial(self._parked, lane))
 
     def ask_review(self, lane: Lane) -> None:
-        """A lane whose subscription is deleted wants to know whether anything is pending."""
-        lane.cancellation.wants_review = False
+        """Read the books of a deleted subscription."""
         self._ask(partial(self._review, lane))
 
     async def run_once(self) -> None:
-        """Ask everything that waits.
+        """Do every waiting read.
 
-        A question that the store cannot answer goes behind the others and is asked again: a page that SQLite cannot
-        read holds up its own lane alone.
+        A read that the store cannot do goes behind the others and is repeated: a page that SQLite cannot read holds up
+        its own lane alone.
         """
         while self._waiting:
-            fetch = self._waiting.popleft()
+            read = self._waiting.popleft()
             try:
-                await fetch()
+                await read()
             except StoreFailed:
-                self._waiting.append(fetch)
+                self._waiting.append(read)
                 raise
 
-    def _ask(self, fetch: Callable[[], Awaitable[None]]) -> None:
-        self._waiting.append(fetch)
-        self.signal.ring()
+    def _ask(self, read: Callable[[], Awaitable[None]]) -> None:
+        self._waiting.append(read)
+        self.signal.set()
 
-    async def _due(self, lane: Lane, due_queue: DueQueue) -> None:
-        """A lane that began again meanwhile does not want the answer to what it asked before."""
-        if lane.due_queue is not due_queue:
+    async def _due(self, lane: Lane, queue: DueQueue) -> None:
+        read = lane.due_read(queue, self._clock.now())
+        if read is None:
             return
-        busy = lane.busy  # these may be among the rows, and cannot be taken
-        until = lane.due_until(self._clock.now())
-        due = await self._ledger.due(lane.id, until, lane.retry_budget.slice + busy, busy + 1)
+        due = await self._ledger.due(lane.id, read.until, read.limit, read.at_least)
         newest = await self._newest(lane)
         if newest is not None:
             others = [row for row in due.parked if row.delivery.identity != newest.delivery.identity]
             due = Due([newest, *others], due.next_at)
-        if lane.due_queue is due_queue:
-            lane.fetched(due)
+        lane.fetched(read, due)
 
     async def _newest(self, lane: Lane) -> Parked | None:
         """The newest event that a lane parked unread and has not tried, if the lane wants one for a probe."""
         while (identity := lane.newest_parked()) is not None:
-            found = await self._ledger.find(lane.id, identity)
-            if isinstance(found, Parked) and not found.delivery.attempts:
-                return found
+            waiting = await self._ledger.find(lane.id, identity)
+            if isinstance(waiting, Parked) and not waiting.delivery.attempts:
+                return waiting
             lane.forget_parked(identity)
         return None
 

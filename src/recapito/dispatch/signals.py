@@ -1,41 +1,44 @@
-"""Bells and alarms: how the dispatcher's loops wait. A bell is rung by what happened, an alarm by the clock."""
+"""How the loops of dispatch wait: for a signal that something happened, or for an instant of the clock."""
 
 import asyncio
 import heapq
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
 
-from recapito.clock import Clock
+from recapito.clock import SECOND, Clock
+from recapito.errors import StoreFailed
+from recapito.observability.journal import Journal
+
+REOPEN_PAUSE_NS = SECOND // 5
 
 
 class Signal:
-    """Rung any number of times, heard once. It knows whether its listener waits, so that a lull can be told."""
+    """Set any number of times, waited for by one loop. It knows whether its loop waits, so that a lull can be seen."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self._listening = False
+        self._waiting = False
 
     @property
-    def silent(self) -> bool:
-        """True when its listener waits and has nothing to hear."""
-        return self._listening and not self._event.is_set()
+    def idle(self) -> bool:
+        """True when the loop waits and the signal is not set."""
+        return self._waiting and not self._event.is_set()
 
-    def ring(self) -> None:
-        """Wake the listener, now or when it next listens."""
+    def set(self) -> None:
+        """Wake the loop, now or when it next waits."""
         self._event.set()
 
     async def wait(self) -> None:
-        """Wait until it is rung."""
-        self._listening = True
+        self._waiting = True
         try:
             await self._event.wait()
         finally:
-            self._listening = False
+            self._waiting = False
         self._event.clear()
 
 
 class Timers:
-    """One alarm per key, kept in the order of time; only an earlier instant replaces one that is set."""
+    """One timer for each key, kept in the order of time; only an earlier instant replaces one that is set."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,13 +49,13 @@ class Timers:
         self._waiting = False
 
     @property
-    def silent(self) -> bool:
-        """True when it waits for the clock, and nothing has come due."""
+    def idle(self) -> bool:
+        """True when it waits for the clock, and no timer is due."""
         due = bool(self._heap) and self._heap[0][0] <= self._clock.now()
         return self._waiting and not due and not self._earlier.is_set()
 
     def set(self, key: Hashable, when: int, action: Callable[[], None]) -> None:
-        """Call `action` at `when`, unless the key's alarm rings before that anyway."""
+        """Call `action` at `when`, unless the key has an earlier timer."""
         if key in self._set and self._set[key][0] <= when:
             return
         self._set[key] = (when, action)
@@ -61,10 +64,10 @@ class Timers:
             self._earlier.set()
 
     async def run(self) -> None:
-        """Ring what comes due, for ever."""
+        """Call what comes due, until cancelled."""
         while True:
             self._earlier.clear()
-            self._ring_due()
+            self._call_due()
             naps: list[asyncio.Future[object]] = [asyncio.ensure_future(self._earlier.wait())]
             if self._heap:
                 naps.append(asyncio.ensure_future(self._nap(self._heap[0][0])))
@@ -80,9 +83,31 @@ class Timers:
         self._waiting = True  # only now, when the clock is about to know of it
         await self._clock.sleep_until(until)
 
-    def _ring_due(self) -> None:
+    def _call_due(self) -> None:
         now = self._clock.now()
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
             if key in self._set and self._set[key][0] == when:
                 self._set.pop(key)[1]()
+
+
+class StoreRetry:
+    """Repeats work whose store failed, after a pause in which the store puts itself back on what is stored."""
+
+    def __init__(self, housekeeping: Clock, journal: Journal) -> None:
+        self._housekeeping = housekeeping
+        self._journal = journal
+
+    async def pause(self, error: StoreFailed, pause_ns: int = REOPEN_PAUSE_NS) -> None:
+        self._journal("store.failed", why=str(error))
+        await self._housekeeping.sleep_until(self._housekeeping.now() + pause_ns)
+
+    async def run(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work whenever the signal is set, until cancelled."""
+        while True:
+            await signal.wait()
+            try:
+                await work()
+            except StoreFailed as error:
+                await self.pause(error)
+                signal.set()

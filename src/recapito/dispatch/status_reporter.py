@@ -1,4 +1,4 @@
-"""Says how dispatch is: made once a second from what the lanes and the slots know anyway."""
+"""Reports the state of dispatch once a second, from numbers that the lanes and the slots have anyway."""
 
 from itertools import islice
 
@@ -9,7 +9,7 @@ from recapito.observability.status import BusyLane, Status
 
 
 class StatusReporter:
-    """Reports about a dispatcher. What is told once is forgotten only when `told`."""
+    """`unmatched` of a status is a delta: it is counted anew only after `sent`."""
 
     def __init__(self, dispatcher: Dispatcher, context: DispatchContext) -> None:
         self.gauge = context.gauge
@@ -17,11 +17,9 @@ class StatusReporter:
         self._context = context
 
     def report(self) -> Status:
-        """Dispatch as it is now."""
         slots = self._context.slots
         lanes = self._dispatcher.lanes
         stopped = {lane.id: lane.stopped for lane in lanes if lane.stopped is not None} | self._dispatcher.left_out
-        unmatched = self._context.segments.unmatched
         return Status(
             gauge=self.gauge,
             lanes=len(lanes),
@@ -34,12 +32,9 @@ class StatusReporter:
             stopped={
                 id: why[: limits.STATUS_REASON_CHARS] for id, why in islice(stopped.items(), limits.STATUS_STOPPED)
             },
-            unmatched={topic: unmatched[topic] for topic in list(unmatched)[: limits.STATUS_TOPICS]},
+            unmatched=dict(islice(self._dispatcher.unmatched().items(), limits.STATUS_TOPICS)),
         )
 
-    def told(self, status: Status) -> None:
-        """The report is on its way."""
-        for topic, events in status.unmatched.items():
-            left = self._context.segments.unmatched.pop(topic) - events
-            if left:
-                self._context.segments.unmatched[topic] = left
+    def sent(self, status: Status) -> None:
+        """The status is on its way to intake."""
+        self._dispatcher.forget_unmatched(status.unmatched)

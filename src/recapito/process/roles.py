@@ -116,7 +116,7 @@ async def run_alone(
             clock_control=service.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,
         )
-        dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        dispatching = asyncio.create_task(dispatch.service.run())
         reporting = asyncio.create_task(_report(dispatch.reporter, heard.take))
         try:
             ring = dispatch.dispatcher.notify
@@ -193,7 +193,7 @@ async def _run_dispatch(settings: Settings, order: RoleConfig, journal: Journal)
         identity = access.prepare_identity(settings)
         dispatch = service.make_dispatch(settings, stores, clock, journal, identity, observers, on_notice=wake.ring)
         wake.listen(dispatch.dispatcher.notify)
-        dispatching = asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))
+        dispatching = asyncio.create_task(dispatch.service.run())
         beating = asyncio.create_task(_report(dispatch.reporter, lambda status: wake.tell(to_bytes(status))))
         measuring = asyncio.create_task(dispatch.reporter.gauge.watch_loop(SystemClock()))
         stop = asyncio.create_task(_order_to_stop())
@@ -250,7 +250,7 @@ async def _serve(
 async def _end_dispatch(dispatch: service.Dispatch, dispatching: "asyncio.Task[None]", patience: int) -> None:
     """Let what is under way settle, for a while, then end."""
     if not dispatching.done():
-        await dispatch.dispatcher.drain(SystemClock().now() + patience)
+        await dispatch.service.drain(SystemClock().now() + patience)
     dispatching.cancel()
     try:
         await dispatching
@@ -313,7 +313,7 @@ async def _report(reporter: StatusReporter, tell: Callable[[Status], bool]) -> N
     while True:
         status = reporter.report()
         if tell(status):
-            reporter.told(status)
+            reporter.sent(status)
         await wall.sleep_until(wall.now() + HEARTBEAT_NS)
 
 

@@ -1,7 +1,7 @@
-"""The tail of a topic's log: which words its last entries hold, so that a lane passes what it does not want at once.
+"""An index of the last entries of a topic's log by wake key: a lane passes entries that it cannot match in one step.
 
-A word is an event type, a topic of a domain, or a filter (`domain.match`): a filter has to be watched, and is known
-from then on. The law: what the tail does not know is read.
+A wake key is an event type, a topic of a domain, or a filter (`domain.filters.matcher`): a filter has to be watched,
+and is known from then on. The law: an entry that the index does not know is read.
 """
 
 from bisect import bisect_left
@@ -11,11 +11,11 @@ from recapito.domain import limits
 from recapito.domain.filters.filter import Filter
 from recapito.domain.filters.matcher import WakeKey
 
-ANY = ""  # the word of an entry that everybody must look at
+ANY = ""  # the key of an entry that every lane must look at
 
 
 class TailIndex:
-    """Knows the entries from `first` to `end`, at most so many of them."""
+    """Knows the entries from `first` to `end`, `entries` at most."""
 
     def __init__(self, entries: int = limits.TAIL_ENTRIES) -> None:
         self._entries = entries
@@ -23,16 +23,15 @@ class TailIndex:
         self.restart(1)
 
     def __repr__(self) -> str:
-        return f"<Tail from {self.first} to {self.end}, {len(self._places)} words>"
+        return f"<TailIndex from {self.first} to {self.end}, {len(self._places)} keys>"
 
     @property
     def end(self) -> int:
-        """The last position that it knows."""
         return self.first + len(self._wake_keys) - 1
 
     @property
     def watched(self) -> Iterable[Filter]:
-        """The filters that are among the words of what is added."""
+        """The filters that are among the keys of added entries."""
         return self._watched
 
     def watch(self, filter: Filter) -> None:
@@ -40,19 +39,18 @@ class TailIndex:
         self._watched.setdefault(filter, self.end + 1)
 
     def unwatch(self, filter: Filter) -> None:
-        """Know a filter no longer."""
         self._watched.pop(filter, None)
 
     def restart(self, position: int) -> None:
         """Forget all entries, and go on from this position."""
         self.first = position
         self._wake_keys: list[list[WakeKey]] = []  # by position
-        self._passed = [0]  # how many events lie before each position
-        self._places: dict[WakeKey, list[int]] = {}  # word -> positions, ascending
+        self._passed = [0]  # the number of events before each position
+        self._places: dict[WakeKey, list[int]] = {}  # ascending positions
         self._watched = dict.fromkeys(self._watched, position)
 
     def add(self, wake_keys: list[WakeKey], events: int) -> None:
-        """Learn the words of the entry at the next position, and how many events it has."""
+        """Add the entry at the next position: its keys, and the number of its events."""
         if len(wake_keys) > limits.TAIL_WORDS:
             wake_keys = [ANY]
         for wake_key in wake_keys:
@@ -63,7 +61,6 @@ class TailIndex:
             self.forget(self.first + self._entries // 2)
 
     def forget(self, below: int) -> None:
-        """Forget the positions under `below`."""
         count = max(0, min(below, self.end + 1) - self.first)
         gone = self._wake_keys[:count]
         del self._wake_keys[:count], self._passed[:count]
@@ -75,18 +72,17 @@ class TailIndex:
                 del self._places[wake_key]
 
     def knows(self, first: int, last: int) -> bool:
-        """Whether all of these positions are known."""
         return self.first <= first and last <= self.end
 
     def wake_keys(self, first: int, last: int) -> dict[WakeKey, None]:
-        """The distinct words at these positions, which are known, in the order in which they lie there."""
+        """The distinct keys at these positions, which must be known, in the order of the log."""
         entries = self._wake_keys[first - self.first : last + 1 - self.first]
         return dict.fromkeys(wake_key for wake_keys in entries for wake_key in wake_keys)
 
     def search(self, position: int, wake_keys: Iterable[WakeKey], end: int) -> tuple[int, int]:
-        """The first position from this one on, up to `end` + 1, that holds one of the words or is not known.
+        """The first position from this one on, up to `end` + 1, that has one of the keys or is not known.
 
-        And how many events lie before it.
+        Also returns the number of events before it.
         """
         if not self.knows(position, position):
             return position, 0

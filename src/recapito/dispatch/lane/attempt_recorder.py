@@ -1,4 +1,4 @@
-"""What a lane tells history: one attempt per request when it ends, and what ended without one.
+"""Records a lane's attempts in history: one for each request when it ends, and one for deliveries that end without.
 
 It changes nothing and waits for nothing: a request that succeeded costs one value in a list.
 """
@@ -14,11 +14,11 @@ from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.segment import id_of
 from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Then
 
-CANCELED = str(Result.CANCELED)  # why what a deleted subscription had pending was dropped
+CANCELED = str(Result.CANCELED)  # the reason of drops after a subscription was deleted
 
 
 class AttemptRecorder:
-    """Records the attempts of one lane; without a history, nothing."""
+    """The attempts of one lane; without a history it records nothing."""
 
     def __init__(self, history: History | None, label: Label) -> None:
         self._history = history
@@ -27,7 +27,7 @@ class AttemptRecorder:
     def delivered(self, request: InFlight, outcome: Outcome, now: int) -> None:
         """A request succeeded, in time or late."""
         if self._history is not None:
-            ids, positions, offsets, numbers = request.pending.manifest()
+            ids, positions, offsets, numbers = request.pending.columns()
             self._history.record(
                 Attempt(
                     self._label,
@@ -46,9 +46,9 @@ class AttemptRecorder:
             )
 
     def failed(self, request: InFlight, outcome: Outcome, now: int, fates: Sequence[Fate]) -> None:
-        """A request failed, and this became of its events."""
+        """A request failed; `fates` has one for each of its events."""
         if self._history is not None:
-            ids, positions, offsets, numbers = request.pending.manifest()
+            ids, positions, offsets, numbers = request.pending.columns()
             self._history.record(
                 Attempt(
                     self._label,
@@ -68,7 +68,7 @@ class AttemptRecorder:
             )
 
     def canceled(self, request: InFlight, now: int) -> None:
-        """A request was cut off, because its subscription is deleted."""
+        """A request was aborted because its subscription is deleted."""
         fates = [Fate(Then.DROP, reason=CANCELED)] * request.pending.events
         self.failed(request, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, fates)
 
@@ -77,16 +77,16 @@ class AttemptRecorder:
         if self._history is not None:
             ids = [id_of(burial.record) for burial in burials]
             numbers = [attempts_of(burial.record) for burial in burials]
-            self._tell(now, ending, ids, [burial.identity for burial in burials], numbers, fate)
+            self._record(now, ending, ids, [burial.identity for burial in burials], numbers, fate)
 
     def ended(self, deliveries: Sequence[Delivery], now: int, fate: Fate) -> None:
         """Deliveries ended without a request."""
         if self._history is not None and deliveries:
             ids = [id_of(delivery.body) for delivery in deliveries]
             identities = [delivery.identity for delivery in deliveries]
-            self._tell(now, Ending.NOT_SENT, ids, identities, [delivery.attempts for delivery in deliveries], fate)
+            self._record(now, Ending.NOT_SENT, ids, identities, [delivery.attempts for delivery in deliveries], fate)
 
-    def _tell(
+    def _record(
         self,
         now: int,
         ending: Ending,

@@ -1,14 +1,13 @@
-"""The end of a lane whose subscription is deleted: what is under way is cancelled, all that is left is dropped.
+"""The end of a lane whose subscription is deleted: it cancels the requests under way and drops all that is left.
 
-Everything is counted. When the stored books say that nothing is pending any more, the lane has ended.
+Every delivery is counted. When the stored books have nothing pending any more, the lane has ended.
 """
 
-from recapito.contracts import store
+from recapito.contracts.store import LaneRow
 from recapito.dispatch.lane.attempt_recorder import CANCELED, AttemptRecorder
-from recapito.dispatch.lane.books import LaneBooks
-from recapito.dispatch.lane.in_flight import PendingBatch
-from recapito.dispatch.lane.in_flight_set import InFlightSet
+from recapito.dispatch.lane.in_flight import InFlightSet, PendingBatch
 from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms
+from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.history.attempt import Fate, Then
 from recapito.domain.resources.subscription import Subscription
@@ -17,17 +16,23 @@ DROPPED = Fate(Then.DROP, reason=CANCELED)
 
 
 class Cancellation:
-    """Winds up what one lane has. `wants_parked` and `wants_review` are what it needs of the ledger to go on."""
+    """Cancels what one lane has pending, as much at a time as one commit takes."""
 
     def __init__(self, books: LaneBooks, in_flight: InFlightSet, reader: LogReader, recorder: AttemptRecorder) -> None:
         self._books = books
         self._in_flight = in_flight
         self._reader = reader
         self._recorder = recorder
-        self.wants_parked = self.wants_review = False
+        self._wants_parked = self._wants_review = False
+
+    def take_wants(self) -> tuple[bool, bool]:
+        """Whether to read the parked deliveries, and whether to review the stored books; each want is taken once."""
+        wants = self._wants_parked, self._wants_review
+        self._wants_parked = self._wants_review = False
+        return wants
 
     def step(self, subscription: Subscription, end: int, fetching: bool, now: int) -> None:
-        """Drop what is under way and what is unread up to `end`, as much as one commit takes."""
+        """Drop the requests under way and the unread events up to `end`, as many as one commit takes."""
         for request in self._in_flight.cut_all():
             self._recorder.canceled(request, now)
             self._drop(request.pending, request.settled)
@@ -37,18 +42,18 @@ class Cancellation:
                 break
             self._recorder.ended(self._drop(pending, set()), now, DROPPED)
         if self._reader.place[0] > (subscription.deleted_position or 0) and self._books.settled:
-            self.wants_parked = not fetching and not self.wants_review
+            self._wants_parked = not fetching and not self._wants_review
 
     def fetched(self, rows: list[Parked], version: int, now: int) -> None:
-        """Parked deliveries came from the ledger, as of a version: they are dropped."""
+        """Drop parked deliveries, read as of a version of the row."""
         if self._books.settled and self._books.row.version == version:  # else they may be settled already
             for row in rows:
                 self._books.staged.drop(row.delivery.identity, CANCELED, fresh=False)
             self._recorder.ended([row.delivery for row in rows], now, DROPPED)
-            self.wants_review = not rows
+            self._wants_review = not rows
 
-    def reviewed(self, row: store.LaneRow | None) -> bool:
-        """The stored books: whether the lane ends."""
+    def reviewed(self, row: LaneRow | None) -> bool:
+        """Whether the lane ends: its stored books have nothing pending."""
         over = row is not None and not row.counts.pending
         if over:
             self._books.staged.ended = True

@@ -1,6 +1,6 @@
-"""How the events of one subscription are put on the wire: in which schema, in which form, with which headers.
+"""How the events of one subscription are sent: in which schema, in which form, with which headers.
 
-Made anew when the subscription changes. What is stored stays as it is: events are converted when they are sent.
+It is made anew when the subscription changes. Stored events stay as they are: they are converted when they are sent.
 """
 
 from collections import Counter
@@ -13,13 +13,13 @@ from recapito.domain.events.schema import InputSchema
 from recapito.domain.resources.subscription import Subscription
 from recapito.observability.journal import Journal
 
-_TOLD = frozenset(10**power for power in range(12))
+_JOURNALLED = frozenset(10**power for power in range(12))
 
 
 class DeliveryFormat:
     """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
 
-    `bare`: an event is sent without an array. `versioned`: a header tells the version of the data.
+    `bare`: an event is sent without an array. `versioned`: a header has the version of the data.
     """
 
     __slots__ = ("_journal", "_left", "attributes", "bare", "convert", "form", "subscription", "versioned")
@@ -41,9 +41,9 @@ class DeliveryFormat:
         return stored if self.convert is None else self.convert(stored)
 
     def _left_out(self, name: str) -> None:
-        """Count it, and tell of the first, the tenth, the hundredth: an event without a value is seldom alone."""
+        """Count a left-out header, and journal the first, the tenth, the hundredth: such events are seldom alone."""
         self._left[name] += 1
-        if self._left[name] in _TOLD:
+        if self._left[name] in _JOURNALLED:
             self._journal(
                 "delivery.header_left_out", subscription=self.subscription, header=name, count=self._left[name]
             )

@@ -1,7 +1,7 @@
 """The parked deliveries of one lane that have come due: fetched from the ledger in slices, never all at once.
 
-A fetch may be overtaken by a settlement of the lane. What was settled while a fetch was under way is left out of its
-answer, so that no delivery is ever taken from an old row.
+A settlement of the lane may overtake a fetch. Rows that were settled while a fetch was under way are left out of its
+result, so that no delivery is ever taken from an old row.
 """
 
 from collections import deque
@@ -18,12 +18,12 @@ from recapito.domain.delivery.delivery import DeliveryId, Parked
 
 
 class DueQueue:
-    """A slice of due deliveries, and when the next ones come due."""
+    """A slice of due deliveries, and the instant at which the next ones come due."""
 
     def __init__(self, next_at: int | None) -> None:
         self.next_at = next_at
         self.fetching = False
-        self.size = 0  # the bytes of the events that are here
+        self.size = 0  # the bytes of the queued events
         self._queue: deque[Parked] = deque()
         self._header_group = HeaderGroup()
         self._settled_meanwhile: set[DeliveryId] = set()
@@ -34,45 +34,42 @@ class DueQueue:
 
     @property
     def has_work(self) -> bool:
-        """True when something is parked."""
         return self.next_at is not None or self.fetching or bool(self._queue)
 
     @property
     def next_fetch_at(self) -> int | None:
-        """When the ledger is to be asked again; None while something is here, or asked for."""
+        """When to fetch again; None while a delivery is queued or a fetch is under way."""
         return None if self.fetching or self._queue else self.next_at
 
     def wants_fetch(self, now: int) -> bool:
-        """True when nothing is here and the ledger has something due."""
+        """True when nothing is queued and the ledger has deliveries that are due."""
         return not self.fetching and not self._queue and self.next_at is not None and self.next_at <= now
 
     def begin_fetch(self) -> None:
-        """A fetch starts."""
         self.fetching = True
         self._settled_meanwhile.clear()
         self._parked_meanwhile = None
 
     def end_fetch(self, due: Due, busy: set[DeliveryId]) -> list[Parked]:
-        """A fetch is answered: what of it may be taken now. `busy` are deliveries on the wire or not yet settled."""
+        """The fetched rows that may be taken now. `busy` are deliveries on the wire or not yet settled."""
         self.fetching = False
         self.next_at = _earlier(due.next_at, self._parked_meanwhile)
         out = busy | self._settled_meanwhile | {parked.delivery.identity for parked in self._queue}
         return [parked for parked in due.parked if parked.delivery.identity not in out]
 
     def queue(self, parked: Iterable[Parked]) -> None:
-        """Keep these for the next batches."""
         self._queue.extend(parked)
         self.size = sum(len(row.delivery.body) for row in self._queue)
 
     def let_go(self) -> None:
-        """Keep nothing: it is not to be tried soon, and the ledger has it."""
+        """Empty the queue: its deliveries are not to be tried soon, and the ledger has them."""
         if self._queue:
             self.next_at = _earlier(self.next_at, min(row.due_at for row in self._queue))
             self._queue.clear()
             self.size = 0
 
     def remove(self, gone: Callable[[Parked], bool]) -> list[Parked]:
-        """Take out of the queue whatever is `gone`, whichever place it has there."""
+        """Take the rows out of the queue for which `gone` is true."""
         removed = [row for row in self._queue if gone(row)]
         if removed:
             kept = [row for row in self._queue if not gone(row)]
@@ -81,7 +78,7 @@ class DueQueue:
         return removed
 
     def settled(self, identities: Iterable[DeliveryId], parked: Iterable[Parked]) -> None:
-        """A settlement of the lane is stored: these rows changed, and these are parked now."""
+        """A settlement is stored: the rows of `identities` changed, and `parked` are parked now."""
         earliest = min((row.due_at for row in parked), default=None)
         self.next_at = _earlier(self.next_at, earliest)
         if self.fetching:
@@ -93,7 +90,7 @@ class DueQueue:
     ) -> tuple[list[Parked], tuple[Header, ...]]:
         """The next batch, measured as it will be sent, and the custom headers that its events have in common.
 
-        It has what is due first, and of the rest what has the same headers.
+        It has the row that is due first, and of the others those with the same headers.
         """
         attributes = delivery_format.attributes
         event_limit = 1 if self._queue and self._alone(self._queue[0]) else event_limit
@@ -105,7 +102,7 @@ class DueQueue:
         return taken, attributes.static if attributes else ()
 
     def _sizes(self, delivery_format: DeliveryFormat) -> Iterator[int]:
-        """The sizes of what is queued, up to what goes alone."""
+        """The sizes of the queued events, up to one that goes alone."""
         for n, row in enumerate(self._queue):
             if n and self._alone(row):
                 return
@@ -127,7 +124,7 @@ class DueQueue:
         return taken, self._header_group.headers()
 
     def _sizes_alike(self, alike: list[Parked], delivery_format: DeliveryFormat) -> Iterator[int]:
-        """The sizes of what has the headers of the first, each of which is added to `alike`."""
+        """The sizes of the events with the headers of the first; their rows are added to `alike`."""
         for row in islice(self._queue, limits.LOOK_AHEAD_EVENTS):
             if alike and self._alone(row):
                 continue
@@ -143,7 +140,7 @@ class DueQueue:
         return goes_alone(row.delivery.attempts)
 
     def discard(self, identity: DeliveryId) -> None:
-        """A late answer delivered it: it needs no further attempt."""
+        """A late answer delivered it: no further attempt is needed."""
         self.remove(lambda row: row.delivery.identity == identity)
 
 

@@ -1,12 +1,12 @@
-"""What becomes of deliveries that failed: `decide` says it, and the stage is told."""
+"""Failed deliveries: `decide` chooses whether each is parked, buried or dropped, and the settlement is staged so."""
 
 from recapito.contracts.store import Burial
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.dispatch.lane.in_flight import InFlight, id_origin, output_id
-from recapito.dispatch.lane.settlement_builder import SettlementBuilder
+from recapito.dispatch.lane.settlement import SettlementBuilder
 from recapito.domain import limits
-from recapito.domain.dead_letter import record as deadletter
+from recapito.domain.dead_letter.record import record
 from recapito.domain.delivery.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome
@@ -20,11 +20,15 @@ from recapito.observability.diagnostics import DiagnosticLog
 
 
 class FailureHandler:
-    """Parks, buries or drops, by the subscription and the profile of now. `fresh`: the ledger has no row of it yet."""
+    """Parks, buries or drops, by the subscription and the profile of now. `fresh`: the ledger has no row of it yet.
+
+    `resource_id` is the topic's, for diagnostic records; `published` the schema that its events are stored in.
+    """
 
     def __init__(
         self,
         subscription: Subscription,
+        resource_id: str,
         published: InputSchema,
         profile: Profile,
         context: DispatchContext,
@@ -32,6 +36,7 @@ class FailureHandler:
         recorder: AttemptRecorder,
     ) -> None:
         self._subscription = subscription
+        self._resource_id = resource_id
         self._published = published
         self._profile = profile
         self._context = context
@@ -54,7 +59,7 @@ class FailureHandler:
         self._recorder.failed(request, outcome, now, fates)
 
     def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
-        """Its time to live has passed before the next attempt."""
+        """The delivery's time to live has passed before its next attempt."""
         self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
     def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> Fate:
@@ -75,7 +80,7 @@ class FailureHandler:
             case Dead(reason):
                 return self._give_up(delivery, reason, now, fresh)
             case Done():
-                raise AssertionError("a failed attempt can not be done")
+                raise AssertionError("a failed attempt cannot be done")
 
     def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> Fate:
         destination = self._subscription.dead_letter
@@ -93,10 +98,10 @@ class FailureHandler:
             return Fate(Then.DROP, reason=reason)
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
-        record = deadletter.record(
+        letter = record(
             delivery, reason, self._published, self._subscription.delivery_schema, self._context.extra_fields
         )
-        self._staged.bury(Burial(delivery.identity, write_at, destination.container, record), fresh)
+        self._staged.bury(Burial(delivery.identity, write_at, destination.container, letter), fresh)
         return Fate(Then.DEAD_LETTER, write_at, reason=reason)
 
     def _diagnose(
@@ -104,10 +109,11 @@ class FailureHandler:
     ) -> None:
         subscription = self._subscription
         origin = id_origin(self._context.log_id, subscription.topic)
-        resource_id = self._context.resource_ids.get(subscription.topic, "")
         for delivery in deliveries[: limits.DIAGNOSED_EVENTS]:
             system_id = output_id(origin, *delivery.identity)
-            log.write(delivery_failure(resource_id, subscription, delivery, system_id, outcome, sent_at, now, hold))
+            log.write(
+                delivery_failure(self._resource_id, subscription, delivery, system_id, outcome, sent_at, now, hold)
+            )
 
     def _journal_failure(self, request: InFlight, outcome: Outcome, now: int, before: Hold, after: Hold) -> None:
         self._context.journal(

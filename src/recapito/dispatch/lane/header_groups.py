@@ -1,7 +1,7 @@
-"""Which events may share a request: those whose dynamic headers have the same values.
+"""Events that may share a request: those whose dynamic headers have the same values.
 
-An event that is looked at and left for a later load is remembered by the hash of its values, so that it is parsed at
-most twice however often loads pass it by.
+An event that is compared and left for a later batch is remembered by the hash of its values, so that it is parsed at
+most twice, however often batches pass it by.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ from recapito.domain.delivery.cursor import LogPosition
 
 
 class HeaderGroup:
-    """Compares events with the first one of a load."""
+    """Compares events with the first one of a batch."""
 
     def __init__(self) -> None:
         self._attributes: Attributes | None = None
@@ -25,9 +25,9 @@ class HeaderGroup:
         return len(self._left)
 
     def begin(self, attributes: Attributes) -> None:
-        """A load begins: its first event, which is compared next, sets the values.
+        """A batch begins: its first event, which is compared next, sets the values.
 
-        More are remembered than a load leaves when some have gone without being compared, as what expires does.
+        More events are remembered than a batch leaves when some went without being compared, as expired ones do.
         """
         if attributes is not self._attributes or len(self._left) > limits.LOOK_AHEAD_EVENTS:
             self._attributes = attributes
@@ -36,16 +36,15 @@ class HeaderGroup:
         self._values = None
 
     def known_to_differ(self, place: LogPosition) -> bool:
-        """True when it need not be looked at again: its hash is another than the load's."""
+        """True when an event need not be compared again: its hash differs from the batch's."""
         return self._values is not None and self._left.get(place, self._hash) != self._hash
 
     @property
     def hopeless(self) -> bool:
-        """True when much of what follows an event that is known to differ is known, and nothing in it is alike."""
+        """True when many of the following events are known, and none of them is alike."""
         return len(self._left) >= limits.LOOK_AHEAD_EVENTS // 2 and not self._counts[self._hash]
 
     def alike(self, place: LogPosition, stored: bytes) -> bool:
-        """True when an event has the values of the load."""
         assert self._attributes is not None
         values = self._attributes.values(stored)
         if self._values is None:
@@ -65,6 +64,5 @@ class HeaderGroup:
                 del self._counts[before]
 
     def headers(self) -> tuple[Header, ...]:
-        """The headers of the load."""
         assert self._attributes is not None and self._values is not None
         return self._attributes.headers_of(self._values)

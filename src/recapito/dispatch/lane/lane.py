@@ -1,28 +1,29 @@
-"""A lane: everything that goes to one subscription. It decides, then does: `step` is synchronous.
+"""A lane: everything that goes to one subscription. `step` decides, sends, and returns the I/O that the lane wants.
 
-The laws: an event is settled once; what is under way is bounded by the window; a hold lets nothing out but one probe,
-and now and then a sweep; fresh and parked batches alternate and never mix; a failed delivery is an Outcome, and
-`decide` says what follows.
+The laws: an event is settled once; the window bounds the requests under way; a hold lets out nothing but one probe, and
+now and then a sweep; fresh and parked batches alternate and never mix; a failed delivery is an Outcome, and
+`domain.delivery.decide` chooses what follows.
 """
 
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts import store
+from recapito.contracts.store import Due, LaneRow, Settlement
 from recapito.dispatch.capacity import RESPONSIVE_NS
 from recapito.dispatch.context import DispatchContext
+from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
-from recapito.dispatch.lane.books import LaneBooks
 from recapito.dispatch.lane.cancellation import Cancellation
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.failure import FailureHandler
-from recapito.dispatch.lane.in_flight import InFlight, PendingBatch, id_origin
-from recapito.dispatch.lane.in_flight_set import InFlightSet
+from recapito.dispatch.lane.in_flight import InFlight, InFlightSet, PendingBatch, id_origin
 from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_terms
+from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
 from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, rules_for
@@ -36,8 +37,45 @@ SENDS_PER_STEP = 16
 NO_ANSWER = Outcome(Result.TIMED_OUT, detail="no answer within 30 seconds")
 
 
+class Wants(msgspec.Struct, frozen=True, gc=False):
+    """The I/O that a lane wants after a step. The dispatcher does it and hands the result to the lane.
+
+    - `commit`: store the staged settlement; then `Lane.end_commit`.
+    - `due`: read the parked deliveries that have come due; then `Lane.fetched`.
+    - `parked`, `review`: of a deleted subscription, read all that is parked, or the books; then `Lane.fetched_parked`,
+      `Lane.reviewed`.
+    - `entry`: load the log from this position on; then `Lane.loaded`.
+    - `wake_at`: step the lane again at this instant.
+    - `rows`, `retry_bytes`: the lane's share of the budgets for staged rows and for retries in memory.
+    """
+
+    commit: bool = False
+    due: bool = False
+    parked: bool = False
+    review: bool = False
+    entry: int | None = None
+    wake_at: int | None = None
+    rows: int = 0
+    retry_bytes: int = 0
+
+
+NOTHING = Wants()
+
+
+class DueRead(NamedTuple):
+    """One read of due deliveries: those due up to `until`, `limit` at most, and `at_least` of them whatever their size.
+
+    `queue` is the one that the rows are for: a lane that begins again meanwhile does not take them.
+    """
+
+    queue: DueQueue
+    until: int
+    limit: int
+    at_least: int
+
+
 class Sweep(msgspec.Struct):
-    """Everything that waited at an instant is tried: up to this position of the log, and due up to this instant."""
+    """Everything that waited at an instant is tried: up to position `end` of the log, or parked up to instant `due`."""
 
     end: int
     due: int
@@ -45,15 +83,22 @@ class Sweep(msgspec.Struct):
 
 
 class Lane:
-    """One subscription's deliveries. The dispatcher steps it, commits its stage, and fetches what it wants."""
+    """One subscription's deliveries.
+
+    - `row`: the lane as the ledger has it.
+    - `published`: the schema that the topic's events are stored in.
+    - `wake`: makes the dispatcher step this lane soon.
+    - `topic_name`: for history, where it outlives the topic.
+    """
 
     def __init__(
         self,
-        row: store.LaneRow,
+        row: LaneRow,
         subscription: Subscription,
         published: InputSchema,
         profile: Profile,
         context: DispatchContext,
+        feed: TopicFeed,
         wake: Callable[["Lane"], None],
         topic_name: str = "",
     ) -> None:
@@ -62,79 +107,79 @@ class Lane:
         self.profile = profile
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
+        self.window = context.window()
+        self.recorder = AttemptRecorder(context.history, Label(row.id, row.topic, topic_name, subscription.name))
         self._context = context
+        self.feed = feed
         self._wake = wake
-        self.window = self._window = context.window()
         self._responsive = False
         self._failing = False
         self._published = published
-        label = Label(row.id, row.topic, topic_name, subscription.name)
-        self.retry_budget = context.retry_budget
-        self.recorder = AttemptRecorder(context.history, label)
-        self._take_over(subscription)
+        self._id_origin = id_origin(context.log_id, row.topic)
+        self._use(subscription)
         self._begin(row)
 
     def change(self, subscription: Subscription) -> None:
-        """Take over a subscription as it is now; what is stored stays as it is. A hold was about its old endpoint."""
+        """Use a changed subscription from now on; stored rows stay as they are. A hold was about the old endpoint."""
         if subscription.destination != self.subscription.destination:
             self.books.forget_hold()
-            self._window.restart()
-        self._take_over(subscription)
+            self.window.restart()
+        self._use(subscription)
+        self.wake()
 
-    def _take_over(self, subscription: Subscription) -> None:
+    def change_profile(self, profile: Profile) -> None:
+        self.profile = profile
+        self.wake()
+
+    def _use(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self._format = DeliveryFormat(subscription, self._published, self._context.journal)
 
-    def _begin(self, row: store.LaneRow) -> None:
+    def _begin(self, row: LaneRow) -> None:
         self.books = LaneBooks(row, self._context.commit_budget)
         self.due_queue = DueQueue(row.next_due_at)
         self.in_flight = InFlightSet(self._context.slots)
-        self.reader = LogReader(row.topic, row.cursor, self._context.segments, self.in_flight.ranges)
+        self.reader = LogReader(self.feed, row.cursor, self.in_flight.ranges)
         self.cancellation = Cancellation(self.books, self.in_flight, self.reader, self.recorder)
         self._answers: deque[tuple[InFlight, Outcome]] = deque()
+        self._loading = False
         self._sweep: Sweep | None = None
         self._read_ahead: deque[DeliveryId] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
         self._parked_turn = False
         self._terms = unlimited_terms(0)  # those of the step
-        self._id_origin = id_origin(self._context.log_id, row.topic)
 
     def __repr__(self) -> str:
         return f"<Lane {self.id} {self.subscription.name} at {self.reader.place}, {len(self.in_flight)} under way>"
 
-    # What the dispatcher asks.
+    # For the dispatcher, between steps.
 
     @property
     def end(self) -> int:
         """The last position that this lane may read."""
-        end = self._context.segments.ends.get(self.topic, 0)
         deleted = self.subscription.deleted_position
-        return end if deleted is None else min(end, deleted)
-
-    @property
-    def busy(self) -> int:
-        """How many deliveries with a row in the ledger are on the wire or not yet settled."""
-        return len(self.in_flight.retries_on_wire()) + len(self.books.identities())
+        return self.feed.end if deleted is None else min(self.feed.end, deleted)
 
     def at_tail(self, end: int) -> bool:
-        """True when this lane will want what follows position `end` at once."""
+        """True when this lane will read the entry after position `end` at once."""
         return self.reader.next_position(self.subscription, end) == end + 1 and not self.books.hold.on
 
     def has_work(self) -> bool:
-        """True when something is unread, parked, under way or not yet settled."""
+        """True when a delivery is unread, parked, under way or not yet settled."""
         if self.stopped is not None or self.books.row.ended:
             return False
         unread = not self.reader.caught_up(self.subscription, self.end)
         unsettled = self.books.staged.pressing or self.books.committing is not None
         return bool(unread or unsettled or len(self.in_flight) or self.due_queue.has_work)
 
-    def wants_due(self, now: int) -> bool:
-        """True when parked deliveries should be fetched from the ledger."""
-        active = self.stopped is None and self.subscription.deleted_position is None
-        return active and not self.books.hold.holds(now) and self.due_queue.wants_fetch(self.due_until(now))
+    def due_read(self, queue: DueQueue, now: int) -> DueRead | None:
+        """The read of due deliveries for a queue that began a fetch; None if the lane has begun again since.
 
-    def due_until(self, now: int) -> int:
-        """The latest due time of what may be tried now: a sweep does not try what came due since it began."""
-        return now if self._sweep is None else self._sweep.due
+        Deliveries on the wire or not yet settled may be among the rows and cannot be taken, so it reads that many more.
+        """
+        if queue is not self.due_queue:
+            return None
+        busy = len(self.in_flight.retries_on_wire()) + len(self.books.identities())
+        return DueRead(queue, self._due_until(now), self._context.retry_budget.slice + busy, busy + 1)
 
     def newest_parked(self) -> DeliveryId | None:
         """The newest event that was parked unread, when a probe is wanted; it may have been tried since."""
@@ -146,29 +191,17 @@ class Lane:
         if identity in self._read_ahead:
             self._read_ahead.remove(identity)
 
-    def next_instant(self, now: int) -> int | None:
-        """When this lane must be stepped even if nothing happens before. What has come already is under way."""
-        hold = self.books.hold
-        if not hold.holds(now):
-            next_try = self.due_queue.next_fetch_at
-        else:
-            next_try = hold.until if self.has_work() or self._lags else None
-        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try)
-        return min((instant for instant in instants if instant is not None and instant > now), default=None)
-
     @property
     def _lags(self) -> bool:
-        """True when there are entries to be passed, even if nothing in them is for this lane."""
+        """True when there are entries to pass, even if this lane takes no event of them."""
         return self.reader.place[0] <= self.end
-
-    # What the dispatcher tells.
 
     def wake(self) -> None:
         """Be stepped soon."""
         self._wake(self)
 
     def catch_up(self, since: int) -> None:
-        """Be stepped soon if entries went by unread since then; the cursor is saved as if it had passed them then."""
+        """Be stepped soon if the lane slept through entries; its cursor is saved as if it had passed them then."""
         if self._lags:
             self.books.passing_since(since)
             self.wake()
@@ -182,24 +215,32 @@ class Lane:
             "lane.stopped", subscription=self.subscription.name, lane=self.id, place=self.reader.place, why=reason
         )
 
-    def reload(self, row: store.LaneRow) -> None:
-        """Begin again from a row that was made anew: the stored one is damaged."""
+    def reload(self, row: LaneRow) -> None:
+        """Begin again from a renewed row: the stored one was damaged."""
         self.in_flight.cut_all()
         self._begin(row)
         self.wake()
 
     def settle_anew(self) -> None:
-        """Have the damaged row written anew: that mends it, or is refused, and then this lane begins again."""
+        """Have the damaged row written anew: either that mends it, or it is refused and the lane begins again."""
         self.books.staged.hold_changed = True
         self.wake()
 
-    def end_commit(self, settlement: store.Settlement) -> None:
-        """A settlement is stored."""
+    # The results of the I/O that the lane wanted.
+
+    def end_commit(self, settlement: Settlement) -> None:
         self.due_queue.settled(self.books.end_commit(settlement), settlement.park)
         self.wake()
 
-    def fetched(self, due: store.Due) -> None:
-        """Due deliveries came from the ledger."""
+    def loaded(self) -> None:
+        """The wanted entry is in the cache, or could not be read. A lane that still wants it asks again."""
+        self._loading = False
+        self.reader.wants = None
+        self.wake()
+
+    def fetched(self, read: DueRead, due: Due) -> None:
+        if read.queue is not self.due_queue:
+            return
         busy = self.in_flight.retries_on_wire() | self.books.identities()
         self.due_queue.queue(self.due_queue.end_fetch(due, busy))
         if self.books.hold.holds(self._context.clock.now()):
@@ -207,26 +248,31 @@ class Lane:
         self.wake()
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
-        """Parked deliveries of a deleted subscription came from the ledger, as of a version."""
+        """Parked deliveries of a deleted subscription, as of a version of the row."""
         self.cancellation.fetched(rows, version, self._context.clock.now())
         self.wake()
 
-    def reviewed(self, row: store.LaneRow | None) -> None:
+    def reviewed(self, row: LaneRow | None) -> None:
         """The stored books of a deleted subscription: when nothing is pending any more, the lane ends."""
         if self.cancellation.reviewed(row):
             self.wake()
 
     # One step.
 
-    def step(self, now: int) -> None:
-        """Take the answers, give up on what took too long, and send what may be sent."""
+    def step(self, now: int) -> Wants:
+        """Take the answers, give up on requests that took too long, and send what may be sent."""
         while self._answers:
             self._answered(*self._answers.popleft(), now)
         while (request := self.in_flight.overdue(now)) is not None:
             self._time_out(request, now)
-        if self.stopped is not None or self.books.row.ended:
-            return
-        if self.books.hold.on and self._rules is None:  # the topic has another profile since, or it another policy
+        if self.stopped is not None:
+            return NOTHING
+        if not self.books.row.ended:
+            self._work(now)
+        return self._wants(now)
+
+    def _work(self, now: int) -> None:
+        if self.books.hold.on and self._rules is None:  # the topic has another profile since, or the lane a policy
             self.books.set_hold(Hold(self.books.hold.failures))
         if self.subscription.deleted_position is not None:
             self.cancellation.step(self.subscription, self.end, self.due_queue.fetching, now)
@@ -235,9 +281,45 @@ class Lane:
         elif self.books.sparse and not self._context.slots.short:
             self._park_unread(now)
 
+    def _wants(self, now: int) -> Wants:
+        """Each want is handed out once: the lane remembers that it waits for the result."""
+        commit = self.books.must_commit(now)
+        due = self._wants_due(now)
+        if due:
+            self.due_queue.begin_fetch()
+        entry = None if self._loading else self.reader.wants
+        self._loading = self._loading or entry is not None
+        return Wants(
+            commit,
+            due,
+            *self.cancellation.take_wants(),
+            entry,
+            self._next_instant(now),
+            self.books.staged.rows,
+            self.due_queue.size,
+        )
+
+    def _wants_due(self, now: int) -> bool:
+        active = self.subscription.deleted_position is None and not self.books.hold.holds(now)
+        return active and self.due_queue.wants_fetch(self._due_until(now))
+
+    def _due_until(self, now: int) -> int:
+        """The latest due time of the deliveries that may be tried now: a sweep leaves those that came due since."""
+        return now if self._sweep is None else self._sweep.due
+
+    def _next_instant(self, now: int) -> int | None:
+        """When this lane must be stepped even if nothing happens before."""
+        hold = self.books.hold
+        if not hold.holds(now):
+            next_try = self.due_queue.next_fetch_at
+        else:
+            next_try = hold.until if self.has_work() or self._lags else None
+        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try)
+        return min((instant for instant in instants if instant is not None and instant > now), default=None)
+
     @property
     def _rules(self) -> DelayedDelivery | None:
-        """When this lane is held, and for how long; None: never."""
+        """The rules by which this lane is held; None: it never is."""
         return rules_for(self.profile, self.subscription.retry_policy)
 
     def _send(self, now: int) -> None:
@@ -252,7 +334,7 @@ class Lane:
         if self._sweep is not None and self._all_tried(self._sweep):
             self._end_sweep(self._sweep, now)
         elif hold.sweep_at and not self.books.hold.on and self._all_tried(Sweep(self.end, now)):
-            self.books.caught_up()
+            self.books.end_sweep()
 
     def _send_more(self, now: int, probing: bool) -> None:
         room = self._room(probing)
@@ -269,26 +351,26 @@ class Lane:
             self.wake()
 
     def _all_tried(self, sweep: Sweep) -> bool:
-        """True when all that waited when a sweep began has been tried, and what became of it is stored."""
+        """True when everything that waited when the sweep began has been tried and is settled."""
         waiting = self.due_queue.fetching or len(self.due_queue) or self.due_queue.wants_fetch(sweep.due)
         read = self.reader.place[0] > sweep.end or self._spares_room
         return not (waiting or len(self.in_flight)) and read and self.books.settled
 
     def _end_sweep(self, sweep: Sweep, now: int) -> None:
-        """Hold the lane again: the last requests failed, or the hold would be over. If none went, nothing is known."""
+        """Hold the lane again, if the sweep sent any request: the last ones failed, or the hold would be over."""
         self._sweep = None
         if sweep.tried and self._rules is not None:
             self.books.set_hold(after_sweep(self.books.hold, self._rules, now))
 
     def _room(self, probing: bool) -> int:
-        """How many more requests this lane may have, as far as their number goes."""
+        """How many more requests the lane may start by its window."""
         if self.books.blocked:
             return 0
         if probing:
             return int(not self.in_flight.probing and not self.due_queue.fetching)
         if self.books.unsettled_bytes >= limits.WINDOW_BYTES:
             return 0
-        return self._window.room(len(self.in_flight), self.books.unsettled_requests)
+        return self.window.room(len(self.in_flight), self.books.unsettled_requests)
 
     def _next_batch(self, now: int) -> PendingBatch | None:
         """Fresh and parked batches alternate."""
@@ -303,9 +385,9 @@ class Lane:
         return None
 
     def _next_probe(self, now: int) -> PendingBatch | None:
-        """One event: the newest that was never tried, else the one that is due first. What expired is given up before.
+        """One event: the newest that was never tried, else the one that is due first; expired ones are given up before.
 
-        So consecutive probes never take the same event while another waits: one that fails is due later than those.
+        So consecutive probes never take the same event while another waits: one that failed is due later than those.
         """
         policy = self.subscription.retry_policy
         for row in self.due_queue.remove(lambda row: expired(row.delivery, policy, now)):
@@ -320,7 +402,7 @@ class Lane:
 
     @property
     def _spares_room(self) -> bool:
-        """True while the lane sends nothing new: if it failed, the lane would have to park it, and room is short."""
+        """True while the lane sends nothing new: it would have to park a failure, and room is short."""
         return self._context.slots.short and self._failing and (self.due_queue.has_work or not self.books.settled)
 
     def _take_fresh(self, now: int) -> PendingBatch | None:
@@ -361,11 +443,11 @@ class Lane:
         request.exchange = self._context.sender.send(self.subscription.destination, batch, answer)
 
     def _answer(self, request: InFlight, outcome: Outcome) -> None:
-        request.exchange = None  # it has us: nobody but the garbage collector would part the two
+        request.exchange = None  # the two refer to each other: this spares the garbage collector
         self._answers.append((request, outcome))
         self.wake()
 
-    # What comes back.
+    # Answers.
 
     def _answered(self, request: InFlight, outcome: Outcome, now: int) -> None:
         if request.late:
@@ -394,9 +476,9 @@ class Lane:
     def _delivered(self, request: InFlight) -> None:
         self._failing = False
         if self.books.hold.on:
-            self._window.restart()
+            self.window.restart()
         else:
-            self._window.succeeded()
+            self.window.succeeded()
         self.books.clear_hold()
         if request.pending.fresh:
             self.books.staged.delivered(request.pending.events)
@@ -410,9 +492,9 @@ class Lane:
         before = self.books.hold
         self.books.set_hold(self._held_after(request, outcome, now))
         if outcome.failure not in REFUSED_EVENT:
-            self._window.failed()
+            self.window.failed()
         elif before.on and not self.books.hold.on:
-            self._window.restart()
+            self.window.restart()
         if self.books.hold.holds(now):
             self.due_queue.let_go()
         self._failure_handler().failed(request, outcome, now, before, self.books.hold)
@@ -430,7 +512,7 @@ class Lane:
             return
         self.recorder.delivered(request, outcome, now)
         if self.books.hold.on:
-            self._window.restart()
+            self.window.restart()
         self.books.clear_hold()
         for delivery in request.pending.deliveries():
             self.in_flight.settle_elsewhere(delivery.identity)
@@ -440,7 +522,7 @@ class Lane:
     # A lane that is held.
 
     def _park_unread(self, now: int) -> None:
-        """Park what matches, so that the log need not keep all the rest."""
+        """Park the matching events, so that the log need not keep all the others."""
         while not self.books.full:
             pending = self.reader.take(self.subscription, self.end, unlimited_terms(self.books.commit_budget.slice))
             if pending is None:
@@ -452,4 +534,7 @@ class Lane:
 
     def _failure_handler(self) -> FailureHandler:
         staged, recorder = self.books.staged, self.recorder
-        return FailureHandler(self.subscription, self._published, self.profile, self._context, staged, recorder)
+        resource_id = self.feed.resource_id
+        return FailureHandler(
+            self.subscription, resource_id, self._published, self.profile, self._context, staged, recorder
+        )

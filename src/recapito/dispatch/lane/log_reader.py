@@ -1,15 +1,16 @@
-"""Taking fresh events from the log: a reader pages through its topic from the lane's cursor on, and cuts loads.
+"""Taking fresh events from the log: a reader pages through its topic from the lane's cursor on, and cuts batches.
 
-It holds no events itself: what it needs and the cache lacks, it wants loaded. The first event that is not taken is in
-the next load. Where headers depend on the event, a load gathers more of its own from a bounded stretch behind it, and
-what lies between is left for the loads that follow (docs/decisions/0021-headers.md).
+It holds no events itself: an entry that the cache lacks is wanted, and the dispatcher loads it. The first event that
+is not taken is in the next batch. Where headers depend on the event, a batch gathers events like its first one from a
+bounded stretch of the log, and leaves those between for the batches that follow (docs/decisions/0021-headers.md).
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
+from recapito.dispatch.feed.segment_cache import CachedEntry
+from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.header_groups import HeaderGroup
 from recapito.dispatch.lane.in_flight import PendingBatch, SegmentSlice
@@ -21,13 +22,14 @@ from recapito.domain.events.segment import Segment
 from recapito.domain.filters.matcher import compile_filter
 from recapito.domain.resources.subscription import Subscription
 
-ENTRIES_PER_TAKE = 256  # so that a filter that matches nothing gives way to other lanes now and then
+ENTRIES_PER_TAKE = 256  # so that a lane whose filter matches nothing gives way to others
 
 
 class BatchTerms(NamedTuple):
-    """How a load is cut. Events published up to `expired_at` are past their time to live and are cut separately.
+    """How a batch is cut. Events published up to `expired_at` are past their time to live and are cut separately.
 
-    Sizes are those of the schema that is sent; events with different custom headers are never in one load.
+    Sizes are those of the schema that is sent; events with different custom headers are never in one batch.
+    `slice` bounds the number of expired events in one batch.
     """
 
     event_limit: int
@@ -35,16 +37,15 @@ class BatchTerms(NamedTuple):
     expired_at: int
     convert: Convert | None = None
     attributes: Attributes | None = None
-    slice: int = limits.PARKED_SLICE  # of those that are past their time
+    slice: int = limits.PARKED_SLICE
 
 
 def unlimited_terms(slice: int) -> BatchTerms:
-    """How loads are cut that nobody sends: so many events, of whatever age."""
+    """For batches that are not sent: `slice` events, of whatever age."""
     return BatchTerms(slice, limits.WINDOW_BYTES, expired_at=-1)
 
 
 def terms_at(now: int, subscription: Subscription, delivery_format: DeliveryFormat, slice: int) -> BatchTerms:
-    """How the loads of a subscription are cut at this instant."""
     batching, expired_at = subscription.batching, now - subscription.retry_policy.ttl_ns
     convert, attributes = delivery_format.convert, delivery_format.attributes
     return BatchTerms(batching.event_limit, batching.byte_limit, expired_at, convert, attributes, slice)
@@ -53,20 +54,17 @@ def terms_at(now: int, subscription: Subscription, delivery_format: DeliveryForm
 class LogReader:
     """Reads one topic in order. `wants` is the position to be loaded before `take` can go on.
 
-    Gaps are the ranges above its place that are taken, or finished, already. `under_way` counts ranges of the loads
-    that the lane has not finished: together they bound how many finished ranges its cursor may come to have.
+    Gaps are the ranges above its place that are taken, or finished, already. `under_way` returns the number of ranges
+    that the lane has not finished: together they bound the finished ranges that its cursor may come to have.
     """
 
-    def __init__(
-        self, topic: int, cursor: Cursor, segments: SegmentCache, under_way: Callable[[], int] = lambda: 0
-    ) -> None:
-        self._topic = topic
-        self._segments = segments
+    def __init__(self, feed: TopicFeed, cursor: Cursor, under_way: Callable[[], int] = lambda: 0) -> None:
+        self._feed = feed
         self._place: LogPosition = cursor.low
         self._gaps = cursor.finished
         self._under_way = under_way
         self._header_group = HeaderGroup()
-        self._search = (0, 0)  # for the newest event: from which end of the log, and at which position it goes on
+        self._search = (0, 0)  # for the newest event: the end of the log it began at, and where it goes on
         self.wants: int | None = None
 
     @property
@@ -75,7 +73,7 @@ class LogReader:
         return self._place
 
     def next_position(self, subscription: Subscription, end: int) -> int:
-        """The position up to which there is nothing to take, as far as is known without reading; `end` + 1 if all."""
+        """The first position that may have an event to take, as far as is known without reading; at most `end` + 1."""
         return self._pass_over(subscription, self._place, end, bool(self._gaps))[0][0]
 
     def caught_up(self, subscription: Subscription, end: int) -> bool:
@@ -83,10 +81,10 @@ class LogReader:
         return self.next_position(subscription, end) > end
 
     async def count_unread(self, subscription: Subscription, end: int) -> int:
-        """How many events up to position `end` are left to take. It reads them all, for whoever asks by hand."""
+        """The number of events up to position `end` that are left to take; it reads them all, for a manual clock."""
         count = 0
         for position in range(self._place[0], end + 1):
-            entry = await self._segments.fetch(self._topic, position)
+            entry = await self._feed.fetch(position)
             gaps = [(start, stop) for start, stop in self._gaps if start[0] <= position <= stop[0]]
             for i in self._select(entry, subscription, position)[0]:
                 place = (position, i)
@@ -94,9 +92,9 @@ class LogReader:
         return count
 
     def take(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
-        """The next load from entries up to position `end`; None when there is nothing, or it must be loaded first.
+        """The next batch from entries up to position `end`; None when there is none, or an entry must be loaded first.
 
-        One without events only passes what did not match.
+        A batch without events only passes events that do not match.
         """
         if terms.event_limit == 1 and not self._gaps:
             pending = self._take_one(subscription, end, terms)
@@ -115,7 +113,7 @@ class LogReader:
             if passed or position > cut.place[0]:
                 cut.pass_over((position, offset), passed, compile_filter(subscription.filter).judges_all)
                 continue
-            entry = self._segments.get(self._topic, position)
+            entry = self._feed.get(position)
             if entry is None:
                 self.wants = position
                 break
@@ -127,7 +125,7 @@ class LogReader:
                 cut.place = (position + 1, 0)
                 continue
             stop = gap[0][1] if gap is not None and gap[0][0] == position else len(entry.segment)
-            segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+            segment = entry.segment if terms.convert is None else self._feed.converted(entry, terms.convert)
             cut.add(segment, *self._select(entry, subscription, position), offset, stop)
         pending = cut.pending()
         if pending is not None:
@@ -147,17 +145,17 @@ class LogReader:
             return _BatchCutter(self._place, terms)
         self._header_group.begin(terms.attributes)
         room = limits.SCATTERED_RANGES - len(self._gaps) - self._under_way()
-        return _Group(self._place, terms, self._header_group, max(min(room // 4, limits.LOAD_RANGES), 1))
+        return _GroupCutter(self._place, terms, self._header_group, max(min(room // 4, limits.LOAD_RANGES), 1))
 
     def take_newest(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
         """The last event that waits near position `end`, alone; None when there is none, or it must be loaded first.
 
-        What lies before it stays to be taken.
+        Events before it stay to be taken.
         """
         floor = max(self._place[0], end - limits.PROBE_ENTRIES + 1)
         position = self._search[1] if self._search[0] == end else end
         while position >= floor:
-            entry = self._segments.get(self._topic, position)
+            entry = self._feed.get(position)
             if entry is None:
                 self.wants = position
                 break
@@ -186,7 +184,7 @@ class LogReader:
         """One event out of its turn: the reader passes it when it comes there."""
         assert entry.segment is not None
         position, offset = place
-        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+        segment = entry.segment if terms.convert is None else self._feed.converted(entry, terms.convert)
         if segment.published_at[offset] <= terms.expired_at:
             return None
         after = _place_of(position, offset + 1, segment)
@@ -199,7 +197,7 @@ class LogReader:
         return pending
 
     def _pass_damaged(self, events: int, terms: BatchTerms) -> PendingBatch:
-        """A load of nothing but damaged events: those of this entry that were not finished before, or a slice."""
+        """A batch of damaged events only: those of this entry that are not finished, `slice` at most."""
         position, offset = self._place
         finished_later = bool(self._gaps) and self._gaps[0][0][0] == position
         stop = self._gaps[0][0][1] if finished_later else max(events, offset)
@@ -211,14 +209,14 @@ class LogReader:
         return pending
 
     def _take_one(self, subscription: Subscription, end: int, terms: BatchTerms) -> PendingBatch | None:
-        """The common case in few steps: the next event is here, matches and lives. Otherwise None: see `take`."""
+        """The common case in few steps: the next event is cached, matches and has not expired. Otherwise None."""
         position, offset = self._place
-        entry = self._segments.get(self._topic, position) if position <= end else None
+        entry = self._feed.get(position) if position <= end else None
         if entry is None or entry.segment is None or entry.segment.only:
             return None
-        segment = entry.segment if terms.convert is None else self._segments.converted(entry, terms.convert)
+        segment = entry.segment if terms.convert is None else self._feed.converted(entry, terms.convert)
         filter = subscription.filter_at(position)
-        taken_all = type(self._segments.select(self._topic, entry, filter)) is range
+        taken_all = type(self._feed.select(entry, filter)) is range
         if not taken_all or segment.published_at[offset] <= terms.expired_at:
             return None
         after = (position, offset + 1) if offset + 1 < len(segment.ends) else (position + 1, 0)
@@ -232,25 +230,25 @@ class LogReader:
     def _select(
         self, entry: CachedEntry, subscription: Subscription, position: int
     ) -> tuple[Sequence[int], Sequence[int]]:
-        """What the subscription takes of an entry, and what its conditions looked at for that.
+        """The events of an entry that the subscription takes, and those that its conditions looked at.
 
-        It takes what passes its filter, or all that was redriven for it alone.
+        It takes the events that pass its filter, or all of an entry that was redriven for it alone.
         """
         segment = entry.segment
         if segment is not None and segment.only:
             return range(len(segment)) if segment.only == subscription.id else (), ()
         filter = subscription.filter_at(position)
-        return self._segments.select(self._topic, entry, filter), entry.evaluated.get(filter, ())
+        return self._feed.select(entry, filter), entry.evaluated.get(filter, ())
 
     def _pass_over(
         self, subscription: Subscription, place: LogPosition, end: int, gap: bool
     ) -> tuple[LogPosition, int]:
-        """The place after entries of which the tail knows that nothing in them matches, and how many events that is.
+        """The place after entries in which, as the tail index knows, no event matches; and the number of their events.
 
-        None are passed that may hold a gap.
+        No entry is passed that may have a gap.
         """
         position, offset = place
-        tail = self._segments.tails.get(self._topic)
+        tail = self._feed.tail
         since = subscription.filters[-1]
         if tail is None or offset or gap or since.position > position or position > end:
             return place, 0
@@ -262,9 +260,7 @@ class LogReader:
 
 
 class _BatchCutter:
-    """A load being cut: grows piece by piece until a limit, what is taken already, or the border between expired and
-    living is met.
-    """
+    """A batch being cut: it grows slice by slice up to a limit, a gap, or the border of the expired events."""
 
     def __init__(self, place: LogPosition, terms: BatchTerms) -> None:
         self.place = place
@@ -280,7 +276,7 @@ class _BatchCutter:
         self._size = 1  # the opening bracket; each event adds itself and a comma or the closing bracket
 
     def pending(self) -> PendingBatch | None:
-        """What was cut; None if it is nothing."""
+        """The batch; None if nothing was cut."""
         self._end_range(self.place)
         if not self._ranges:
             return None
@@ -296,17 +292,17 @@ class _BatchCutter:
         )
 
     def leap(self, place: LogPosition) -> None:
-        """What lies before `place` is taken already."""
+        """The events before `place` are taken already."""
         self.full = True
 
     def pass_over(self, place: LogPosition, unmatched: int, judged: bool) -> None:
-        """Go on from a place: so many events before it do not match, as their words say or as conditions judged."""
+        """Go on from a place: `unmatched` events before it do not match, by wake keys or as conditions `judged`."""
         self.place = place
         self._unmatched += unmatched
         self._evaluated += unmatched if judged else 0
 
     def add(self, segment: Segment, selection: Sequence[int], evaluated: Sequence[int], offset: int, stop: int) -> None:
-        """Take what fits of the selected events from `offset` up to `stop`, and pass what was not selected."""
+        """Take the selected events from `offset` up to `stop` that fit, and pass the others."""
         first, last = bisect_left(selection, offset), bisect_left(selection, stop)
         fits = self._fits(segment, selection, first, last) if first < last else first
         chosen = selection[first:fits]
@@ -319,7 +315,7 @@ class _BatchCutter:
         self.place = _place_of(self.place[0], after, segment)
 
     def _count(self, evaluated: Sequence[int], offset: int, after: int, chosen: int) -> None:
-        """Of the events from one offset to another so many were chosen, and conditions looked at some."""
+        """Count the events from one offset to another, of which `chosen` were taken and `evaluated` looked at."""
         self._unmatched += after - offset - chosen
         if evaluated:
             self._evaluated += bisect_left(evaluated, after) - bisect_left(evaluated, offset)
@@ -333,11 +329,11 @@ class _BatchCutter:
         return self._terms.attributes.static if self._terms.attributes else ()
 
     def _room(self) -> int:
-        """How many more events may come."""
+        """The number of events that may still be added."""
         return (self._terms.slice if self._expired else self._terms.event_limit) - self._events
 
     def _fits(self, segment: Segment, selection: Sequence[int], first: int, last: int) -> int:
-        """The end, in the selection, of what fits. Expired and living events are never mixed."""
+        """The end, in the selection, of the events that fit. Expired events are never mixed with others."""
         living = bisect_right(segment.published_at, self._terms.expired_at)
         expired = selection[first] < living
         if self._slices and expired != self._expired:
@@ -348,7 +344,7 @@ class _BatchCutter:
             return min(last, bisect_left(selection, living))
         fits = self._fits_bytes(segment, selection, first, last)
         if fits == first and not self._slices:
-            self._size += limits.EVENT_BYTES  # it is larger than a batch should be, and goes alone
+            self._size += limits.EVENT_BYTES  # the event is larger than a batch should be, and goes alone
             fits = first + 1
         return fits
 
@@ -370,10 +366,10 @@ class _BatchCutter:
         return last
 
 
-class _Group(_BatchCutter):
-    """A load whose events have the same values in their headers. Others are left, and it looks on behind them.
+class _GroupCutter(_BatchCutter):
+    """A batch whose events have the same values in their headers. It leaves others, and looks on behind them.
 
-    Ranges are as few as can be: what does not match goes with the event before it, taken or left.
+    Ranges are as few as can be: an event that does not match goes with the event before it, taken or left.
     """
 
     def __init__(self, place: LogPosition, terms: BatchTerms, header_group: HeaderGroup, range_limit: int) -> None:
@@ -421,10 +417,7 @@ class _Group(_BatchCutter):
         self.place = _place_of(position, ended, segment)
 
     def _takes(self, segment: Segment, position: int, i: int, living: int) -> bool:
-        """Whether an event goes with the load; if not, it may be that nothing more does.
-
-        Those before `living` are expired.
-        """
+        """Whether an event goes with the batch; if not, the batch may be `full`. Those before `living` are expired."""
         place, header_group = (position, i), self._header_group
         known = header_group.known_to_differ(place)
         if known or i < living or not header_group.alike(place, segment.stored(i)):
@@ -441,7 +434,7 @@ class _Group(_BatchCutter):
         return True
 
     def _begin_range(self, place: LogPosition) -> bool:
-        """Whether one more range may begin, which then does."""
+        """Begin one more range, if the batch may have it."""
         self.full = len(self._ranges) >= self._range_limit
         self._start = None if self.full else place
         return not self.full

@@ -3,7 +3,7 @@
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import pytest
 from msgspec.structs import replace
@@ -12,11 +12,11 @@ from recapito.clock import SECOND, ManualClock
 from recapito.contracts.store import NewSegment
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
-from recapito.dispatch.dead_letter_writer import DeadLetterWriter
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.feed.segment_cache import SegmentCache
-from recapito.dispatch.lane.lane import Lane
-from recapito.dispatch.lane.late_answers import LateAnswers
+from recapito.dispatch.feed.topic_feed import TopicFeed
+from recapito.dispatch.lane.in_flight import LateAnswers
+from recapito.dispatch.lane.lane import Lane, Wants
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch
@@ -30,6 +30,7 @@ from recapito.observability.status import to_bytes
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
+from tests.kit.dispatch import make_dispatch
 
 A, B = Filter(event_types=("A",)), Filter(event_types=("b",))
 SMALL = Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, "data", (10,)),))
@@ -51,9 +52,9 @@ class CountingDispatcher(Dispatcher):
 
     steps: Counter[str]
 
-    def _serve(self, lane: Lane, now: int) -> None:
+    def _serve(self, lane: Lane, wants: Wants) -> None:
         self.steps[lane.subscription.name] += 1
-        super()._serve(lane, now)
+        super()._serve(lane, wants)
 
 
 class Rig:
@@ -74,11 +75,21 @@ class Rig:
             random=random.Random(0).random,
             journal=silent,
         )
-        self.dispatcher = CountingDispatcher(self.log, self.log, self.ledger, context, self.clock, "2021-03")
-        self.dispatcher.steps = Counter()
-        self.writer = DeadLetterWriter(
-            self.ledger, self.log, MemoryVault(), self.clock, self.dispatcher.owner_of, lambda: "id", silent, False
+        self.service = make_dispatch(
+            self.log, self.ledger, MemoryVault(), context, self.clock, dispatcher=CountingDispatcher
         )
+        assert isinstance(self.service.dispatcher, CountingDispatcher)
+        self.dispatcher = self.service.dispatcher
+        self.dispatcher.steps = Counter()
+
+    def watched(self) -> Iterable[Filter]:
+        """The filters that the tail index of the topic watches."""
+        assert self.feed is not None and self.feed.tail is not None
+        return self.feed.tail.watched
+
+    @property
+    def feed(self) -> TopicFeed | None:
+        return self.dispatcher._feeds.get(self.topic_id)
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:
         self.delivered[batch.subscription] += batch.events
@@ -147,7 +158,7 @@ def rigged(script: Callable[[Rig], Awaitable[None]], cache: int = limits.SEGMENT
     async def main() -> None:
         rig = Rig(cache)
         await rig.topic()
-        running = asyncio.ensure_future(rig.dispatcher.run(rig.writer))
+        running = asyncio.ensure_future(rig.service.run())
         try:
             await asyncio.sleep(0)
             await script(rig)
@@ -277,7 +288,9 @@ def test_many_sleep_for_long(cache: int) -> None:
         for _ in range(segments):
             await rig.publish(("A", "", 1))
         assert rig.dispatcher.steps.total() - rig.dispatcher.steps["a"] < segments
-        tail = rig.segments.tails[rig.topic_id]
+        assert rig.feed is not None
+        tail = rig.feed.tail
+        assert tail is not None
         assert tail.end - tail.first < limits.TAIL_ENTRIES
         await rig.publish(("other.7", "", 1))
         await rig.advance(6)
@@ -293,16 +306,16 @@ def test_a_topic_without_sleepers_has_no_tail() -> None:
 
     async def script(rig: Rig) -> None:
         await rig.subscribe("all", TAKE_ALL)
-        assert not rig.segments.tails
+        assert rig.feed is None or rig.feed.tail is None
         await rig.subscribe("small", SMALL)
-        assert list(rig.segments.tails[rig.topic_id].watched) == [SMALL]
+        assert list(rig.watched()) == [SMALL]
         await rig.subscribe("small", A)
-        assert not list(rig.segments.tails[rig.topic_id].watched)
+        assert not list(rig.watched())
         await rig.log.delete_subscription(rig.ids["small"])
         await rig.settle()
         await rig.log.forget(rig.ids["small"])
         await rig.settle()
-        assert not rig.segments.tails
+        assert rig.feed is None or rig.feed.tail is None
 
     rigged(script)
 
@@ -312,7 +325,7 @@ def test_lanes_share_what_they_look_at() -> None:
 
     async def script(rig: Rig) -> None:
         def shared() -> frozenset[str]:
-            return rig.segments.shared_keys.get(rig.topic_id, frozenset())
+            return rig.feed.shared_keys if rig.feed is not None else frozenset()
 
         await rig.subscribe("small", SMALL)
         await rig.subscribe("word", on("data.word"))
@@ -320,7 +333,7 @@ def test_lanes_share_what_they_look_at() -> None:
         await rig.subscribe("word", TAKE_ALL)
         assert shared() == {"data"}
         await rig.subscribe("small", TAKE_ALL)
-        assert not rig.segments.shared_keys
+        assert not shared()
         for n in range(limits.LENS_KEYS + 10):
             await rig.subscribe(f"many-{n}", on(f"data.k{n}"))
         assert len(shared()) == limits.LENS_KEYS
@@ -345,13 +358,13 @@ def test_what_no_lane_takes_is_counted_once() -> None:
         await rig.publish(("A", "", 50), ("B", "", 50), ("C", "", 5))
         await rig.publish(("A", "", 5))
         await rig.publish(("B", "", 50), ("B", "", 50))
-        assert rig.segments.unmatched == {rig.topic_id: 3}
+        assert rig.dispatcher.unmatched() == {rig.topic_id: 3}
         await rig.subscribe("b", B)
         await rig.publish(("B", "", 50), ("C", "", 50))
-        assert rig.segments.unmatched == {rig.topic_id: 4}
+        assert rig.dispatcher.unmatched() == {rig.topic_id: 4}
         await rig.subscribe("all", TAKE_ALL)
         await rig.publish(("C", "", 50))
-        assert rig.segments.unmatched == {rig.topic_id: 4}
+        assert rig.dispatcher.unmatched() == {rig.topic_id: 4}
 
     rigged(script)
 
@@ -366,9 +379,9 @@ def test_a_report_tells_unmatched_events_once() -> None:
         assert reporter.report().unmatched == {rig.topic_id: 1}
         report = reporter.report()
         await rig.publish(("B", "", 1), ("B", "", 1))
-        reporter.told(report)
+        reporter.sent(report)
         assert reporter.report().unmatched == {rig.topic_id: 2}
-        reporter.told(reporter.report())
+        reporter.sent(reporter.report())
         assert reporter.report().unmatched == {}
 
     rigged(script)
