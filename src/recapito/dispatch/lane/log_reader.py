@@ -2,7 +2,7 @@
 
 It holds no events itself: what it needs and the cache lacks, it wants loaded. The first event that is not taken is in
 the next load. Where headers depend on the event, a load gathers more of its own from a bounded stretch behind it, and
-what lies between is left for the loads that follow (docs/decisions/0021-headers.md).
+what lies between is left for the loads that follow (docs/decisions/0021-batches-by-header-values.md).
 """
 
 from bisect import bisect_left, bisect_right
