@@ -1,4 +1,4 @@
-"""Plain English, as far as a test can check it: two spellings, openings of docstrings, headings of decision records."""
+"""Plain English, as far as a test can check it: spelling, openings of docstrings, sentences a line, headings."""
 
 import ast
 import re
@@ -21,6 +21,7 @@ MODULES = sorted(
     {path for part in CLEAN for path in ((ROOT / part).rglob("*.py") if "." not in part else [ROOT / part])}
 )
 MISSPELT = re.compile(r"\b(can\s+not|for\s+ever)\b", re.IGNORECASE)
+TWO_SENTENCES = re.compile(r"""[a-z)`\]"]\. [A-Z*`]""")
 HEADINGS = ["Status", "Context", "Decision", "Consequences"]
 
 
@@ -44,6 +45,15 @@ def help_texts(tree: ast.AST) -> Iterator[str]:
 def test_pages_spell_cannot_and_forever(path: Path) -> None:
     """A page has "cannot" and "forever", each as one word."""
     wrong = MISSPELT.findall(path.read_text("utf-8"))
+    assert not wrong
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_pages_have_one_sentence_a_line(path: Path) -> None:
+    """A line of prose ends with its sentence, so that a diff shows the sentence that changed; tables are exempt."""
+    text = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+    prose = [line for line in text.splitlines() if not line.startswith(("|", "    ", ">"))]
+    wrong = [line for line in prose if TWO_SENTENCES.search(line)]
     assert not wrong
 
 
