@@ -77,6 +77,26 @@ def test_named_decisions_exist() -> None:
     assert not missing
 
 
+def test_every_decision_is_listed() -> None:
+    """The list of decisions has each record once, under its title."""
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(r"^\| \[(.+?)\]\((\S+)\)", (folder / "README.md").read_text("utf-8"), re.MULTILINE)
+    records = [(path.read_text("utf-8").splitlines()[0], path.name) for path in sorted(folder.glob("[0-9]*.md"))]
+    assert [(f"# {title}", file) for title, file in listed] == records
+
+
+def test_the_tree_exists() -> None:
+    """Each line of the architecture's tree names a folder or a module of the source."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## The tree")[2].partition("\n## ")[0]
+    missing, package = [], ""
+    for indent, part in re.findall(r"^ {4}( {2}| {4})(\w[\w./]*)", page, re.MULTILINE):
+        package = part if len(indent) == 2 else package
+        path = SOURCE / part if len(indent) == 2 else SOURCE / package / part
+        if not path.exists() and not path.with_suffix(".py").exists():
+            missing.append(str(path.relative_to(SOURCE)))
+    assert package and not missing
+
+
 def test_reference_is_fresh() -> None:
     """The generated pages are those that the code makes now."""
     for path, text in generate.pages().items():
