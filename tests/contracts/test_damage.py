@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from recapito.contracts.store import (
     Damage,
+    DeadLetterGroup,
     Document,
     Drop,
     Due,
@@ -13,6 +15,7 @@ from recapito.contracts.store import (
     EntryKind,
     LaneCounts,
     LaneRow,
+    Notice,
     SkippedDeadLetters,
 )
 from recapito.domain.delivery.cursor import Cursor
@@ -146,12 +149,64 @@ def test_a_damaged_lane_is_renewed(stores: Any, run: Any) -> None:
     assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=6, delivered=2, parked=3, buried=1)
 
 
+def test_what_a_renewed_lane_reads_again_is_settled_again(stores: Any, run: Any) -> None:
+    """A delivery that was set aside and lies after the new beginning can be parked, and dropped, like any other."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 1))
+    run(stores.ledger.settle([settlement(lane, matched=2, park=[parked(1, 0, 10), parked(2, 0, 10)])]))
+    for position in (1, 2):
+        assert stores.spoil.row("parked", 7, DeliveryId(position, 0))
+    assert run(stores.ledger.due(7, 99, 9)).parked == []
+    assert stores.spoil.lane(7)
+    renewed = run(stores.ledger.renew_lane(7, 3, "log", 2))
+    assert renewed.counts == LaneCounts()
+    run(stores.ledger.settle([settlement(renewed, matched=1, park=[parked(2, 0, 20), parked(1, 0, 20)])]))
+    assert run(stores.ledger.parked(7, 9)) == [parked(2, 0, 20)]
+    assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=1, parked=1)
+
+
+@pytest.mark.parametrize("count", ["matched", "delivered", "parked", "buried"])
+def test_damaged_books_hold_up_nobody(stores: Any, run: Any, count: str) -> None:
+    """Rows are set aside and dead letters are counted as written, for all that the books can say; then they begin."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 1))
+    bury = [burial(1, 1), burial(1, 2)]
+    run(stores.ledger.settle([settlement(lane, matched=4, park=[parked(1, 0, 10), parked(1, 3, 9)], bury=bury)]))
+    run(stores.ledger.name_group(run(stores.ledger.burials_due(99, 1, LARGE, NOBODY)), "path", 1))
+    assert stores.spoil.lane(7, "books", count) and stores.spoil.row("parked", 7, DeliveryId(1, 0))
+    assert run(stores.ledger.due(7, 99, 9)).parked == [parked(1, 3, 9)]
+    run(stores.ledger.written(7, "path"))
+    assert run(stores.ledger.lane(7)).damaged
+    with pytest.raises(ValueError, match="balance"):
+        run(stores.ledger.settle([settlement(replace(lane, version=2))]))
+    renewed = run(stores.ledger.renew_lane(7, 3, "log", 5))
+    assert renewed.counts == LaneCounts(matched=2, parked=1, buried=1)
+
+
 def test_a_damaged_lane_that_is_settled_is_whole(stores: Any, run: Any) -> None:
     """A settlement writes all of it anew."""
     lane = run(stores.ledger.open_lane(7, 3, "log", 1))
     assert stores.spoil.lane(7)
     run(stores.ledger.settle([settlement(lane, matched=1, delivered=1)]))
     assert run(stores.ledger.lane(7)).counts == LaneCounts(matched=1, delivered=1)
+
+
+def test_a_damaged_notice(stores: Any, run: Any) -> None:
+    """It is told from others, and kept once for a person, when the ledger is opened and before it is removed."""
+    lane = run(stores.ledger.open_lane(7, 3, "log", 1))
+    run(stores.ledger.settle([settlement(lane, matched=4, bury=[burial(1, n) for n in range(4)])]))
+    for n in range(4):
+        run(stores.ledger.name_group(DeadLetterGroup(7, "dead", None, None, [burial(1, n)]), f"path{n}", 1))
+    for n in range(2):
+        run(stores.ledger.written(7, f"path{n}", b"%d" % n, 0))
+    assert stores.spoil.notice(1)
+    assert run(stores.ledger.notices(0, 9)) == [Notice(1, b"0", damaged=True), Notice(2, b"1")]
+    run(stores.reopen())
+    assert [damage[:6] for damage in run(stores.ledger.damaged(0, 9))] == [("notice", 0, 0, 1, 0, 1)]
+    assert stores.spoil.notice(2)
+    run(stores.ledger.written(7, "path2", b"2", 2))
+    assert run(stores.ledger.notices(0, 9)) == [Notice(3, b"2")]
+    run(stores.reopen())
+    assert [damage.content for damage in run(stores.ledger.damaged(0, 9))] == [b"0", b"1"]
+    assert run(stores.ledger.damaged_counts(0)) == {"notice": 2}
 
 
 def test_a_damaged_topic(stores: Any, run: Any) -> None:

@@ -7,13 +7,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import LaneCounts
+from recapito.contracts.store import LaneCounts, LaneRow
 from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.resources.topic import Topic
+from recapito.errors import StoreFailed
+from recapito.stores.memory import MemoryLedger
 from tests.dispatch.test_dispatcher import Bench
 from tests.sim.loop import SimLoop, run
 from tests.stores.spoil import MemorySpoiler
@@ -117,6 +119,55 @@ def test_a_lane_that_is_refused_because_of_damage_begins_again() -> None:
         await asyncio.sleep(10)
         assert scene.stopped == {}
         assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
+
+    play(story)
+
+
+class UnsureLedger(MemoryLedger):
+    """Renews a lane, and says once that it failed."""
+
+    failures = 1
+
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
+        renewed = await super().renew_lane(id, topic, log_id, position)
+        if self.failures:
+            self.failures -= 1
+            raise StoreFailed("the commit is unknown")
+        return renewed
+
+
+def test_a_lane_whose_renewal_seemed_to_fail_begins_again() -> None:
+    """Its row has a lower version than what is to be settled: it was renewed, and the lane goes on from there."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.begin("a")
+        scene.ledger = UnsureLedger(scene.ledger._disk)
+        await scene.dispatch()
+        await scene.publish(topic, "1")
+        await asyncio.sleep(10)
+        scene.ledger_disk.lane(1, "version")
+        await scene.publish(topic, "2")
+        await asyncio.sleep(10)
+        assert scene.stopped == {}
+        assert await scene.books(1) == LaneCounts(matched=2, delivered=2)
+
+    play(story)
+
+
+@pytest.mark.parametrize("part", ["cursor", "version", "books"])
+def test_an_idle_lane_with_a_damaged_row_is_found(part: str) -> None:
+    """Nothing happens that would settle it: dispatch looks at its row within minutes, and mends or renews it."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.begin("a")
+        await scene.dispatch()
+        await scene.publish(topic, "1")
+        await asyncio.sleep(10)
+        assert scene.ledger_disk.lane(1, part)
+        await asyncio.sleep(200)
+        assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
+        assert len(await scene.ledger.damaged(0, 9)) == (part != "cursor")
+        assert scene.stopped == {}
 
     play(story)
 

@@ -22,6 +22,7 @@ from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
+from tests.stores.spoil import MemorySpoiler
 from tests.stores.values import burial, new_subscription, new_topic, settlement
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
@@ -233,6 +234,24 @@ def test_a_notice_that_can_not_be_read() -> None:
         await stage.write()
         await stage.take()
         assert len(await stage.told(topic)) == 1
+
+    act(story)
+
+
+def test_a_damaged_notice_that_can_still_be_read() -> None:
+    """What it says is not believed: it is passed over and kept, and the next one is told of."""
+
+    async def story(stage: Stage) -> None:
+        topic = await stage.listen()
+        for name in ("one", "two"):
+            await stage.bury(name=name)
+        await stage.write()
+        assert MemorySpoiler(stage.disk).notice(1)
+        await stage.take()
+        (event,) = await stage.told(topic)
+        assert event["subject"].endswith(list(stage.vault.files)[1][1])
+        stage.ledger = MemoryLedger(stage.disk)  # dispatch starts
+        assert [damage[:4] for damage in await stage.ledger.damaged(0, 9)] == [("notice", 0, 0, 1)]
 
     act(story)
 

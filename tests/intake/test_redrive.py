@@ -20,12 +20,13 @@ from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.errors import Busy, NotFound
+from recapito.errors import Busy, NotFound, RecordDamaged
 from recapito.intake.dead_letters.redrive import Progress, Redriver
-from recapito.intake.dead_letters.search import DeadLetterQuery, DeadLetterSearch, Name, parse_name
+from recapito.intake.dead_letters.search import KIND, DeadLetterQuery, DeadLetterSearch, Name, parse_name
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
+from tests.stores.spoil import MemorySpoiler
 
 NOON = 1_900_000_000 * SECOND // HOUR * HOUR
 BOX = "box"
@@ -495,6 +496,46 @@ def test_a_domain() -> None:
         entries = await stage.log.read(topic.id, 3, 1 << 20)
         segment = Segment(entries[0].columns, entries[0].body)
         assert (segment.domain_topics, segment.domain_topic_of) == (["north"], [0])
+
+    asyncio.run(main())
+
+
+def test_a_file_whose_mark_is_damaged_is_not_redriven() -> None:
+    """Nobody knows what was redriven from it: it is refused, page by page too, and the files around it are not."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        paths = [stage.bury(topic, "sub", name, *ids(name + "1", name + "2")) for name in ("a", "b", "c")]
+        await redrive_all(stage.redriver())
+        for where in (paths[0], paths[2]):
+            await stage.log.delete_document(KIND, f"{BOX}:{where}")
+        assert MemorySpoiler(stage.disk).document(KIND, f"{BOX}:{paths[1]}")
+        before = Counter(id for *_, id in await stage.redriven(topic))
+        pages = await redrive_all(stage.redriver(), limit=1)
+        again = Counter(id for *_, id in await stage.redriven(topic)) - before
+        assert again == Counter(["a1", "a2", "c1", "c2"])
+        assert sum(page.refused for page in pages) >= 1
+        assert any("redriven from it is damaged" in said for page in pages for said in page.problems)
+
+    asyncio.run(main())
+
+
+def test_a_damaged_topic_is_in_nobody_s_way() -> None:
+    """The letters of other topics are redriven; whoever names the damaged one hears that it is damaged."""
+
+    async def main() -> None:
+        stage = Stage()
+        sick, well = await stage.topic("sick"), await stage.topic("well")
+        for topic in (sick, well):
+            await stage.subscribe(topic, topic.name)
+            stage.bury(topic, topic.name, "a", *ids(topic.name))
+        MemorySpoiler(stage.disk).topic(sick.id)
+        assert await redrive_all(stage.redriver()) == [Progress(selected=1, done=1)]
+        assert [id for *_, id in await stage.redriven(well)] == ["well"]
+        with pytest.raises(RecordDamaged):
+            await stage.redriver().redrive(DeadLetterQuery(topic="sick"), None, 9)
 
     asyncio.run(main())
 

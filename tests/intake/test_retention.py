@@ -192,3 +192,26 @@ def test_a_round_without_news_asks_nothing(entries: int, asked: int) -> None:
         assert log.asked == asked
 
     asyncio.run(test())
+
+
+def test_what_a_lane_that_began_again_reads_is_not_trimmed() -> None:
+    """It was passed, and kept for a while; then the lane's row was damaged, and it begins where the log begins."""
+
+    async def test(bench: KeepingBench) -> None:
+        topic = await bench.topic()
+        subscription = await bench.subscribe(topic)
+        await bench.publish(topic, 20)
+        await bench.move(subscription, 22)
+        await bench.janitor.run_once()
+        first = await bench.log.first(topic.id)
+        assert first < 10
+        await bench.ledger.renew_lane(subscription.id, topic.id, bench.log.id, first)
+        await bench.publish(topic, 100)
+        bench.wall.instant += 2 * DAY  # now it is too old to be kept
+        await bench.janitor.run_once()
+        assert await bench.log.first(topic.id) == first
+        await bench.move(subscription, 120)
+        await bench.janitor.run_once()
+        assert await bench.log.first(topic.id) > 22
+
+    run(test, entries=30)

@@ -542,7 +542,7 @@ def test_a_server_that_never_speaks(kind: type[Broker]) -> None:
 
 def _until(true: Callable[[], bool]) -> None:
     tick = threading.Event()
-    for _ in range(500):
+    for _ in range(3000):
         if true():
             return
         tick.wait(0.02)

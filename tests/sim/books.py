@@ -51,6 +51,7 @@ class Owed:
     success_epoch: int | None = None
     success_at: int = 0
     lost_attempts: int = 0
+    again: bool = False  # its lane began again, and reads it once more
 
     @property
     def terminal(self) -> bool:
@@ -85,19 +86,52 @@ class Books:
         self._by_due: list[tuple[int, DeliveryId]] = []
         self.states: Counter[State] = Counter()
         self.reasons: Counter[str] = Counter()
+        self._seen: dict[DeliveryId, tuple[Published, bool]] = {}  # all events, and whether the filter takes them
         self._unread: dict[DeliveryId, Owed | None] = {}  # None: an event that the filter does not take
-        self._spoilt: dict[DeliveryId, Published] = {}  # unread, and damaged in the log
+        self._spoilt: dict[DeliveryId, Published] = {}  # damaged in the log
         self.spoilt_rows: set[DeliveryId] = set()  # parked or buried, and damaged in the ledger
-        self.lost: set[DeliveryId] = set()  # given up because they were damaged
+        self.lost: dict[DeliveryId, Owed] = {}  # given up because they were damaged
+        self.before: list[Owed] = []  # deliveries that books had which a damaged row has ended
+        self._set_aside: set[DeliveryId] = set()
         self._fail = fail
 
     def add(self, identity: DeliveryId, event: Published, matched: bool) -> None:
         """An event was appended to the topic after this subscription began."""
-        owed = Owed(identity, event) if matched else None
+        self._seen[identity] = (event, matched)
+        self._await(identity, Owed(identity, event) if matched else None)
+
+    def _await(self, identity: DeliveryId, owed: Owed | None) -> None:
         self._unread[identity] = owed
         if owed is not None:
             self.owed[identity] = owed
             self.states[State.UNREAD] += 1
+
+    def renew(self, position: int) -> None:
+        """The row was damaged, and begins again at a position: what waits before stays, the rest is read once more."""
+        if position > self.cursor.low[0] and not self.ended:  # what an ended lane had is trimmed
+            said = f"begins again at {position}, and had read up to {self.cursor.low}"
+            self._fail("I2", said, lane=self.lane)
+        waiting = (State.PARKED, State.BURIED, State.NAMED)
+        staying = {i: owed for i, owed in self.owed.items() if i.position < position and owed.state in waiting}
+        for identity, owed in self.owed.items():
+            if identity not in staying:
+                self._end_before(owed)
+        self.owed, self.states, self._unread = staying, Counter(owed.state for owed in staying.values()), {}
+        self.parked = {identity: row for identity, row in self.parked.items() if identity in staying}
+        self._by_due = sorted((row.due_at, identity) for identity, row in self.parked.items())
+        self.spoilt_rows &= staying.keys()
+        self._set_aside = {identity for identity in self._set_aside if identity.position < position}
+        self.reasons.clear()
+        self.unmatched, self.cursor, self.ended = 0, Cursor((position, 0)), False
+        for identity, (event, matched) in self._seen.items():
+            if identity.position >= position:
+                self._await(identity, Owed(identity, event, again=True) if matched else None)
+
+    def _end_before(self, owed: Owed) -> None:
+        """A dead letter may be in the vault though it was not counted."""
+        if owed.state in (State.BURIED, State.NAMED):
+            owed.state, owed.reason = State.DROPPED, CORRUPT
+        self.before.append(owed)
 
     def unread_events(self) -> list[DeliveryId]:
         """The events that the cursor has not passed."""
@@ -110,14 +144,14 @@ class Books:
 
     def spoil(self, events: Mapping[DeliveryId, Published]) -> None:
         """These events were damaged in the log: what is unread of them may be given up, whether it matched or not."""
-        self._spoilt |= {identity: event for identity, event in events.items() if identity in self._unread}
+        self._spoilt |= {identity: event for identity, event in events.items() if identity in self._seen}
 
     def set_aside(self, identity: DeliveryId) -> None:
         """The ledger found a row damaged, which it was, and gave it up."""
         if identity not in self.spoilt_rows:
             self._fail("damage", f"sets {identity} aside, which was sound", lane=self.lane)
         self.spoilt_rows.discard(identity)
-        self.lost.add(identity)
+        self._lose(self.owed[identity])
         self._move(self.owed[identity], State.DROPPED, CORRUPT)
 
     def settle(self, settlement: Settlement) -> list[Touched]:
@@ -125,7 +159,7 @@ class Books:
 
         What was set aside is settled no more, and what is written anew is whole again.
         """
-        settlement = settlement.without(self.lost)
+        settlement = settlement.without(self._set_aside)
         newly = self._advance(settlement)
         before = {owed.identity: Touched(owed, owed.state, None) for owed in newly}
         given_up = [*(b.identity for b in settlement.bury), *(d.identity for d in settlement.drop)]
@@ -230,16 +264,21 @@ class Books:
     def _take(self, identity: DeliveryId, damaged: bool) -> Owed | None:
         """The delivery of an event that the cursor passes; a damaged one is counted whether it matched or not."""
         owed = self._unread.pop(identity)
-        event = self._spoilt.pop(identity, None)
         if not damaged:
             return owed
-        self.lost.add(identity)
+        event = self._spoilt.get(identity)
         if event is None:
             self._fail("damage", f"gives {identity} up, which was sound", lane=self.lane)
         elif owed is None:
             owed = self.owed[identity] = Owed(identity, event)
             self.states[State.UNREAD] += 1
+        if owed is not None:
+            self._lose(owed)
         return owed
+
+    def _lose(self, owed: Owed) -> None:
+        self.lost[owed.identity] = owed
+        self._set_aside.add(owed.identity)
 
     def _finish(self, identities: Iterable[DeliveryId]) -> None:
         for identity in identities:

@@ -49,6 +49,8 @@ class Watched:
     acknowledged: dict[int, int] = field(default_factory=dict)  # version -> when its put was answered
     hold: HoldWatch = field(default_factory=HoldWatch)
     deleted_at: int | None = None
+    rotten: bool = False  # its row in the ledger is damaged
+    halted: bool = False  # its record, or its topic's, was damaged at some time
     epoch: int = 0
     settling: Settlement | None = None  # the last that was tried
     blocked: Settlement | None = None  # the last try failed, and the lane does not know yet whether it is stored

@@ -30,7 +30,9 @@ LOG_COMMITS = frozenset(
         "trim",
     }
 )
-LEDGER_COMMITS = frozenset({"open_lane", "close_lane", "settle", "name_group", "written", "abandon", "set_aside"})
+LEDGER_COMMITS = frozenset(
+    {"open_lane", "renew_lane", "close_lane", "settle", "name_group", "written", "abandon", "set_aside"}
+)
 HANGS_S = limits.VAULT_WAIT_NS / SECOND
 
 

@@ -116,6 +116,8 @@ def _must_arrive(oracle: Oracle, lane: Watched, owed: Owed) -> bool:
     """
     if not _accepted(oracle, lane, owed) or lane.deleted_at is not None or not lane.now.retry_policy.is_default:
         return False
+    if owed.again or lane.halted:  # it had arrived before, or waited for a backup
+        return False
     profile, kind = oracle.profile_of(lane.topic), lane.now.destination.endpoint_kind
     fatal = profile.never_retried(oracle.picky[lane.id].status, kind, lane.now.dead_letter is not None)
     slept = (oracle.clock.suspended_at or 0) >= owed.event.sent_at

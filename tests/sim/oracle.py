@@ -40,6 +40,9 @@ class Oracle:
         self.lane_of_url: dict[str, Watched] = {}
         self.requests_of: Counter[int] = Counter()
         self.duplicates = 0
+        self.renewals = 0  # of lanes whose row was damaged
+        self.documents: list[tuple[str, str]] = []
+        self.rotten: set[tuple[str, object]] = set()  # records of the registry that are damaged now
         self.life = 0
         self.disturbed_s = 0.0
         self.late_limited = False
@@ -141,6 +144,28 @@ class Oracle:
         """The row of a delivery was damaged in the ledger."""
         self.note("fault", "damaged row", lane.id, *identity)
         lane.books.spoilt_rows.add(identity)
+
+    def spoilt_lane(self, lane: Watched, part: str) -> None:
+        """The row of a lane was damaged in the ledger."""
+        self.note("fault", "damaged lane", lane.id, part)
+        lane.rotten = True
+
+    def spoilt_record(self, table: str, id: object) -> None:
+        """A record of the registry was damaged: lanes that need it may stop until a backup is restored."""
+        self.note("fault", "damaged record", table, id)
+        self.rotten.add((table, id))
+        for lane in self.lanes.values():
+            lane.halted = lane.halted or id == {"topic": lane.topic, "subscription": lane.id}.get(table)
+
+    def restored(self) -> None:
+        """All records are whole again."""
+        self.note("restored")
+        self.disturb()
+        self.rotten.clear()
+
+    def may_stop(self, lane: int) -> bool:
+        """Whether a lane cannot know what to do: its record, or its topic's, is damaged."""
+        return ("subscription", lane) in self.rotten or ("topic", self.lanes[lane].topic) in self.rotten
 
     # What goes over the network.
 

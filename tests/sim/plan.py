@@ -13,6 +13,7 @@ from tests.sim.publication import SUBJECTS
 from tests.sim.tiny import AMPLE, Tiny, draw_tiny
 
 HOUR_S = 3600.0
+DAMAGES = ("event", "lane", "record")
 FAULTS = ("crash", "stop", "trap", "suspend", "sickness", "vault", "slow disk")
 
 
@@ -59,7 +60,7 @@ class Plan:
     redrives_s: list[float] = field(default_factory=list)  # when somebody redrives all dead letters
     picky: list[Picky] = field(default_factory=list)
     drip_s: list[float] = field(default_factory=list)  # when some events are published besides
-    damages_s: list[float] = field(default_factory=list)  # when a row rots
+    damages_s: list[tuple[float, str]] = field(default_factory=list)  # when something rots, and what
     full_disks_s: list[tuple[float, float]] = field(default_factory=list)  # when the disk is full, and for how long
     start_crashes: float = 0.0  # how likely a role dies while it starts
     tiny: Tiny = AMPLE
@@ -94,7 +95,7 @@ def draw_plan(seed: int) -> Plan:
         kinds=kinds,
         redrives_s=_draw_redrives(seed, horizon_s),
         **_draw_picky(seed, horizon_s),
-        damages_s=_draw_damages(seed, horizon_s),
+        damages_s=_draw_damages(seed, horizon_s, redriven=bool(_draw_redrives(seed, horizon_s))),
         full_disks_s=[] if calm else _draw_full_disks(seed, horizon_s),
         start_crashes=0.0 if calm else random.Random(f"{seed}/start").choice((0.0, 0.0, 0.5, 0.9)),
         tiny=draw_tiny(seed),
@@ -124,10 +125,16 @@ def _draw_picky(seed: int, horizon_s: float) -> dict[str, Any]:
     return {"picky": picky, "drip_s": [rng.uniform(60, horizon_s - HOUR_S) for _ in range(rng.randrange(5, 25))]}
 
 
-def _draw_damages(seed: int, horizon_s: float) -> list[float]:
-    """In every other seed, some instants; by dice of their own as well."""
+def _draw_damages(seed: int, horizon_s: float, redriven: bool) -> list[tuple[float, str]]:
+    """In every other seed, some instants; by dice of their own as well. Some seeds have one kind of damage only.
+
+    A lane that begins again reads redriven events and their first lives, which endpoints cannot tell apart: lanes rot
+    where nothing is redriven.
+    """
     rng = random.Random(f"{seed}/damage")
-    return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(rng.choice((0, 0, 0, 2, 5, 12)))]
+    kinds = [kind for kind in rng.sample(DAMAGES, rng.randrange(1, len(DAMAGES) + 1)) if kind != "lane" or not redriven]
+    count = rng.choice((0, 0, 0, 2, 5, 12))
+    return [(rng.uniform(HOUR_S, horizon_s - HOUR_S), rng.choice(kinds or ["event"])) for _ in range(count)]
 
 
 def _draw_full_disks(seed: int, horizon_s: float) -> list[tuple[float, float]]:

@@ -163,16 +163,16 @@ class DrowsyDispatcher(Dispatcher):
 class RecountingLane(Lane):
     """Counts retries that fail towards the ten."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        return after_failure(self.books.hold, self._rules, outcome, now, flight.load.events, flight.probe)
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        return after_failure(self.books.hold, self._rules, outcome, now, request.pending.events, request.probe)
 
 
 class OffendedLane(Lane):
     """Takes the refusal of an event for the illness of its endpoint."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
         ill = Outcome(Result.GENERIC_ERROR) if outcome.failure in REFUSED_EVENT else outcome
-        return super()._held_after(flight, ill, now)
+        return super()._held_after(request, ill, now)
 
 
 class StubbornLane(Lane):
@@ -181,16 +181,16 @@ class StubbornLane(Lane):
     def _next_probe(self, now: int) -> PendingBatch | None:
         return self._take_parked(now) or super()._next_probe(now)
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        hold = super()._held_after(flight, outcome, now)
-        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and flight.probe else hold
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(request, outcome, now)
+        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and request.probe else hold
 
 
 class UnsweptLane(Lane):
     """Probes for ever, and never tries everything that waits."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        hold = super()._held_after(flight, outcome, now)
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(request, outcome, now)
         return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and hold.until > now else hold
 
 
@@ -251,6 +251,28 @@ class _EarlyBurials:
 
     def __getattr__(self, verb: str) -> Any:
         return getattr(self._ledger, verb)
+
+
+class ForwardDispatcher(Dispatcher):
+    """Begins a lane whose row is damaged at the end of the log."""
+
+    async def _renew(self, subscription: Subscription) -> store.LaneRow:
+        end = await self._log.end(subscription.topic)
+        return await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, end + 1)
+
+
+class ForgetfulDispatcher(Dispatcher):
+    """Takes a lane whose row is damaged for one that it cannot help."""
+
+    async def _begin_again(self, lane: Lane) -> bool:
+        return False
+
+
+class ForgivingDispatcher(Dispatcher):
+    """Looks at no row unless it has something to settle."""
+
+    async def _review_rows(self) -> None:
+        return
 
 
 class FastClock:

@@ -20,6 +20,7 @@ from recapito.contracts.store import (
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.events.segment import Columns
 from recapito.domain.instant import SECOND
+from recapito.domain.resources.subscription import Subscription
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.stores.spoil import MemorySpoiler
 
@@ -179,6 +180,47 @@ class CarefreeLedger(MemoryLedger):
 
     async def set_aside(self, damage: Damage) -> bool:
         return True
+
+
+class TrustingLedger(MemoryLedger):
+    """Shows the row of a lane that is damaged as if it were sound."""
+
+    async def lane(self, id: int) -> LaneRow | None:
+        return self._lanes[id].lane if id in self._lanes else None
+
+    async def lanes(self) -> list[LaneRow]:
+        return [self._lanes[id].lane for id in sorted(self._lanes)]
+
+    async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
+        return [self._lanes[id].lane for id in sorted(set(ids) & self._lanes.keys())]
+
+
+class HoardingLedger(MemoryLedger):
+    """Begins a damaged lane again, and keeps what waits and is read again."""
+
+    async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
+        old = self._lanes[id]
+        await super().renew_lane(id, topic, log_id, position)
+        new = self._lanes[id]
+        new.parked, new.order = old.parked, old.order
+        parked = len(new.parked)
+        more = replace(new.lane.counts, matched=parked + new.lane.counts.buried, parked=parked)
+        self._count(id, more)
+        return replace(new.lane, next_due_at=new.order[0][0] if new.order else None)
+
+
+class SilentLog(MemoryLog):
+    """Tells nobody which records are damaged."""
+
+    async def damaged_records(self) -> list[Damage]:
+        return []
+
+
+class CredulousLog(MemoryLog):
+    """Serves the record of a subscription without a look at its checksum."""
+
+    async def subscription_by_id(self, id: int) -> Subscription | None:
+        return self._disk.subscriptions.get(id)
 
 
 class OptimisticLedger(MemoryLedger):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from recapito.domain.instant import SECOND
+from recapito.errors import StoreFailed
 from tests.sim import checkers
 from tests.sim.behaviour import HEALTHY, Behaviour, answering
 from tests.sim.books import Owed
@@ -107,6 +108,23 @@ class Scene:
             await asyncio.sleep(LOOK_EVERY_S)
         checkers.check_liveness(self.oracle)
 
+    async def look_at_damage(self) -> None:
+        """A person asks what is damaged, if somebody is there to answer; all has been read since."""
+        for _ in range(2):
+            try:
+                await self.machine.request(self._show_damage)
+            except (ConnectionLost, StoreFailed):
+                continue
+
+    async def _show_damage(self) -> None:
+        damages, storage = self.machine.damages, self.parts.storage
+        assert damages is not None
+        rotten = set(self.oracle.rotten)
+        await self.machine.read_all()
+        ledger = storage.open_ledger(write=False)
+        await checkers.check_shown(self.oracle, rotten, damages, ledger)
+        storage.close(ledger)
+
     async def close_the_books(self) -> None:
         """Let the janitor finish, and check all that must be true in the end."""
         for _ in range(6):
@@ -116,6 +134,7 @@ class Scene:
                 await asyncio.sleep(90)
             self.machine.ring()
             await asyncio.sleep(10)
+        await self.look_at_damage()
         checkers.check_fates(self.oracle)
         checkers.check_vault(self.oracle)
         storage = self.parts.storage

@@ -127,7 +127,7 @@ def check_abandoned(oracle: Oracle, lane: Watched, members: list[Owed], reason: 
     rules = oracle.profile_of(lane.topic).dead_letter
     for owed in members:
         tried = owed.named_at if owed.named_at is not None else oracle.clock.now()
-        long_enough = oracle.clock.now() - tried >= rules.unavailable_s * SECOND
+        long_enough = oracle.clock.now() - tried >= rules.unavailable_s * SECOND or lane.halted
         fine = long_enough if reason == UNAVAILABLE else reason == CONTAINER_MISSING
         if oracle.keep_for_ever or not fine:
             oracle.fail("I11", f"is abandoned: {reason}", lane=lane.id, owed=owed)

@@ -1,5 +1,6 @@
 """The checkers are checked: each planted bug must be found, within a few seeds, by an invariant that it breaks."""
 
+import random
 from collections.abc import Callable
 from functools import partial
 
@@ -7,11 +8,13 @@ import pytest
 
 from tests.sim import planted, planted_stores
 from tests.sim.machine import Parts
+from tests.sim.plan import HOUR_S, draw_plan
 from tests.sim.planted import MeddlingRegistry, MeddlingSender
 from tests.sim.planted_stores import PlantedStorage
 from tests.sim.world import tell
 
 SEEDS = 40
+DAMAGES = 20
 
 BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
     "a log that acknowledges without storing": (
@@ -110,6 +113,52 @@ BUGS: dict[str, tuple[Callable[[], Parts], set[str]]] = {
         {"hold", "I9", "I10"},
     ),
 }
+
+ROTS: dict[str, tuple[str, Callable[[], Parts], set[str]]] = {
+    "a ledger that believes a damaged lane": (
+        "lane",
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.TrustingLedger)),
+        {"damage", "I1", "I2"},
+    ),
+    "a ledger that keeps what is read again": (
+        "lane",
+        lambda: Parts(storage=PlantedStorage(ledger=planted_stores.HoardingLedger)),
+        {"I1"},
+    ),
+    "a damaged lane that begins at the end": ("lane", lambda: Parts(dispatcher=planted.ForwardDispatcher), {"I2"}),
+    "a damaged lane that stops": ("lane", lambda: Parts(dispatcher=planted.ForgetfulDispatcher), {"I24"}),
+    "a damaged lane that nobody looks at": (
+        "lane",
+        lambda: Parts(dispatcher=planted.ForgivingDispatcher),
+        {"damage", "I16", "I18", "I20"},
+    ),
+    "a registry that serves a damaged record": (
+        "record",
+        lambda: Parts(storage=PlantedStorage(log=planted_stores.CredulousLog)),
+        {"damage"},
+    ),
+    "a registry that shows no damaged record": (
+        "record",
+        lambda: Parts(storage=PlantedStorage(log=planted_stores.SilentLog)),
+        {"damage", "I2", "I5"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROTS)
+def test_a_planted_bug_about_damage_is_found(name: str) -> None:
+    """The same, in histories in which much rots."""
+    kind, make, invariants = ROTS[name]
+    for seed in range(SEEDS):
+        plan = draw_plan(seed)
+        rng = random.Random(f"{seed}/rots")
+        plan.damages_s = [(rng.uniform(HOUR_S, plan.horizon_s - HOUR_S), kind) for _ in range(DAMAGES)]
+        plan.redrives_s = []
+        story = tell(seed, make(), plan)
+        if story.violations:
+            assert story.violations[0].invariant in invariants, str(story.violations[0])
+            return
+    pytest.fail(f"{SEEDS} seeds did not notice {name}")
 
 
 @pytest.mark.parametrize("name", BUGS)

@@ -80,6 +80,9 @@ class Witness:
     async def _append_marked(
         self, log: Any, positions: list[int], segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
     ) -> None:
+        for mark in marks:
+            self._oracle.documents.append((kind, mark.key))
+            self._oracle.rotten.discard(("document", (kind, mark.key)))
         await self._append(log, positions, segments)
 
     def _check_whole(self, events: list[ArrivedEvent]) -> None:
@@ -145,12 +148,58 @@ class Witness:
             if lane.topic == topic and not lane.books.ended and below > lane.books.cursor.low[0]:
                 self._oracle.fail("I2", f"topic {topic} was trimmed below {below}", lane=lane.id)
 
+    async def _topic_by_id(self, log: Any, topic: Topic | None, id: int) -> None:
+        self._believe("topic", [] if topic is None else [id])
+
+    async def _subscription_by_id(self, log: Any, subscription: Subscription | None, id: int) -> None:
+        self._believe("subscription", [] if subscription is None else [id])
+
+    async def _subscriptions(self, log: Any, page: list[Subscription], *args: object) -> None:
+        self._believe("subscription", [subscription.id for subscription in page])
+
+    def _believe(self, table: str, ids: Iterable[int]) -> None:
+        """Records are served: none that is damaged may be."""
+        for id in ids:
+            if (table, id) in self._oracle.rotten:
+                self._oracle.fail("damage", f"{table} {id} is damaged, and served")
+
     # The ledger.
 
     async def _open_lane(self, ledger: Any, row: LaneRow, id: int, topic: int, log_id: str, position: int) -> None:
         lane = self._oracle.lanes[id]
+        self._compare(lane, row)
+        if not row.damaged:
+            lane.hold.start(row.hold, self._oracle.clock.now())
+
+    async def _renew_lane(self, ledger: Any, row: LaneRow, id: int, topic: int, log_id: str, position: int) -> None:
+        """The lane has lost its memory; what it still has under way does not matter any more."""
+        lane = self._oracle.lanes[id]
+        self._oracle.note("lane renewed", id, position)
+        if not lane.rotten:
+            self._oracle.fail("damage", "begins again, and its row was sound", lane=id)
+        self._oracle.disturb()
+        self._oracle.renewals += 1
+        lane.rotten, lane.blocked = False, None
+        lane.epoch += 1
+        lane.books.renew(position)
         lane.books.compare(row)
         lane.hold.start(row.hold, self._oracle.clock.now())
+
+    async def _lanes(self, ledger: Any, rows: list[LaneRow]) -> None:
+        for row in rows:
+            self._look(self._oracle.lanes[row.id], row)
+
+    def _compare(self, lane: Watched, row: LaneRow | None) -> None:
+        """The store's row says what the books say, or that it is damaged, which it is."""
+        if row is None or not row.damaged:
+            lane.books.compare(row)
+        if row is not None:
+            self._look(lane, row)
+
+    def _look(self, lane: Watched, row: LaneRow) -> None:
+        if row.damaged is not lane.rotten:
+            shown = "damaged" if row.damaged else "sound"
+            self._oracle.fail("damage", f"its row is shown as {shown}, and is not", lane=lane.id)
 
     async def _close_lane(self, ledger: Any, result: None, id: int) -> None:
         if id in self._oracle.lanes and not self._oracle.lanes[id].books.ended and await ledger.lane(id) is None:
@@ -158,11 +207,12 @@ class Witness:
 
     async def _lane(self, ledger: Any, row: LaneRow | None, id: int) -> None:
         if row is not None:
-            self._oracle.lanes[id].books.compare(row)
+            self._compare(self._oracle.lanes[id], row)
 
     async def _settle(self, ledger: Any, result: None, batch: Sequence[Settlement]) -> None:
         for settlement in batch:
             lane = self._oracle.lanes[settlement.lane]
+            lane.rotten = False
             touched = lane.books.settle(settlement)
             lane.books.compare(await ledger.lane(lane.id))
             settlements.check(self._oracle, lane, touched)
@@ -196,11 +246,11 @@ class Witness:
         members = lane.books.close_group(path, State.DEAD_LETTERED)
         self._oracle.note("written", id, path, len(members))
         settlements.check_written(self._oracle, lane, path, members)
-        lane.books.compare(await ledger.lane(id))
+        self._compare(lane, await ledger.lane(id))
 
     async def _abandon(self, ledger: Any, result: None, id: int, path: str, reason: str) -> None:
         lane = self._oracle.lanes[id]
         members = lane.books.close_group(path, State.DROPPED, reason)
         self._oracle.note("abandoned", id, path, reason, len(members))
         settlements.check_abandoned(self._oracle, lane, members, reason)
-        lane.books.compare(await ledger.lane(id))
+        self._compare(lane, await ledger.lane(id))

@@ -83,8 +83,9 @@ class World:
             self._start(self._later(at_s - self.scene.loop.time(), self._redrive))
         for at_s in self.plan.drip_s:
             self._start(self._later(at_s - self.scene.loop.time(), self._drip))
-        for at_s in self.plan.damages_s:
-            self._start(self._later(at_s - self.scene.loop.time(), self._damage))
+        damage = {"event": self._damage_event, "lane": self._damage_lane, "record": self._damage_record}
+        for at_s, kind in self.plan.damages_s:
+            self._start(self._later(at_s - self.scene.loop.time(), damage[kind]))
         for at_s, seconds in self.plan.full_disks_s:
             self._start(self._later(at_s - self.scene.loop.time(), partial(self._fill_disk, seconds)))
         for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
@@ -189,8 +190,47 @@ class World:
         """Some events for the picky."""
         await self.scene.people.publish(self._topics[0], self.rng.choice((1, 1, 5, 15)))
 
-    async def _damage(self) -> None:
-        """A row rots: an entry that is unread, was just published or lies anywhere in a log; or one of the ledger's."""
+    async def _damage_lane(self) -> None:
+        """The row of a lane rots, be it sleeping, busy, ended, or not yet read by anybody."""
+        lanes = [self.scene.oracle.lanes[id] for id in sorted(self.scene.oracle.lanes)]
+        lane, part = self.dice.choice(lanes), self.dice.choice(("cursor", "version", "books"))
+        count = self.dice.choice(("matched", "delivered", "parked", "buried"))
+        if not lane.rotten and self.scene.parts.storage.spoil.lane(lane.id, part, count):
+            self.scene.oracle.spoilt_lane(lane, f"{part} {count}" if part == "books" else part)
+            self.scene.faults.counts["damaged lane"] += 1
+
+    async def _damage_record(self) -> None:
+        """A record of the registry rots; later a person, who is shown it, stops the server and restores a backup."""
+        rng, oracle, spoil = self.dice, self.scene.oracle, self.scene.parts.storage.spoil
+        lane = rng.choice([oracle.lanes[id] for id in sorted(oracle.lanes)])
+        table = rng.choice(("topic", "subscription", "subscription", "document"))
+        record: object = lane.topic if table == "topic" else lane.id
+        if table == "document":
+            if not oracle.documents:
+                return
+            record = rng.choice(oracle.documents)
+        key = record if isinstance(record, tuple) else (record,)
+        if (table, record) in oracle.rotten or not getattr(spoil, table)(*key):
+            return
+        oracle.spoilt_record(table, record)
+        self.scene.faults.counts["damaged record"] += 1
+        if rng.random() < 0.7:  # whoever starts now meets it
+            self.scene.machine.crash(Role.DISPATCH)
+        await asyncio.sleep(rng.choice((60.0, 1800.0, 4 * 3600.0)))
+        await self._restore()
+
+    async def _restore(self) -> None:
+        """A person looks at what is damaged, and restores a backup of the registry: the server starts anew."""
+        if not self.scene.oracle.rotten:
+            return
+        await self.scene.look_at_damage()
+        self.scene.parts.storage.spoil.restore()
+        self.scene.oracle.restored()
+        for role in Role:
+            self.scene.machine.cancel(role)
+
+    async def _damage_event(self) -> None:
+        """A row of events rots: an entry, unread, just published or anywhere; or one that waits in the ledger."""
         rng, scene = self.dice, self.scene
         lanes = [scene.oracle.lanes[id] for id in sorted(scene.oracle.lanes)]
         rows = [(lane, owed) for lane in lanes for owed in lane.books.owed.values() if owed.state in ROWS]
@@ -290,6 +330,7 @@ class World:
         scene.oracle.note("healed")
         scene.faults.disarm()
         scene.machine.steady()
+        await self._restore()
         vault = scene.machine.vault
         for container in sorted(vault.down | vault.missing | vault.hung):
             scene.oracle.container_back(container)

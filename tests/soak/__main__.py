@@ -1,6 +1,7 @@
-"""`python -m tests.soak --minutes N`: a real server under load while it is killed, paused and starved of disk.
+"""`python -m tests.soak --minutes N`: a real server under load while it is killed, paused, starved of disk, damaged.
 
-In the end every event that was acknowledged is accounted for, at each of its subscriptions; exit code 1 if not.
+In the end every event that was acknowledged is accounted for, at each of its subscriptions; exit code 1 if not. What
+was damaged is counted as CorruptRecord and listed by `recapito damaged list`, or has arrived.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.soak.books import Books, unbalanced
+from tests.soak.books import Books, unaccounted, unbalanced
 from tests.soak.endpoints import PATHS, Endpoints
 from tests.soak.machine import Machine, small_disk
 from tests.system.machine import events, until
@@ -94,27 +95,31 @@ def publish(machine: Machine, books: Books, number: int, seed: int, rate: float)
 
 
 def disturb(machine: Machine, rng: random.Random, seconds: float, pause_s: float, mounted: bool) -> None:
-    """One fault after the other, until the time is over."""
+    """One fault after the other, until the time is over; the last one damages something in any case."""
     faults = [machine.kill_role] * 4 + [machine.kill_newborn] * 2 + [machine.kill_both] + [machine.kill_parent] * 2
-    faults += [machine.pause] * 4 + [machine.stop_politely]
+    faults += [machine.pause] * 4 + [machine.stop_politely] + [machine.damage] * 2
     faults += [machine.fill_disk] * (2 if mounted else 0)
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if machine.wait(min(rng.expovariate(1 / pause_s), max(ends - time.monotonic(), 0))):
-            return
+            break
         rng.choice(faults)(rng)
+    machine.damage(rng)
 
 
 def reconcile(machine: Machine, books: Books, paths: tuple[str, ...]) -> list[str]:
     """Wait until all has come to its end; what has not, or is wrong."""
     server = machine.server
     until(lambda: answers(machine), READY_S)
-    until(lambda: not any(books.missing(path) for path in paths), QUIET_S)
+    held = {id for one in machine.rotten for id in one.ids}
+    until(lambda: not any(books.missing(path) - held for path in paths), QUIET_S)
     until(lambda: not any(unbalanced(server.counts(path)) for path in paths), QUIET_S)
-    wrong = []
+    listed = machine.listed()
+    wrong = [f"{one[:4]} is not listed" for one in machine.rotten if one.table == "lane" and one[:4] not in listed]
     for path in paths:
-        if missing := books.missing(path):
-            wrong.append(f"{path}: {len(missing)} acknowledged events never arrived, one is {min(missing)}")
+        lost = machine.lost(path, listed)
+        if said := unaccounted(books.missing(path), lost, machine.corrupt(path), machine.begun_again(path)):
+            wrong.append(f"{path}: {said}")
         if invented := books.invented(path):
             wrong.append(f"{path}: {len(invented)} events arrived that nobody published, one is {min(invented)}")
         if said := unbalanced(server.counts(path)):
@@ -133,7 +138,10 @@ def answers(machine: Machine) -> bool:
 def summary(machine: Machine, books: Books, paths: tuple[str, ...], wrong: list[str], took_s: float) -> str:
     """The reconciliation, and in its last line all that goes into the record."""
     lines = [f"wrong: {line}" for line in wrong]
-    lost = sum(len(books.missing(path)) for path in paths)
+    listed = machine.listed()
+    missing = {path: books.missing(path) for path in paths}
+    given_up = sum(len(missing[path] & machine.lost(path, listed)) for path in paths)
+    lost = sum(map(len, missing.values())) - given_up
     for path in paths:
         counts = machine.server.counts(path)
         figures = ", ".join(f"{name} {counts.get(name, 0):,.0f}" for name in ("matched", "delivered", "dead_lettered"))
@@ -145,7 +153,7 @@ def summary(machine: Machine, books: Books, paths: tuple[str, ...], wrong: list[
     lines.append(
         f"soak: {took_s / 60:.1f} min, {machine.done.total()} faults, {len(books.acknowledged):,} acknowledged,"
         f" {len(books.unknown):,} unknown or refused; at {len(paths)} subscriptions {twice:,} twice,"
-        f" {lost} lost, {len(wrong)} wrong"
+        f" {given_up} given up as CorruptRecord, {lost} lost, {len(wrong)} wrong"
     )
     return "\n".join(lines)
 

@@ -47,3 +47,16 @@ def unbalanced(counts: dict[str, float]) -> str | None:
     if counts["matched"] != ended + counts["pending"]:
         return f"matched {counts['matched']:.0f} is not {ended:.0f} + {counts['pending']:.0f}"
     return f"{counts['pending']:.0f} are pending" if counts["pending"] else None
+
+
+def unaccounted(missing: set[str], damaged: set[str], corrupt: int, begun_again: bool) -> str | None:
+    """What is wrong with acknowledged events that did not arrive at a subscription; None if each has its reason.
+
+    `damaged` were in records that people are shown, and `corrupt` is how many the server says it gave up for that: it
+    may have given up one that had just arrived. Books that have begun again know less.
+    """
+    if lost := missing - damaged:
+        return f"{len(lost)} acknowledged events never arrived, one is {min(lost)}"
+    if corrupt > len(damaged) or (corrupt < len(missing) and not begun_again):
+        return f"{corrupt} are counted as CorruptRecord; of {len(damaged)} that were damaged {len(missing)} are missing"
+    return None

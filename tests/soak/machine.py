@@ -1,20 +1,28 @@
-"""The server under test and what is done to it: roles and the parent killed, processes paused, its disk filled."""
+"""The server under test and what is done to it: roles and the parent killed, processes paused, its disk filled.
 
+And its files damaged, while it is down.
+"""
+
+import contextlib
+import json
 import os
 import random
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.soak.rot import Rotten, names, rot
 from tests.system.machine import Server, until
 
 PAUSES_S = (0.2, 2.0, 12.0)
 START_PATIENCE_S = 60.0
+UNREAD_S = 0.7  # so long dispatch stands still before the server is killed: some segments are unread then
 
 
 class Machine:
@@ -23,6 +31,7 @@ class Machine:
     def __init__(self, data: Path, *flags: str) -> None:
         self.done: Counter[str] = Counter()
         self.journal: list[str] = []
+        self.rotten: list[Rotten] = []
         self._data = data
         self._flags = flags
         self._ended = threading.Event()
@@ -103,6 +112,44 @@ class Machine:
         self._ended.wait(rng.uniform(1, 8))
         filler.unlink()
         self.done["disk filled"] += 1
+
+    def damage(self, rng: random.Random) -> None:
+        """A bit flips while the server is down: in a segment that is unread, a row that waits, or a lane's row."""
+        roles = self.server.roles()
+        if "dispatch" in roles:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(roles["dispatch"], signal.SIGSTOP)
+            self._ended.wait(UNREAD_S)
+        self.server.stop(signal.SIGKILL)
+        until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in roles.values()))
+        found = rot(self._data, rng)
+        if found is not None:
+            self.rotten.append(found)
+            self.done[f"{found.table} damaged"] += 1
+        self._restart()
+
+    def lost(self, path: str, listed: set[tuple[object, ...]]) -> set[str]:
+        """The events that a subscription may have given up: of damaged records that people are shown."""
+        lanes = {0} | {lane for lane, name in names(self._data).items() if name == path}
+        return {id for one in self.rotten if one.lane in lanes and one[:4] in listed for id in one.ids}
+
+    def begun_again(self, path: str) -> bool:
+        """Whether the books of a subscription have begun anew, because its row was damaged."""
+        lanes = {lane for lane, name in names(self._data).items() if name == path}
+        return any(one.table == "lane" and one.lane in lanes for one in self.rotten)
+
+    def listed(self) -> set[tuple[object, ...]]:
+        """The places of the damaged records that `recapito damaged list` shows."""
+        command = [sys.executable, "-m", "recapito", "damaged", "list", "--server", self.server.url, "-o", "json"]
+        shown = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        return {(one["table"], one["subscriptionId"], one["position"], one["offset"]) for one in shown}
+
+    def corrupt(self, path: str) -> int:
+        """How many events a subscription has given up because they were damaged, by its own books."""
+        _, text = self.server.request("GET", "/metrics")
+        wanted = (f'event_subscription="{path}"', 'reason="CorruptRecord"')
+        lines = [line for line in text.decode().splitlines() if all(part in line for part in wanted)]
+        return sum(int(float(line.rsplit(" ", 1)[1])) for line in lines)
 
     def _restart(self) -> None:
         """Start the server again, as systemd would; a start that is refused is counted, and tried again."""

@@ -115,4 +115,5 @@ def test_a_file_that_was_overwritten_takes_nothing(tmp_path: Path) -> None:
             opened.write(bytes(4096))
         assert {running.publish(f"b{n}") for n in range(5)} == {503}
         assert until(lambda: readiness(running)[0] == 503)
-        assert "another program wrote to it" in readiness(running)[1]["checks"]["store"]
+        said = readiness(running)[1]["checks"]["store"]  # by whichever role saw it first
+        assert "another program wrote to it" in said or "file is not a database" in said

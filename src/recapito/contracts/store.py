@@ -74,7 +74,7 @@ class Damage(NamedTuple):
     `number` is given by the ledger, in the order of finding; a lane has version and books in its content.
     """
 
-    table: str  # entry, parked, burial, lane; topic, subscription, document
+    table: str  # entry, parked, burial, lane, notice; topic, subscription, document
     topic: int = 0
     lane: int = 0
     position: int = 0
@@ -331,6 +331,7 @@ class Notice(NamedTuple):
 
     number: int
     content: bytes
+    damaged: bool = False
 
 
 class WaitingDeadLetter(NamedTuple):
@@ -416,7 +417,10 @@ class Ledger(Protocol):
         """
 
     async def notices(self, after: int, limit: int) -> list[Notice]:
-        """Notices in the order of their numbers, from the first after a number on."""
+        """Notices in the order of their numbers, from the first after a number on; a damaged one is said to be.
+
+        Who may write keeps a copy of a damaged one, when it opens the ledger and before notices are removed.
+        """
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         """The group under this path is given up: removed and counted as dropped for this reason, once."""

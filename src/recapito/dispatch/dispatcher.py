@@ -5,6 +5,7 @@ stopped, never the others. Nothing here decides about a delivery: that is the la
 """
 
 import asyncio
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -28,6 +29,8 @@ from recapito.errors import RecordDamaged, StoreFailed, StoreStale
 REOPEN_PAUSE_NS = SECOND // 5
 LONGEST_PAUSE_NS = 2 * SECOND
 DRAIN_LOOK_NS = SECOND // 100
+REVIEW_NS = 60 * SECOND
+REVIEW_LANES = 200
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
 
 
@@ -58,7 +61,7 @@ class Dispatcher:
         self._stored: dict[int, store.LaneRow] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
-        self._ledger_reads = LedgerReads(ledger, context.clock, self._renew)
+        self._ledger_reads = LedgerReads(ledger, context.clock)
         self._loading: set[Lane] = set()
         self._settled_at = 0
         self._blocked: dict[Lane, store.Settlement] = {}
@@ -120,6 +123,7 @@ class Dispatcher:
         self._burial_signal.ring()
         async with asyncio.TaskGroup() as self._tasks:
             self._tasks.create_task(self._timers.run())
+            self._tasks.create_task(self._review_rows())
             self._tasks.create_task(self._forever(self._news_signal, self._read_news))
             self._tasks.create_task(self._forever(self._ready_signal, self._step_lanes))
             self._tasks.create_task(self._forever(self._dirty_signal, self._commit))
@@ -428,12 +432,34 @@ class Dispatcher:
             self._burial_signal.ring()
 
     async def _begin_again(self, lane: Lane) -> bool:
-        """Renew a lane whose settlement was refused because its row is damaged."""
+        """Renew a lane whose settlement was refused because its row is damaged. It sends nothing meanwhile.
+
+        Versions only grow: a lower one is that of a row which was renewed by a commit that seemed to fail.
+        """
+        lane.books.blocked = True
         row = await self._ledger.lane(lane.id)
-        if row is None or not row.damaged:
+        if row is None or not (row.damaged or row.version < lane.books.row.version):
             return False
-        lane.reload(await self._renew(lane.subscription))
+        lane.reload(await self._renew(lane.subscription) if row.damaged else row)
         return True
+
+    async def _review_rows(self) -> None:
+        """Look at some rows each minute, in turn: a lane that is idle, or has ended, does not meet its damaged row."""
+        last = 0
+        while True:
+            await self._housekeeping.sleep_until(self._housekeeping.now() + REVIEW_NS)
+            ids = sorted(self._lanes)
+            last = 0 if not ids or ids[-1] <= last else last
+            some = ids[bisect_right(ids, last) :][:REVIEW_LANES]
+            try:
+                rows = await self._ledger.some_lanes(some)
+            except StoreFailed as error:
+                await self._store_failed(error)
+                continue
+            for lane in [self._lanes[row.id] for row in rows if row.damaged and row.id in self._lanes]:
+                if lane.stopped is None:
+                    lane.settle_anew()
+            last = some[-1] if some else 0
 
     # Dead letters.
 

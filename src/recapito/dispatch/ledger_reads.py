@@ -5,24 +5,18 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import Clock
-from recapito.contracts import store
 from recapito.contracts.store import Due, Ledger
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.signals import Signal
 from recapito.domain.delivery.delivery import Parked
-from recapito.domain.resources.subscription import Subscription
 from recapito.errors import StoreFailed
 
 
 class LedgerReads:
-    """A queue of questions; `bell` rings when there is one, and `run_once` asks them all.
+    """A queue of questions; `bell` rings when there is one, and `run_once` asks them all."""
 
-    `renew` begins a lane's row anew that turns out to be damaged.
-    """
-
-    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[store.LaneRow]]) -> None:
-        self._renew = renew
+    def __init__(self, ledger: Ledger, clock: Clock) -> None:
         self.signal = Signal()
         self._ledger = ledger
         self._clock = clock
@@ -94,6 +88,6 @@ class LedgerReads:
     async def _review(self, lane: Lane) -> None:
         row = await self._ledger.lane(lane.id)
         if row is not None and row.damaged:
-            lane.reload(await self._renew(lane.subscription))
+            lane.settle_anew()
         else:
             lane.reviewed(row)

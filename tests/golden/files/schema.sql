@@ -81,7 +81,7 @@ CREATE TABLE topic (
 
 -- dispatch.db
 -- application_id = 1382245488
--- user_version = 7
+-- user_version = 8
 -- page_size = 4096
 -- encoding = UTF-8
 -- journal_mode = wal
@@ -98,6 +98,9 @@ CREATE INDEX burial_by_time ON burial (lane, write_at, position, "offset")
 
 -- index damaged_entry
 CREATE UNIQUE INDEX damaged_entry ON damaged (topic, position) WHERE "table" = 'entry'
+
+-- index damaged_notice
+CREATE UNIQUE INDEX damaged_notice ON damaged (position, content) WHERE "table" = 'notice'
 
 -- index lane_with_burials
 CREATE INDEX lane_with_burials ON lane (id) WHERE buried > 0
@@ -193,7 +196,7 @@ CREATE TABLE lane (
 CREATE TABLE notice (
     number  INTEGER PRIMARY KEY,        -- greater than any that intake has taken
     content BLOB    NOT NULL
-) STRICT
+, checksum INTEGER) STRICT
 
 -- table parked
 CREATE TABLE parked (

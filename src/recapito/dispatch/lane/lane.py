@@ -188,6 +188,11 @@ class Lane:
         self._begin(row)
         self.wake()
 
+    def settle_anew(self) -> None:
+        """Have the damaged row written anew: that mends it, or is refused, and then this lane begins again."""
+        self.books.staged.hold_changed = True
+        self.wake()
+
     def end_commit(self, settlement: store.Settlement) -> None:
         """A settlement is stored."""
         self.due_queue.settled(self.books.end_commit(settlement), settlement.park)

@@ -20,13 +20,14 @@ from recapito.domain.dead_letter.parser import DeadLetter, hour_of, read_dead_le
 from recapito.domain.instant import HOUR
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.errors import Busy, InvalidInput, NotFound
+from recapito.errors import Busy, InvalidInput, NotFound, RecordDamaged
 
 KIND = "redriven"
 PAGE = 100
 WALKED = 1000  # subscriptions read at once
 UNAVAILABLE_RETRY_S = 30
 NOWHERE = 0  # no topic has this id
+DAMAGED = b"damaged"  # stands for marks that cannot be read
 
 
 class Redriven(msgspec.Struct, frozen=True, array_like=True):
@@ -190,7 +191,7 @@ class DeadLetterSearch:
     ) -> AsyncGenerator[tuple[File, int], None]:
         """The same of one subscription."""
         if seen is not None and selection.takes_path(seen.path):
-            file = await self._open(origin, seen.path, await self._marks_of(origin, seen.path))
+            file = await self._open(origin, seen.path, await self._marks_or_damage(origin, seen.path))
             if file is not None and seen.place + 1 < len(file.letters):
                 yield file, seen.place + 1
         path = "" if seen is None else seen.path
@@ -235,8 +236,17 @@ class DeadLetterSearch:
     async def _marks_of(self, origin: Origin, path: str) -> bytes | None:
         return await self._registry.document(KIND, mark_key(origin.container, path))
 
+    async def _marks_or_damage(self, origin: Origin, path: str) -> bytes | None:
+        try:
+            return await self._marks_of(origin, path)
+        except RecordDamaged:
+            return DAMAGED
+
     async def _marks(self, origin: Origin, after: str, last: str) -> dict[str, bytes]:
-        """The marks of the files behind a path, up to the last one, by path: one read for many files."""
+        """The marks of the files behind a path, up to the last one, by path: one read for many files.
+
+        A damaged one is none of those that are read, and must not pass for one that is not there.
+        """
         found: dict[str, bytes] = {}
         start, end = mark_key(origin.container, ""), mark_key(origin.container, last)
         key = start + after
@@ -245,7 +255,9 @@ class DeadLetterSearch:
             key = page[-1].key
             if key >= end:
                 break
-        return found
+        damaged = [one.columns.decode() for one in await self._registry.damaged_records() if one.table == "document"]
+        prefix = f"{KIND} {start}"
+        return found | {one.removeprefix(prefix): DAMAGED for one in damaged if one.startswith(prefix)}
 
     async def remove(self, file: File) -> None:
         """Remove a file, and then what is known of it: a letter without its mark could be redriven twice."""
@@ -264,12 +276,19 @@ class DeadLetterSearch:
         async with aclosing(self._subscriptions(first - 1, only)) as subscriptions:
             async for subscription in subscriptions:
                 if subscription.topic not in topics:
-                    topics = {subscription.topic: await self._registry.topic_by_id(subscription.topic)}
+                    topics = {subscription.topic: await self._topic(subscription.topic)}
                 topic = topics[subscription.topic]
                 if topic is not None and selection.takes_subscription(topic, subscription):
                     assert subscription.dead_letter is not None
                     shared = names[_place(subscription)] > 1
                     yield Origin(topic, subscription, subscription.dead_letter.container, shared)
+
+    async def _topic(self, id: int) -> Topic | None:
+        """A topic; one whose record is damaged is passed over, so that the letters of others are found."""
+        try:
+            return await self._registry.topic_by_id(id)
+        except RecordDamaged:
+            return None
 
     async def _only_topic(self, selection: DeadLetterQuery) -> int | None:
         """The one topic that is meant; None if several may be: each kind of topic has names of its own."""
@@ -316,6 +335,8 @@ class DeadLetterSearch:
         if content is None:
             return None
         file = File(origin, path, [], [])
+        if marks == DAMAGED:
+            return file._replace(problem="the record of what was redriven from it is damaged")
         try:
             return file._replace(
                 letters=read_dead_letters(content), marks=[] if marks is None else _decode_marks(marks)

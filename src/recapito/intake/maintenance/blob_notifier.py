@@ -116,8 +116,8 @@ class BlobNotifier:
     async def _events(self, notices: list[Notice]) -> dict[int, list[StampedEvent]]:
         """The events of notices, by the topics over their accounts; of an account that has none, none."""
         found: dict[int, list[StampedEvent]] = {}
-        for number, content in notices:
-            notice = self._read(content)
+        for number, content, damaged in notices:
+            notice = self._read(number, content, damaged)
             topic = None if notice is None else await system_topic_of(self._registry, notice.account)
             if notice is None or topic is None or topic.source is None:
                 continue
@@ -125,7 +125,10 @@ class BlobNotifier:
                 found.setdefault(topic.id, []).append(blob_created(notice, number, topic.source.resource_id))
         return found
 
-    def _read(self, content: bytes) -> BlobNotice | None:
+    def _read(self, number: int, content: bytes, damaged: bool) -> BlobNotice | None:
+        if damaged:
+            self._journal("notice.damaged", number=number)
+            return None
         try:
             return decode_notice(content)
         except msgspec.DecodeError as error:

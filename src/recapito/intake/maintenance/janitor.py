@@ -134,10 +134,12 @@ class Janitor:
         self._due |= self._retention.release(now, self._disk is not None and self._disk.reason() is not None)
         self._retention.forget(floors)
         for topic, below in list(self._due.items()):
-            trimmed = await self._trim(topic, below)
+            floor = min(below, floors.get(topic, below))  # a lane that began again may need what it had passed
+            trimmed = await self._trim(topic, floor)
             if trimmed is None:
                 return total
-            del self._due[topic]
+            if floor == below:
+                del self._due[topic]
             total += trimmed
         return total
 

@@ -63,5 +63,6 @@ class MemoryDisk:
     changes: list[tuple[int, int, int]] = field(default_factory=list)  # mark, topic, subscription
     lanes: dict[int, StoredLane] = field(default_factory=dict)
     notices: dict[int, bytes] = field(default_factory=dict)  # by number
+    rotten_notices: set[int] = field(default_factory=set)  # those that a test damaged
     damaged: list[Damage] = field(default_factory=list)
     rotten: dict[tuple[str, object], Damage] = field(default_factory=dict)  # records that a test damaged

@@ -36,6 +36,7 @@ class MemoryLedger:
     def __init__(self, disk: MemoryDisk | None = None) -> None:
         self._disk = disk or MemoryDisk()
         self._lanes = self._disk.lanes
+        self._keep_notices()
 
     def __repr__(self) -> str:
         return f"<MemoryLedger of {len(self._lanes)} lanes>"
@@ -63,6 +64,8 @@ class MemoryLedger:
         new.burials = {identity: row for identity, row in old.burials.items() if identity.position < position}
         new.path_of = {identity: path for identity, path in old.path_of.items() if identity in new.burials}
         new.first_tried_at = {path: at for path, at in old.first_tried_at.items() if path in new.path_of.values()}
+        new.spoilt = {identity for identity in old.spoilt if identity.position < position}
+        new.set_aside = {identity for identity in old.set_aside if identity.position < position}
         parked, buried = len(new.parked), len(new.burials)
         new.lane = replace(new.lane, counts=LaneCounts(matched=parked + buried, parked=parked, buried=buried))
         self._lanes[id] = new
@@ -146,13 +149,15 @@ class MemoryLedger:
         if notice is not None:
             notices = self._disk.notices
             number = max((*notices, taken)) + 1
+            self._keep_notices()
             for old in [old for old in notices if old <= taken]:
                 del notices[old]
             notices[number] = notice
 
     async def notices(self, after: int, limit: int) -> list[Notice]:
         numbers = sorted(number for number in self._disk.notices if number > after)
-        return [Notice(number, self._disk.notices[number]) for number in numbers[:limit]]
+        rotten = self._disk.rotten_notices
+        return [Notice(number, self._disk.notices[number], number in rotten) for number in numbers[:limit]]
 
     async def abandon(self, lane: int, path: str, reason: str) -> None:
         if count := self._remove_group(lane, path):
@@ -171,6 +176,12 @@ class MemoryLedger:
 
     async def damaged_counts(self, after: int) -> dict[str, int]:
         return dict(Counter(damage.table for damage in self._disk.damaged if damage.number > after))
+
+    def _keep_notices(self) -> None:
+        """Keep copies of damaged notices, each once."""
+        kept = {damage.position for damage in self._disk.damaged if damage.table == "notice"}
+        for number in sorted(self._disk.rotten_notices & self._disk.notices.keys() - kept):
+            self._keep(Damage("notice", position=number, content=self._disk.notices[number]))
 
     def _keep(self, damage: Damage) -> None:
         self._disk.damaged.append(damage._replace(number=len(self._disk.damaged) + 1))

@@ -31,7 +31,7 @@ class MemoryLog(MemoryRegistry):
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
         positions = await self.append(segments)
         for mark in marks:
-            self._disk.documents[kind, mark.key] = mark.content
+            await self.put_document(kind, mark.key, mark.content)
         return positions
 
     async def read(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:

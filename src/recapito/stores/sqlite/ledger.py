@@ -40,6 +40,9 @@ class SqliteLedger(AsyncStore):
 
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._set_aside: dict[int, set[DeliveryId]] = {}  # by lane; one of them may still be on the wire
+        if not database.read_only:
+            with contextlib.suppress(StoreFailed):  # whoever needs the file next meets it as well
+                database.drain(dead_letter_sql.keep_damaged_notices)
         super().__init__(database, threaded, journal)
 
     async def lanes(self) -> list[LaneRow]:
@@ -55,7 +58,11 @@ class SqliteLedger(AsyncStore):
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
 
     async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
-        return await self._drain(ledger_sql.renew_lane, id, topic, log_id, position)
+        renewed = await self._drain(ledger_sql.renew_lane, id, topic, log_id, position)
+        before = {identity for identity in self._set_aside.pop(id, ()) if identity.position < position}
+        if before:  # what comes after is read again, and settled again
+            self._set_aside[id] = before
+        return renewed
 
     async def close_lane(self, id: int) -> None:
         await self._drain(ledger_sql.close_lane, id)

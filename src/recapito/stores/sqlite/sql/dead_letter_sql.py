@@ -13,6 +13,7 @@ from recapito.stores.sqlite.sql.damage_sql import Damaged, Misnamed
 from recapito.stores.sqlite.sql.query import load
 
 SQL = load("burial")
+EVERY = -1  # as a limit of SQL
 
 
 def next_burial_at(connection: apsw.Connection) -> int | None:
@@ -76,13 +77,22 @@ def written(
     if reasons and sum(reasons.values()) <= count:
         connection.execute(SQL["count_reasons"], (lane, row.text(dict(reasons))))
     if count and notice is not None:
-        connection.execute(SQL["keep_notice"], (taken, notice))
+        number = max(taken, connection.execute(SQL["last_notice"]).get or 0) + 1
+        connection.execute(SQL["keep_notice"], (number, notice, row.notice_checksum(number, notice)))
+        keep_damaged_notices(connection)
         connection.execute(SQL["forget_notices"], (taken,))
 
 
 def notices(connection: apsw.Connection, after: int, limit: int) -> list[Notice]:
     """Notices after a number."""
-    return [Notice(*stored) for stored in connection.execute(SQL["notices"], (after, limit))]
+    return [row.read_notice(stored) for stored in connection.execute(SQL["notices"], (after, limit))]
+
+
+def keep_damaged_notices(connection: apsw.Connection) -> None:
+    """Keep copies of damaged notices, each once. They stay until intake has passed them: their numbers are taken."""
+    for number, content, damaged in notices(connection, 0, EVERY):
+        if damaged:
+            connection.execute(DAMAGE["keep_notice"], (number, content))
 
 
 def abandon(connection: apsw.Connection, lane: int, path: str, reason: str) -> None:

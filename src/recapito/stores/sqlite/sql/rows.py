@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow
+from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Notice
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR, Hold
@@ -130,6 +130,17 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
             it.trace,
         ),
     )
+
+
+def notice_checksum(number: int, content: bytes) -> int:
+    """The checksum of a notice."""
+    return checksum((number,), b"notice", content)
+
+
+def read_notice(row: tuple[int, bytes, int | None]) -> Notice:
+    """A notice as it was stored, or a damaged one."""
+    number, content, stored = row
+    return Notice(number, content, stored is not None and stored != notice_checksum(number, content))
 
 
 def burial_row(lane: int, burial: Burial) -> tuple[tuple[Any, ...], bytes]:

@@ -89,7 +89,8 @@ DELETE FROM burial WHERE lane = ? AND path = ?
 DELETE FROM burial_group WHERE lane = ? AND path = ?
 
 -- name: count_written
-UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2 WHERE id = ?1
+UPDATE lane SET dead_lettered = dead_lettered + ?2, buried = buried - ?2
+WHERE id = ?1 AND matched = delivered + dead_lettered + dropped + parked + buried
 
 -- name: count_reasons
 INSERT INTO dead_lettered (lane, reason, events)
@@ -97,16 +98,20 @@ SELECT ?1, key, value FROM json_each(?2) WHERE true
 ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
 
 -- name: count_abandoned
-UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2 WHERE id = ?1
+UPDATE lane SET dropped = dropped + ?2, buried = buried - ?2
+WHERE id = ?1 AND matched = delivered + dead_lettered + dropped + parked + buried
 
 -- name: keep_notice
-INSERT INTO notice (number, content) VALUES (max(?1, coalesce((SELECT max(number) FROM notice), 0)) + 1, ?2)
+INSERT INTO notice (number, content, checksum) VALUES (?, ?, ?)
+
+-- name: last_notice
+SELECT max(number) FROM notice
 
 -- name: forget_notices
 DELETE FROM notice WHERE number <= ?
 
 -- name: notices
-SELECT number, content FROM notice WHERE number > ? ORDER BY number LIMIT ?
+SELECT number, content, checksum FROM notice WHERE number > ? ORDER BY number LIMIT ?
 
 -- name: find
 SELECT position, "offset", write_at, container, checksum, record, path FROM burial

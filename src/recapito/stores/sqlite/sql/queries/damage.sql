@@ -25,11 +25,18 @@ DELETE FROM burial_group
 WHERE lane = ?1 AND NOT EXISTS (SELECT 1 FROM burial WHERE lane = ?1 AND path = burial_group.path)
 
 -- name: count
-UPDATE lane SET dropped = dropped + ?2 + ?3, parked = parked - ?2, buried = buried - ?3 WHERE id = ?1
+-- Books that are damaged themselves are not changed: they begin anew with what waits then.
+UPDATE lane SET dropped = dropped + ?2 + ?3, parked = parked - ?2, buried = buried - ?3
+WHERE id = ?1 AND matched = delivered + dead_lettered + dropped + parked + buried
 
 -- name: drop
 INSERT INTO dropped (lane, reason, events) VALUES (?, ?, ?)
 ON CONFLICT (lane, reason) DO UPDATE SET events = events + excluded.events
+
+-- name: keep_notice
+INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
+VALUES ('notice', 0, 0, ?, 0, 1, ?, x'')
+ON CONFLICT DO NOTHING
 
 -- name: keep_entry
 INSERT INTO damaged ("table", topic, lane, position, "offset", events, content, columns)
