@@ -43,7 +43,7 @@ def commands(name: str) -> list[list[str]]:
 
 
 def check_command(words: list[str]) -> None:
-    """Read a command without running it; a word or a flag that is not known is an error of click's."""
+    """Read a command without running it; click raises an error for an unknown word or flag."""
     command = get_command(app)
     while isinstance(command, TyperGroup):
         found = command.commands[words[0]]

@@ -1,4 +1,4 @@
-"""The guides tell the truth: what they print can be typed, and does what they say."""
+"""The guides are right: their commands can be typed, and do what the guides describe."""
 
 import json
 import os
@@ -25,7 +25,7 @@ PATIENCE_S = 300.0
 
 
 def shell(script: str, folder: Path, **environment: str) -> str:
-    """What a script prints that must succeed, with `recapito` on its path and no defaults of whoever runs the tests."""
+    """The output of a script that must succeed, with `recapito` on its path and without defaults of the environment."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("RECAPITO_", "AZURE_"))}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script],
@@ -44,8 +44,8 @@ def shell(script: str, folder: Path, **environment: str) -> str:
     return done.stdout
 
 
-def pytest_says(folder: Path, *tests: str) -> str:
-    """What pytest says about tests that a guide prints."""
+def pytest_output(folder: Path, *tests: str) -> str:
+    """The output of pytest for tests that a guide prints."""
     folder.joinpath("test_guide.py").write_text("\n\n".join(tests), "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--rootdir", folder, folder],
@@ -76,7 +76,7 @@ def test_all_commands_were_found() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_its_settings_are_settings(name: str, tmp_path: Path) -> None:
-    """Each block of settings is taken as it is, but for the secrets that it leaves out."""
+    """The server accepts each block of settings, with the secrets that it leaves out filled in."""
     for text in blocks(name, "toml"):
         file = tmp_path / "recapito.toml"
         file.write_text(text.replace('"…"', f'"{"a" * 64}"'), "utf-8")
@@ -87,9 +87,9 @@ def test_its_settings_are_settings(name: str, tmp_path: Path) -> None:
 def test_tests_that_it_prints_pass(tmp_path: Path) -> None:
     """The tests of the guide pass as they stand, also with the settings that it shows."""
     shown = [block("testing-in-ci", "python", mark) for mark in ("fails_for_a_while", "azure.eventgrid")]
-    assert " 3 passed" in pytest_says(tmp_path, *shown)
+    assert " 3 passed" in pytest_output(tmp_path, *shown)
     tmp_path.joinpath("conftest.py").write_text(block("testing-in-ci", "python", "def recapito_settings"), "utf-8")
-    assert " 3 passed" in pytest_says(tmp_path, *shown)
+    assert " 3 passed" in pytest_output(tmp_path, *shown)
 
 
 def test_steps_that_it_prints_are_steps(tmp_path: Path) -> None:
@@ -110,12 +110,12 @@ def test_steps(recapito):
     recapito.clock.until_idle()
     hook.assert_delivered(event_id)
 """
-    assert " 1 passed" in pytest_says(tmp_path, test)
+    assert " 1 passed" in pytest_output(tmp_path, test)
 
 
 def test_the_story_that_it_prints(tmp_path: Path) -> None:
-    """An assertion that fails says just that, but for the id and the port."""
-    said = pytest_says(
+    """A failed assertion prints exactly that text, apart from the id and the port."""
+    said = pytest_output(
         tmp_path,
         """
 def test_story(recapito):
@@ -133,7 +133,7 @@ def test_story(recapito):
 
 
 def test_the_workflow_is_one(tmp_path: Path) -> None:
-    """GitHub's workflow is YAML with steps; what it installs is what the sample project's README installs."""
+    """GitHub's workflow is YAML with steps, and installs what the sample project's README installs."""
     [text] = blocks("testing-in-ci", "yaml")
     workflow = yaml.safe_load(text)
     runs = [step["run"] for step in workflow["jobs"]["test"]["steps"] if "run" in step]
@@ -141,7 +141,7 @@ def test_the_workflow_is_one(tmp_path: Path) -> None:
 
 
 def test_any_other_language(tmp_path: Path) -> None:
-    """The script for other languages, as it stands but for its ports: three attempts arrive, the last is taken."""
+    """The script for other languages, with free ports: three attempts arrive, and the receiver accepts the last."""
     if shutil.which("curl") is None:
         reason = "curl is missing"
         assert os.environ.get("CI") != "true", reason
@@ -163,7 +163,7 @@ def free_port() -> str:
 
 
 def test_backup_and_restore_as_printed(tmp_path: Path) -> None:
-    """After the commands of the guide a server goes on with what the backup had; users and systemd stay out of it."""
+    """After the guide's commands a server continues from the backup; the test leaves out users and systemd."""
     data = tmp_path / "lib" / "recapito"
     data.parent.mkdir()
     (tmp_path / "backups").mkdir()
@@ -212,7 +212,7 @@ def test_connections_as_printed(azurite: Azurite, tmp_path: Path) -> None:
 
 
 def test_dead_letters_as_printed(tmp_path: Path) -> None:
-    """What was lost is listed, shown, redriven and purged; who asks to be told of letters is subscribed."""
+    """Dead letters are listed, shown, redriven and purged, and a subscription to their notices is made."""
     box = {"endpointType": "Directory", "properties": {"name": "box"}}
     with receiver() as hook, server(tmp_path / "data", "--clock", "scaled:600", "--handshake", "off") as it:
         it.subscribe("orders-hook", hook.url, deadLetterDestination=box)

@@ -2,7 +2,8 @@
 
 It holds no events itself: an entry that the cache lacks is wanted, and the dispatcher loads it. The first event that
 is not taken is in the next batch. Where headers depend on the event, a batch gathers events like its first one from a
-bounded stretch of the log, and leaves those between for the batches that follow (docs/decisions/0021-headers.md).
+bounded stretch of the log, and leaves those between for the batches that follow
+(docs/decisions/0021-batches-by-header-values.md).
 """
 
 from bisect import bisect_left, bisect_right
