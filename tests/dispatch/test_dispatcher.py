@@ -22,7 +22,7 @@ from recapito.dispatch.feed.segment_cache import SegmentCache
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.dispatch.lane.late_answers import LateAnswers
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Room
+from recapito.domain.capacity import Room
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId

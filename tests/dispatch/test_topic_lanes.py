@@ -254,7 +254,7 @@ def test_a_crowd_of_types_wakes_everybody() -> None:
     async def script(rig: Rig) -> None:
         await rig.subscribe("b", B)
         await rig.subscribe("a", A)
-        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WORDS)]
+        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WAKE_KEYS)]
         await rig.publish(*crowd, ("B", "", 1))
         assert rig.delivered == {"b": 1}
         await rig.advance(6)
@@ -321,12 +321,12 @@ def test_lanes_share_what_they_look_at() -> None:
         assert shared() == {"data"}
         await rig.subscribe("small", TAKE_ALL)
         assert not rig.segments.shared_keys
-        for n in range(limits.LENS_KEYS + 10):
+        for n in range(limits.FIELD_READER_KEYS + 10):
             await rig.subscribe(f"many-{n}", on(f"data.k{n}"))
-        assert len(shared()) == limits.LENS_KEYS
+        assert len(shared()) == limits.FIELD_READER_KEYS
         await rig.publish(("A", "", 1))
         await rig.advance(6)
-        assert (await rig.books(f"many-{limits.LENS_KEYS + 5}"))[1:] == (0, 1)
+        assert (await rig.books(f"many-{limits.FIELD_READER_KEYS + 5}"))[1:] == (0, 1)
 
     rigged(script)
 

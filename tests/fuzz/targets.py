@@ -15,7 +15,7 @@ import msgspec
 from recapito.api.publish.authenticate import PublishGate
 from recapito.api.wire.subscription import read_subscription, read_subscription_change
 from recapito.api.wire.topic import read_key_name, read_topic, read_topic_change
-from recapito.domain.access import topic_sas
+from recapito.domain.access import sas
 from recapito.domain.access.egress import Egress, judge, judge_endpoint, parse_endpoint
 from recapito.domain.events.accept import accept
 from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
@@ -163,7 +163,7 @@ def manage(data: bytes) -> None:
 
 ENDPOINT = "http://127.0.0.1:8080/topics/orders/api/events"
 EXPIRIES = ("2030-01-01T00:00:00Z", "1/1/2030 1:02:03 PM", "2030-01-01 00:00")
-GIVEN = [topic_sas.sign(ENDPOINT, expiry, KEY) for expiry in EXPIRIES]
+GIVEN = [sas.sign(ENDPOINT, expiry, KEY) for expiry in EXPIRIES]
 SIGNED = {token.rpartition("&s=")[0] for token in GIVEN}
 PUBLISHED_TO = _topic(InputSchema.EVENT_GRID)
 

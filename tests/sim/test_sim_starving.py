@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recapito.dispatch.lane.lane import Lane
+from recapito.domain.delivery.delivery import timetable
 from recapito.domain.delivery.outcome import answered
-from recapito.domain.delivery.timetable import timetable
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load, names

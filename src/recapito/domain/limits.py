@@ -47,7 +47,7 @@ CONNECTION_CHARS = 4096
 QUEUE_NAME_CHARS = (3, 63)
 QUEUE_MESSAGE_TTL_S = (1, 2**31 - 1)
 QUEUE_MESSAGE_TTL_S_DEFAULT = 7 * 24 * 60 * 60
-QUEUE_MESSAGE_FOR_EVER = -1
+QUEUE_MESSAGE_FOREVER = -1
 LOCATION_CHARS = (1, 64)
 LIST_PAGE = (1, 100)
 LIST_PAGE_DEFAULT = 20
@@ -181,10 +181,10 @@ LOOK_AHEAD_EVENTS = 512  # with other headers, half of which or all a load leave
 LOAD_RANGES = 256  # of the log that one load is cut from
 SCATTERED_RANGES = 2048  # of one lane, under way or left: there are never more finished ranges in its cursor
 TAIL_ENTRIES = 2048
-TAIL_WORDS = 64  # of one entry; one with more is read by everybody
+TAIL_WAKE_KEYS = 64  # of one entry; one with more is read by everybody
 COMPILED_FILTERS = 10_000
-LENSES = 1000
-LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
+FIELD_READERS = 1000
+FIELD_READER_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
 
 # History.
 HISTORY_WAITING_EVENTS = 100_000  # of recorded attempts that are not stored yet
@@ -263,7 +263,7 @@ assert ATTEMPTS[0] <= ATTEMPTS_DEFAULT <= ATTEMPTS[1]
 assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES
 assert WINDOW_START <= WINDOW_REQUESTS <= OPEN_EXCHANGES
-assert FILTER_CONDITIONS <= LENS_KEYS
+assert FILTER_CONDITIONS <= FIELD_READER_KEYS
 assert LOAD_RANGES <= LOOK_AHEAD_EVENTS
 assert 6 * LOAD_RANGES <= SCATTERED_RANGES  # two headers that alternate make two loads, not three
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS

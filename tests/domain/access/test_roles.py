@@ -1,11 +1,15 @@
-"""Keys of a topic, its network rules, and what each role allows."""
+"""Keys of a topic, its network rules, the operations of each role, and signing in."""
 
 import pytest
 
 from recapito.domain.access.roles import (
     ALLOWED,
     Operation,
+    Principal,
+    PrincipalDirectory,
+    RegisteredPrincipal,
     Role,
+    hash_secret,
     is_loopback,
     key_matches,
     lets_in,
@@ -14,6 +18,7 @@ from recapito.domain.access.roles import (
 )
 
 F, R, W, D, A, S = Operation
+READER = RegisteredPrincipal("Ours", hash_secret("secret").upper(), frozenset({Role.READER}))
 
 
 @pytest.mark.parametrize(
@@ -143,3 +148,27 @@ def test_without_public_access_only_loopback_gets_in(rules: tuple[str, ...]) -> 
     assert lets_in("::1", False, rules)
     assert not lets_in("10.1.2.3", False, rules)
     assert not lets_in("", False, rules)
+
+
+@pytest.mark.parametrize(
+    ("client", "secret", "known"),
+    [
+        ("Ours", "secret", True),
+        ("OURS", "secret", True),
+        ("Ours", "Secret", False),
+        ("Ours", "", False),
+        ("Ours", READER.secret_sha256, False),
+        ("theirs", "secret", False),
+        ("", "", False),
+        ("Ours", "\udcff", False),
+    ],
+)
+def test_sign_in(client: str, secret: str, known: bool) -> None:
+    """Only a registered client with its own secret is let in; the hash is no secret."""
+    found = PrincipalDirectory([READER]).sign_in(client, secret)
+    assert found == (Principal("Ours", frozenset({Role.READER})) if known else None)
+
+
+def test_no_secret_is_shown() -> None:
+    """What may be logged of a registered principal has no hash in it."""
+    assert READER.secret_sha256 not in repr(READER) + repr(PrincipalDirectory([READER]))

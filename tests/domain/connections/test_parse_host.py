@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.access.namespace_sas import sign_access
+from recapito.domain.access.sas import sign_namespace_token
 from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
 from recapito.domain.connections.parse_host import from_function_host, from_relay_string
 from recapito.domain.instant import SECOND
@@ -110,5 +110,5 @@ def test_signatures() -> None:
     resource = quote("http://shop-relay.example/orders", safe="")
     signed = hmac.new(b"se cret", f"{resource}\n1900000000".encode(), hashlib.sha256).digest()
     signature = quote(base64.b64encode(signed).decode(), safe="")
-    token = sign_access("http://shop-relay.example/orders", "Send it", "se cret", 1_900_000_000 * SECOND + 7)
+    token = sign_namespace_token("http://shop-relay.example/orders", "Send it", "se cret", 1_900_000_000 * SECOND + 7)
     assert token == f"SharedAccessSignature sr={resource}&sig={signature}&se=1900000000&skn=Send%20it"

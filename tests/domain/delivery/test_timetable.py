@@ -2,9 +2,8 @@
 
 import pytest
 
-from recapito.domain.delivery.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED
+from recapito.domain.delivery.delivery import ATTEMPTS_EXCEEDED, TTL_EXCEEDED, Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.delivery.timetable import Timetable, timetable
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.profiles.profile import EndpointKind, load
 from recapito.domain.resources.subscription import RetryPolicy

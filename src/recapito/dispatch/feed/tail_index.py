@@ -53,7 +53,7 @@ class TailIndex:
 
     def add(self, wake_keys: list[WakeKey], events: int) -> None:
         """Learn the words of the entry at the next position, and how many events it has."""
-        if len(wake_keys) > limits.TAIL_WORDS:
+        if len(wake_keys) > limits.TAIL_WAKE_KEYS:
             wake_keys = [ANY]
         for wake_key in wake_keys:
             self._places.setdefault(wake_key, []).append(self.end + 1)

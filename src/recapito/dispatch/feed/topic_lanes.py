@@ -72,7 +72,7 @@ class TopicLanes:
         shared: frozenset[str] = frozenset()
         for lane in self.lanes.values():
             keys = shared | compile_filter(lane.subscription.filter).keys
-            shared = keys if len(keys) <= limits.LENS_KEYS else shared
+            shared = keys if len(keys) <= limits.FIELD_READER_KEYS else shared
         if shared:
             self._segments.shared_keys[self._topic] = shared
         else:

@@ -10,10 +10,10 @@ from recapito.dispatch.lane.in_flight import PendingBatch
 from recapito.dispatch.lane.in_flight_set import InFlightSet
 from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
-from recapito.domain.history.attempt import Fate, Then
+from recapito.domain.history.attempt import DispositionKind, EventDisposition
 from recapito.domain.resources.subscription import Subscription
 
-DROPPED = Fate(Then.DROP, reason=CANCELED)
+DROPPED = EventDisposition(DispositionKind.DROP, reason=CANCELED)
 
 
 class Cancellation:

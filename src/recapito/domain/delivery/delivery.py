@@ -159,3 +159,31 @@ def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> D
         step += 1
         came_due += delay_ns(schedule, step + 1)
     return msgspec.structs.replace(delivery, skipped=step - delivery.attempts)
+
+
+class Timetable(NamedTuple):
+    """When a delivery is tried and when it ends, in nanoseconds since publishing, and the reason of its death.
+
+    A delivery that expires is not tried at its end; one that is delivered has no reason.
+    """
+
+    attempts: list[int]
+    end: int
+    reason: str | None
+
+
+def timetable(
+    profile: Profile, kind: EndpointKind, policy: RetryPolicy, outcome: Outcome, dead_letters: bool = False
+) -> Timetable:
+    """The timetable of one event whose every attempt ends at once with this outcome."""
+    delivery = Delivery(DeliveryId(0, 0), published_at=0, body=b"")
+    attempts: list[int] = []
+    now = 0
+    while not expired(delivery, policy, now):
+        attempts.append(now)
+        delivery = attempted(delivery, outcome, now)
+        disposition = decide(profile, kind, policy, dead_letters, delivery, outcome, now, random=0.0)
+        if not isinstance(disposition, RetryAt):
+            return Timetable(attempts, now, disposition.reason if isinstance(disposition, Dead) else None)
+        now = disposition.due_at
+    return Timetable(attempts, now, TTL_EXCEEDED)

@@ -4,15 +4,14 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-
-from recapito.domain.events.columnar import by_field, numbered
+from msgspec.structs import astuple
 
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
@@ -120,6 +119,20 @@ def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
             traces.update((start + i, trace) for i, trace in publish.traces.items())
         start += len(publish.events)
     return traces
+
+
+def by_field(kind: type[msgspec.Struct], values: Iterable[msgspec.Struct]) -> Sequence[Sequence[Any]]:
+    """The fields of values of this kind, each as a column."""
+    return tuple(zip(*map(astuple, values), strict=True)) or ((),) * len(kind.__struct_fields__)
+
+
+def numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The distinct names, and for each name which of them it is; mostly there is but one."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return distinct, [0] * len(names)
+    number = {name: n for n, name in enumerate(distinct)}
+    return distinct, [number[name] for name in names]
 
 
 class Segment:

@@ -52,7 +52,9 @@ class _Node:
     def form(self) -> type[msgspec.Struct]:
         """The struct that decodes the names behind this one and skips all others."""
         fields = [(node.field, node._kind(), UNSET) for node in self._children.values()]
-        return msgspec.defstruct("Seen", fields, rename={node.field: name for name, node in self._children.items()})
+        return msgspec.defstruct(
+            "EventFields", fields, rename={node.field: name for name, node in self._children.items()}
+        )
 
     def _kind(self) -> Any:
         return Union[self.form(), list[_Element], str, int, float, bool, None] if self._children else _Leaf  # noqa: UP007
@@ -73,7 +75,7 @@ class FieldReader:
         self._form = root.form()
         self._decode = msgspec.json.Decoder(self._form).decode
 
-    def look(self, event: bytes) -> EventFields:
+    def read(self, event: bytes) -> EventFields:
         """What there is to see of an event."""
         try:
             return self._decode(event)
@@ -93,7 +95,7 @@ def _value_at(fields: list[str]) -> Callable[[EventFields], Any]:
     return get if len(fields) == 1 else value
 
 
-@lru_cache(maxsize=limits.LENSES)
+@lru_cache(maxsize=limits.FIELD_READERS)
 def field_reader(keys: frozenset[str], cloud_events: bool) -> FieldReader:
     """The lens for these keys."""
     return FieldReader(keys, cloud_events)
@@ -101,7 +103,7 @@ def field_reader(keys: frozenset[str], cloud_events: bool) -> FieldReader:
 
 def is_cloud_event(event: bytes) -> bool:
     """Whether an event is stored in the form of CloudEvents: the Event Grid schema knows no `specversion`."""
-    return _MARK.values["specversion"](_MARK.look(event)) is not UNSET
+    return _MARK.values["specversion"](_MARK.read(event)) is not UNSET
 
 
 def is_extension(key: str) -> bool:

@@ -29,7 +29,7 @@ class Matcher:
         self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
         self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
-        self.wake_keys = self._find_words(filter)
+        self.wake_keys = self._find_wake_keys(filter)
         self.keys = frozenset(condition.key for condition in filter.conditions)
         self.judges_all = bool(self.keys) and self.wake_keys is not None and filter in self.wake_keys
         self._tests = {
@@ -40,11 +40,11 @@ class Matcher:
             for cloud_events in (False, True)
         }
 
-    def _find_words(self, filter: Filter) -> frozenset[WakeKey] | None:
+    def _find_wake_keys(self, filter: Filter) -> frozenset[WakeKey] | None:
         if self._domain_topic is not None:
-            return frozenset((_domain_topic_word(self._domain_topic),))
+            return frozenset((_domain_topic_key(self._domain_topic),))
         if self._types is not None:
-            return frozenset(map(_type_word, self._types))
+            return frozenset(map(_type_key, self._types))
         return None if filter.takes_all else frozenset((filter,))
 
     def takes_type(self, name: str) -> bool:
@@ -88,21 +88,21 @@ class SegmentView:
 
     def __init__(self, segment: Segment, keys: frozenset[str]) -> None:
         self._segment = segment
-        self._lens = field_reader(keys, is_cloud_event(segment.event(0)))
+        self._reader = field_reader(keys, is_cloud_event(segment.event(0)))
         self._views: dict[int, EventFields] = {}
 
     def has(self, keys: frozenset[str]) -> bool:
         """Whether these keys can be seen."""
-        return keys <= self._lens.keys
+        return keys <= self._reader.keys
 
     def select(self, matcher: Matcher, passing: Sequence[int]) -> Sequence[int]:
         """Those of the events whose conditions hold."""
         chosen, views = passing, self._views
         for i in passing:
             if i not in views:
-                views[i] = self._lens.look(self._segment.event(i))
-        for key, test in matcher.tests(self._lens.cloud_events):
-            value = self._lens.values[key]
+                views[i] = self._reader.read(self._segment.event(i))
+        for key, test in matcher.tests(self._reader.cloud_events):
+            value = self._reader.values[key]
             chosen = [i for i in chosen if test(value(views[i]))]
         return passing if len(chosen) == len(passing) else chosen
 
@@ -132,23 +132,23 @@ def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_t
     )
     if not by_columns or not matcher.keys:
         return by_columns
-    through = field_reader(matcher.keys, is_cloud_event(body))
-    view = through.look(body)
-    return all(test(through.values[key](view)) for key, test in matcher.tests(through.cloud_events))
+    reader = field_reader(matcher.keys, is_cloud_event(body))
+    view = reader.read(body)
+    return all(test(reader.values[key](view)) for key, test in matcher.tests(reader.cloud_events))
 
 
 def wake_keys_of(segment: Segment) -> list[WakeKey]:
     """The words that a segment holds by itself: its event types and domain topics, each once."""
-    wake_keys = [_type_word(name.casefold()) for name in segment.types]
-    wake_keys += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
+    wake_keys = [_type_key(name.casefold()) for name in segment.types]
+    wake_keys += [_domain_topic_key(name.casefold()) for name in segment.domain_topics]
     return list(dict.fromkeys(wake_keys))
 
 
-def _type_word(name: str) -> str:
+def _type_key(name: str) -> str:
     return f"type {name}"
 
 
-def _domain_topic_word(name: str) -> str:
+def _domain_topic_key(name: str) -> str:
     return f"topic {name}"
 
 

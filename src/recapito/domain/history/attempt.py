@@ -14,7 +14,7 @@ from recapito.domain.delivery.delivery import DeliveryId, Rule
 from recapito.domain.delivery.outcome import Result
 
 
-class Ending(StrEnum):
+class NonRequestOutcome(StrEnum):
     """Outcomes of what was no request."""
 
     NOT_SENT = "NotSent"
@@ -22,7 +22,7 @@ class Ending(StrEnum):
     DEAD_LETTER_DROPPED = "DeadLetterDropped"
 
 
-class Then(StrEnum):
+class DispositionKind(StrEnum):
     """What was done about a delivery."""
 
     DELIVERED = "delivered"
@@ -32,7 +32,7 @@ class Then(StrEnum):
 
 
 FAILED = "Failed"  # stands for every outcome but these
-NOT_FAILED = frozenset({str(Result.SUCCESS), str(Ending.DEAD_LETTERED)})
+NOT_FAILED = frozenset({str(Result.SUCCESS), str(NonRequestOutcome.DEAD_LETTERED)})
 
 
 class Label(NamedTuple):
@@ -44,10 +44,10 @@ class Label(NamedTuple):
     subscription: str
 
 
-class Fate(NamedTuple):
+class EventDisposition(NamedTuple):
     """What became of one event: when it is due again and by which rule, or why it was given up and where it lies."""
 
-    then: Then
+    kind: DispositionKind
     due_at: int | None = None
     rule: Rule | None = None
     reason: str | None = None
@@ -60,17 +60,17 @@ class AttemptedEvent(NamedTuple):
     id: str
     identity: DeliveryId
     number: int
-    fate: Fate
+    disposition: EventDisposition
 
 
-DELIVERED = Fate(Then.DELIVERED)
+DELIVERED = EventDisposition(DispositionKind.DELIVERED)
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     """One request of a lane: sent `at`, ended `took` later. `late` is a success after it had been given up.
 
     Its events are in columns: their ids and offsets, and the positions of their segments in runs of (how many events,
-    position). No `numbers` means the first attempt of each; no `fates`, that each was delivered.
+    position). No `numbers` means the first attempt of each; no `dispositions`, that each was delivered.
     """
 
     label: Label
@@ -85,14 +85,16 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     positions: Sequence[tuple[int, int]]
     offsets: Sequence[int]
     numbers: Sequence[int] = ()
-    fates: Sequence[Fate] = ()
+    dispositions: Sequence[EventDisposition] = ()
 
-    def told(self) -> Iterator[AttemptedEvent]:
+    def events(self) -> Iterator[AttemptedEvent]:
         """Its events, one by one."""
         positions = [position for count, position in self.positions for _ in range(count)]
         for n, (id, position, offset) in enumerate(zip(self.ids, positions, self.offsets, strict=True)):
             number = self.numbers[n] if self.numbers else 1
-            yield AttemptedEvent(id, DeliveryId(position, offset), number, self.fates[n] if self.fates else DELIVERED)
+            yield AttemptedEvent(
+                id, DeliveryId(position, offset), number, self.dispositions[n] if self.dispositions else DELIVERED
+            )
 
 
 class AttemptQuery(NamedTuple):

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.domain.events.columnar import by_field, numbered
-from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, Fate, Label
+from recapito.domain.events.segment import by_field, numbered
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, Label
 
 MARK = b"\0"  # no id holds it
 LINE = "\n"  # no name holds it
@@ -46,7 +46,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     runs: list[int]  # how many runs of positions
     positions: list[tuple[int, int]]
     offsets: list[int]
-    told: list[tuple[int, list[int], list[Fate]]]  # the attempts that are not the first, or did not deliver
+    told: list[tuple[int, list[int], list[EventDisposition]]]  # the attempts that are not the first, or did not deliver
 
 
 _lane_of = itemgetter(Label._fields.index("lane"))
@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(_Columns).decode
 def pack(attempts: Sequence[Attempt]) -> Chunk:
     """The chunk of these attempts, at least one, in their order."""
     fields = by_field(Attempt, attempts)
-    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, fates = fields
+    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, dispositions = fields
     lane = list(map(_lane_of, label))
     labels = dict(zip(lane, label, strict=True))
     outcomes, outcome_of = numbered(outcome)
@@ -74,7 +74,7 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         runs=list(map(len, positions)),
         positions=list(chain.from_iterable(positions)),
         offsets=list(chain.from_iterable(offsets)),
-        told=_told(numbers, fates),
+        told=_told(numbers, dispositions),
         labels=list(labels.values()),
         outcomes=outcomes,
         details=details,
@@ -96,11 +96,13 @@ def _flags(probe: Sequence[bool], late: Sequence[bool]) -> list[int]:
     return [a * PROBE + b * LATE for a, b in zip(probe, late, strict=True)]
 
 
-def _told(numbers: Sequence[Sequence[int]], fates: Sequence[Sequence[Fate]]) -> list[tuple[int, list[int], list[Fate]]]:
-    if not (any(numbers) or any(fates)):
+def _told(
+    numbers: Sequence[Sequence[int]], dispositions: Sequence[Sequence[EventDisposition]]
+) -> list[tuple[int, list[int], list[EventDisposition]]]:
+    if not (any(numbers) or any(dispositions)):
         return []
-    rows = enumerate(zip(numbers, fates, strict=True))
-    return [(n, list(number), list(fate)) for n, (number, fate) in rows if number or fate]
+    rows = enumerate(zip(numbers, dispositions, strict=True))
+    return [(n, list(number), list(disposition)) for n, (number, disposition) in rows if number or disposition]
 
 
 class Search(NamedTuple):
@@ -136,7 +138,7 @@ class Unpacked:
         self._labels = {label.lane: label for label in self._columns.labels}
         self._first_event = [0, *accumulate(self._columns.events)]
         self._first_run = [0, *accumulate(self._columns.runs)]
-        self._told = {n: (numbers, fates) for n, numbers, fates in self._columns.told}
+        self._told = {n: (numbers, dispositions) for n, numbers, dispositions in self._columns.told}
 
     def __len__(self) -> int:
         return len(self._columns.at)
@@ -153,7 +155,7 @@ class Unpacked:
                     yield n, attempt
 
     def _attempt(self, n: int) -> Attempt:
-        columns, (numbers, fates) = self._columns, self._told.get(n, ((), ()))
+        columns, (numbers, dispositions) = self._columns, self._told.get(n, ((), ()))
         events = slice(self._first_event[n], self._first_event[n + 1])
         return Attempt(
             label=self._labels[columns.lane[n]],
@@ -168,7 +170,7 @@ class Unpacked:
             positions=columns.positions[self._first_run[n] : self._first_run[n + 1]],
             offsets=columns.offsets[events],
             numbers=numbers,
-            fates=fates,
+            dispositions=dispositions,
         )
 
 

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from recapito.domain.access.topic_sas import is_for, is_signed, parse_expiry, parse_token, sign
+from recapito.domain.access.sas import is_for, is_signed, parse_expiry, parse_token, sign
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic, TopicKind
 
