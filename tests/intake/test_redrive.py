@@ -435,7 +435,7 @@ def test_what_can_not_be_redriven() -> None:
         stage.bury(topic, "sub", "c", *ids("2"))
         page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)
         assert (page.done, page.refused) == (1, 2)
-        assert "does not hold dead letters" in page.problems[0] and "whole event" in page.problems[1]
+        assert "does not contain dead letters" in page.problems[0] and "whole event" in page.problems[1]
         await stage.log.put_subscription(replace(sub, filters=(FilterSince(0, TAKE_NONE),)))
         stage.bury(topic, "sub", "d", *ids("3"))
         page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)

@@ -20,20 +20,20 @@ LARGE_COMMIT = 64
 
 
 class Rate(NamedTuple):
-    """What a topic may take in a second; 0 is no limit."""
+    """The most that a topic takes in a second; 0 is no limit."""
 
     events: int = 0
     bytes: int = 0
 
 
 class Meter(NamedTuple):
-    """Until when the rate of a topic is spent, counted in events and in bytes."""
+    """The instants until which the rate of a topic is spent, counted in events and in bytes."""
 
     events_until: int = 0
     bytes_until: int = 0
 
     def wait(self, now: int) -> int:
-        """How long until a publish passes; 0 if one does now."""
+        """Nanoseconds until a publish passes; 0 if one does now."""
         return max(0, self.events_until - now, self.bytes_until - now)
 
     def spend(self, rate: Rate, events: int, size: int, now: int) -> "Meter":
@@ -51,17 +51,17 @@ def _spend(until: int, per_second: int, amount: int, now: int) -> int:
 
 
 class LastCommit(NamedTuple):
-    """The time that the last commit took, and its number of publishes."""
+    """The nanoseconds that the last commit took, and its number of publishes."""
 
     took: int = 0
     publishes: int = 0
 
 
 def expected_wait(last: LastCommit, running_since: int | None, waiting: int, now: int) -> int:
-    """The time until a publish that joins the queue now is stored, in nanoseconds.
+    """Nanoseconds until a publish that joins the queue now is stored.
 
-    `running_since` is the beginning of the commit that is under way, None without one: then nothing is waited for. A
-    commit that takes longer than the last one sets the pace itself.
+    `running_since` is the start of the commit under way; with None there is none, and the wait is 0. A commit that
+    takes longer than the last one sets the pace itself.
     """
     if running_since is None:
         return 0
@@ -71,11 +71,11 @@ def expected_wait(last: LastCommit, running_since: int | None, waiting: int, now
 
 
 class Shares(NamedTuple):
-    """What each part may take of a volume.
+    """The share of a volume that each part may take.
 
     stop: intake closes when less than this would be left.
-    floor: with less than this left, a lane whose endpoint fails sends nothing new, for it would have to be parked.
-    least: this much stays free even where intake could write into free pages of its own file: the WALs need it.
+    floor: with less than this left, a lane whose endpoint fails sends nothing new, because it would have to be parked.
+    least: stays free even where intake could write into free pages of its own file, because the WALs need it.
     """
 
     stop: int
@@ -95,12 +95,12 @@ class Room(NamedTuple):
 
     @property
     def short(self) -> bool:
-        """True when what fails could use up the room that is needed to settle what succeeds."""
+        """True when failures could use up the room that is needed to settle successes."""
         return self.free < self.floor
 
     @property
     def for_requests(self) -> int:
-        """How many bytes may be under way: if they fail they are parked, in the WAL and the file, and others follow."""
+        """Bytes that may be under way: if they fail they are parked, in the WAL and the file, and others follow."""
         return max(self.free, 0) // 4
 
 
@@ -111,7 +111,7 @@ def share_out(
     stop_bytes: int = limits.DISK_STOP_BYTES,
     ballast_bytes: int = limits.BALLAST_BYTES,
 ) -> Shares:
-    """The shares of a volume of so many bytes; the arguments are what an operator wants at most."""
+    """The shares of a volume of `total` bytes; the other arguments are the operator's upper bounds."""
     wanted = min(int(total * stop_fraction), stop_bytes)
     stop = max(wanted, min(limits.DISK_STOP_LEAST_BYTES, total // 8))
     return Shares(
@@ -126,5 +126,5 @@ def share_out(
 
 
 def needed(content: int, segments: int) -> int:
-    """What a commit of so much content writes at most: each segment begins pages of its own."""
+    """The most bytes that a commit with `content` bytes writes: each segment begins pages of its own."""
     return content + 2 * limits.LOG_PAGE_BYTES * (segments + 1)

@@ -1,4 +1,4 @@
-"""Instants are integers: nanoseconds since 1970, UTC. Durations are nanoseconds too.
+"""Instants are integers, nanoseconds since 1970 in UTC, and durations are nanoseconds; both also as text.
 
 Every time that the service stamps has exactly seven fractional digits and `Z`, as Event Grid's have.
 """
@@ -26,7 +26,7 @@ def stamp(instant: int) -> str:
 
 
 def read_duration(text: str) -> float:
-    """The seconds of `90`, `10m`, `1h30m`, `2d`, `1 h 46 min 40 s`; anything else is a ValueError."""
+    """Parse `90`, `10m`, `1h30m`, `2d` or `1 h 46 min 40 s` into seconds; anything else is a ValueError."""
     packed = "".join(text.split())
     parts = list(_PARTS.finditer(packed))
     if not parts or "".join(part[0] for part in parts) != packed:
@@ -35,7 +35,7 @@ def read_duration(text: str) -> float:
 
 
 def show_duration(seconds: float) -> str:
-    """A duration as people say it: `1 h 46 min 40 s`, to the tenth of a second."""
+    """A duration in words, `1 h 46 min 40 s`, to the tenth of a second."""
     tenths = round(seconds * 10)
     parts = (
         (f"{tenths // 36000:g}", "h"),

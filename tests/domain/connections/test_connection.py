@@ -101,7 +101,7 @@ def test_azurite() -> None:
 WRONG_STRINGS = {
     "": "neither AccountName",
     "orders1": "Name=Value",
-    f"Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey={CANARY}": "not one of a storage account",
+    f"Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey={CANARY}": "not that of a storage account",
     f"AccountName=orders1;AccountName=orders1;AccountKey={CANARY}": "AccountName twice",
     "AccountName=orders1": "either AccountKey or SharedAccessSignature",
     f"AccountName=orders1;AccountKey={CANARY};SharedAccessSignature={SAS}": "either AccountKey or",
@@ -133,10 +133,10 @@ def test_wrong_connection_strings(text: str, why: str) -> None:
         (ACCOUNT, "https://orders1.blob.core.windows.net/", "no 'sig'"),
         (ACCOUNT, f"orders1?sig={CANARY}", "The SAS URL must start with http"),
         (ACCOUNT, f"https://orders2.blob.core.windows.net/?{SAS}", "'orders2', not to 'orders1'"),
-        (ACCOUNT, f"https://orders1.blob.core.windows.net/dead?{SAS}", "opens 'dead' alone"),
-        (DEAD, f"https://orders1.blob.core.windows.net/alive?{SAS}", "not of 'dead'"),
-        (DEAD, f"https://orders1.blob.core.windows.net/dead/a.json?{SAS}", "not of 'dead'"),
-        (ACCOUNT, f"http://127.0.0.1:10000/devstoreaccount1?{SAS}", "which service"),
+        (ACCOUNT, f"https://orders1.blob.core.windows.net/dead?{SAS}", "is for 'dead' only"),
+        (DEAD, f"https://orders1.blob.core.windows.net/alive?{SAS}", "not that of 'dead'"),
+        (DEAD, f"https://orders1.blob.core.windows.net/dead/a.json?{SAS}", "not that of 'dead'"),
+        (ACCOUNT, f"http://127.0.0.1:10000/devstoreaccount1?{SAS}", "does not tell its service"),
         (ACCOUNT, f"https://user:{CANARY}@orders1.blob.core.windows.net/?{SAS}", "user name"),
     ],
 )
@@ -155,13 +155,17 @@ RELAY = f"{GROUP}/Microsoft.Relay/namespaces/relay"
 @pytest.mark.parametrize(
     ("make", "id", "says"),
     [
-        (azurite, f"{GROUP}/Microsoft.Sql/servers/a", "/a can not be connected to. What can: storage accounts"),
-        (azurite, f"{ACCOUNT}/blobServices/default", "/default can not be connected to. What can: storage accounts"),
-        (azurite, BUS, f"An Azurite opens storage accounts, .*: recapito connection set {BUS} --connection-string -"),
-        (from_default_credential, RELAY, f"A default credential opens .*set {RELAY} --connection-string -"),
+        (azurite, f"{GROUP}/Microsoft.Sql/servers/a", "/a cannot be connected. Connections exist for storage accounts"),
+        (azurite, f"{ACCOUNT}/blobServices/default", "/default cannot be connected. Connections exist for storage"),
+        (
+            azurite,
+            BUS,
+            f"An Azurite connects storage accounts, .*: recapito connection set {BUS} --connection-string -",
+        ),
+        (from_default_credential, RELAY, f"A default credential connects .*set {RELAY} --connection-string -"),
         (from_default_credential, f"{APP}/functions/OnOrder", f"A default credential .*set {APP} --host-url -"),
-        (partial(from_sas_url, url="x"), BUS, f"A SAS URL opens .* and {BUS} is none of these"),
-        (partial(from_connection_string, text="x"), APP, f"A connection string opens .*set {APP} --host-url -"),
+        (partial(from_sas_url, url="x"), BUS, f"A SAS URL connects .* and {BUS} is none of these"),
+        (partial(from_connection_string, text="x"), APP, f"A connection string connects .*set {APP} --host-url -"),
     ],
 )
 def test_the_wrong_way(make: Callable[[str], Connection], id: str, says: str) -> None:

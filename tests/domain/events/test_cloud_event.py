@@ -102,7 +102,7 @@ def test_a_body_of_the_wrong_shape(headers: dict[bytes, bytes], body: bytes, sai
         *(({name: {}}, f"property '{name}'") for name in ("datacontenttype", "dataschema", "data_base64")),
         ({"specversion": "0.3"}, "'specversion' must be '1.0'"),
         ({"time": "yesterday"}, "'time' is not a date and time"),
-        ({"data_base64": "AA=="}, "'data' and 'data_base64' can not both be there"),
+        ({"data_base64": "AA=="}, "'data' and 'data_base64' must not both be present"),
         ({"data_base64": "*", "data": ...}, "'data_base64' is not Base64"),
         ({"data_base64": "AA", "data": ...}, "'data_base64' is not Base64"),
         ({"Upper": "x"}, "attribute 'Upper'"),

@@ -113,7 +113,7 @@ def test_what_is_missing_has_its_default(event: Any, field: str, expected: str) 
         (b'[{"meta":{"id":["a"]}}]', "property 'meta.id', its 'id', must be a string"),
         (b'[{"kind":"' + b"x" * 4097 + b'"}]', "has more than 4096 characters"),
         (b'[{"at":"yesterday"}]', "'eventTime' is not a date and time"),
-        (b'[{"v":"\\r\\nX: y"}]', "'dataVersion' may hold printable ASCII"),
+        (b'[{"v":"\\r\\nX: y"}]', "'dataVersion' must be printable ASCII"),
         (b'[{"kind":"a\\u0000"}]', "U+0000"),
         (b'[{"a":NaN}]', "no NaN"),
         (b'[{"a":' + b"[" * 64 + b"]" * 64 + b"}]", "nested deeper than"),
@@ -133,7 +133,7 @@ def test_an_event_type_must_come_from_somewhere(mapping: InputMapping | None) ->
 def test_an_empty_event_type_is_not_a_missing_one() -> None:
     """The default stands in for what is not there; what is there and empty is refused as that."""
     mapping = InputMapping(event_type=MappedField("type", "Default"))
-    assert "'eventType' is empty" in fault(b'[{"type":""}]', mapping)
+    assert "'eventType' that the topic's input mapping finds in it is empty" in fault(b'[{"type":""}]', mapping)
 
 
 def test_in_a_domain_the_mapped_topic_names_the_topic() -> None:

@@ -138,8 +138,8 @@ def test_event_times_pass_unchanged(time: str) -> None:
         ({"topic": TOPIC.upper()}, "'topic' must be"),
         ({"topic": ""}, "'topic' must be"),
         ({"metadataVersion": "2"}, "'metadataVersion' must be '1'"),
-        ({"dataVersion": "1\r\nX-Evil: 1"}, "'dataVersion' may hold printable ASCII"),
-        ({"dataVersion": "é"}, "'dataVersion' may hold printable ASCII"),
+        ({"dataVersion": "1\r\nX-Evil: 1"}, "'dataVersion' must be printable ASCII"),
+        ({"dataVersion": "é"}, "'dataVersion' must be printable ASCII"),
         ({"id": "a\0b"}, "U+0000"),
         ({"subject": "\0"}, "U+0000"),
         ({"eventType": "\0"}, "U+0000"),
@@ -283,8 +283,8 @@ def test_wrong_types_are_never_our_fault(events: list[dict[str, Any]]) -> None:
     [
         (b"\xef\xbb\xbf[]", "The body begins with a byte order mark: send UTF-8 without one."),
         (b"\xff\xfe[\x00]\x00", "The body is not UTF-8 (byte 0)."),
-        (with_data("NaN"), "JSON knows no NaN and no Infinity"),
-        (with_data("[-Infinity]"), "JSON knows no NaN and no Infinity"),
+        (with_data("NaN"), "JSON has no NaN and no Infinity"),
+        (with_data("[-Infinity]"), "JSON has no NaN and no Infinity"),
         (with_data(r'"\ud800"'), r"must be half of a pair"),
         (with_data(r'"\udc00\ud800 and more"'), r"must be half of a pair"),
         (with_data("01"), "invalid number"),
@@ -318,7 +318,7 @@ def test_a_member_of_the_envelope_may_be_there_once(twice: str) -> None:
     """Of two ids one would be lost without a word; what is inside data is the publisher's."""
     once = '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","data":{"a":1,"a":2}}'
     assert "Event 1: property '" in fault(f"[{once},{twice}]".encode())
-    assert "is there more than once" in fault(f"[{once} , {twice} ]".encode())
+    assert "is present more than once" in fault(f"[{once} , {twice} ]".encode())
     assert len(accept(f"[{once} , {once} ]".encode(), TOPIC)) == 2
 
 

@@ -54,7 +54,7 @@ MISTAKES: list[tuple[Invitation, CallResult, str, str]] = [
     (OPTIONS, Reply(302), "status 302", "Redirects are not followed"),
     (OPTIONS, Reply(204), "status 204", "the header is missing"),
     (OPTIONS, Reply(200), "no WebHook-Allowed-Origin", "WebHook-Request-Callback within 10 minutes"),
-    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "somebody else"),
+    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "another origin"),
     (OPTIONS, Reply(500), "status 500", "WebHook-Allowed-Origin: eventgrid.azure.net (or *)"),
 ]
 

@@ -1,6 +1,6 @@
-"""Why an event passes a filter or does not: the clause that decides, in words.
+"""Explains why an event passes a filter or does not: the deciding clause, in words.
 
-It asks the very matcher that lanes use, clause by clause, in the order in which Event Grid's filter is written.
+It asks the very matcher that lanes use, clause by clause, in the order of Event Grid's filter.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ VALUES = 5
 
 
 class FilterVerdict(NamedTuple):
-    """Whether an event is matched, None if that is not known any more; the clause that decided, and why in words."""
+    """Whether an event is matched, None if that is no longer known; the deciding clause, and the reason in words."""
 
     matched: bool | None
     clause: str
@@ -28,7 +28,7 @@ class FilterVerdict(NamedTuple):
 
 
 class FilteredEvent(NamedTuple):
-    """What a filter looks at of one event."""
+    """The parts of an event that filters read."""
 
     type: str
     subject: str
@@ -37,7 +37,7 @@ class FilteredEvent(NamedTuple):
 
 
 def explain(filter: Filter, event: FilteredEvent) -> FilterVerdict:
-    """The first clause that refuses the event, or that none does."""
+    """The verdict of the first clause that refuses the event, or of the whole filter if none does."""
     for verdict in _refusals(filter, event):
         return verdict
     if filter.takes_all:
@@ -94,7 +94,7 @@ def _why(condition: Condition, value: Value, arrays: bool, integers_as_text: boo
 
 
 def _shown(value: Value) -> str:
-    """A value of an event, as JSON, cut."""
+    """A value of an event as JSON, shortened."""
     if isinstance(value, msgspec.Struct):
         return "an object"
     if isinstance(value, str):
@@ -107,7 +107,9 @@ def _shown(value: Value) -> str:
 
 
 def _listed(operands: tuple[object, ...]) -> str:
-    shown = ", ".join(_quoted(one) if isinstance(one, str) else _operand(one) for one in operands[:VALUES])
+    shown = ", ".join(
+        _quoted(operand) if isinstance(operand, str) else _operand(operand) for operand in operands[:VALUES]
+    )
     return f"{shown} and {len(operands) - VALUES} more" if len(operands) > VALUES else shown
 
 

@@ -1,7 +1,7 @@
 """A chunk: some thousand attempts packed together, as history stores them.
 
-The ids of all events are one text between marks, so that one id is found by a plain search through it, without an index
-and without unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
+The ids of all events are one text, separated by marks, so that a plain search finds one id without an index and without
+unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ import msgspec
 from recapito.domain.events.segment import by_field, numbered
 from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, Label
 
-MARK = b"\0"  # no id holds it
-LINE = "\n"  # no name holds it
+MARK = b"\0"  # no id contains it
+LINE = "\n"  # no name contains it
 PROBE, LATE = 1, 2
 
 
 class Chunk(NamedTuple):
-    """Attempts as they are stored, and what tells whether a wanted one may be among them."""
+    """Stored attempts, and the texts in which a search sees whether a wanted one may be among them."""
 
     attempts: int
     first_at: int
@@ -42,11 +42,11 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     status: Sequence[int | None]
     detail_of: list[int]
     flags: list[int]
-    events: list[int]  # how many events each attempt has
-    runs: list[int]  # how many runs of positions
+    events: list[int]  # the number of events of each attempt
+    runs: list[int]  # the number of runs of positions of each attempt
     positions: list[tuple[int, int]]
     offsets: list[int]
-    told: list[tuple[int, list[int], list[EventDisposition]]]  # the attempts that are not the first, or did not deliver
+    told: list[tuple[int, list[int], list[EventDisposition]]]  # retries, and attempts that did not deliver
 
 
 _lane_of = itemgetter(Label._fields.index("lane"))
@@ -84,7 +84,7 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         first_at=min(at),
         last_at=max(at),
         outcomes=_lines(_outcome_words(outcomes)),
-        labels=_lines(f"{it.lane}/{it.topic_name}/{it.subscription}".lower() for it in columns.labels),
+        labels=_lines(f"{label.lane}/{label.topic_name}/{label.subscription}".lower() for label in columns.labels),
         ids=_marked(list(chain.from_iterable(ids))),
         packed=_encode(columns),
     )
@@ -106,7 +106,7 @@ def _told(
 
 
 class Search(NamedTuple):
-    """The parts that a chunk must hold, each where it belongs, if something selected may be in it; None is any."""
+    """The texts that a chunk must contain, each in its field, if a selected attempt may be in it; None is any."""
 
     event: bytes | None
     search: bytes | None
@@ -117,7 +117,7 @@ class Search(NamedTuple):
 
 
 def search_for(selection: AttemptQuery) -> Search:
-    """What to look for in chunks."""
+    """The texts to search chunks for."""
     event, search = selection.event, selection.search
     return Search(
         event=None if event is None else MARK + event.encode() + MARK,
@@ -130,7 +130,7 @@ def search_for(selection: AttemptQuery) -> Search:
 
 
 class Unpacked:
-    """The attempts of a chunk, each made only when it is wanted."""
+    """The attempts of a chunk, each built only when it is selected."""
 
     def __init__(self, ids: bytes, packed: bytes) -> None:
         self._columns = _decode(packed)
@@ -143,12 +143,12 @@ class Unpacked:
     def __len__(self) -> int:
         return len(self._columns.at)
 
-    def select(self, selection: AttemptQuery, places: range) -> Iterator[tuple[int, Attempt]]:
-        """Those of the attempts at these places that are meant, and where each is."""
+    def select(self, selection: AttemptQuery, indexes: range) -> Iterator[tuple[int, Attempt]]:
+        """The selected attempts among those at these indexes, each with its index."""
         columns = self._columns
         lanes = {lane for lane, label in self._labels.items() if selection.takes_label(label)}
         outcomes = {n for n, outcome in enumerate(columns.outcomes) if selection.takes_outcome(outcome)}
-        for n in places:
+        for n in indexes:
             if columns.lane[n] in lanes and columns.outcome_of[n] in outcomes:
                 attempt = self._attempt(n)
                 if selection.takes(attempt):
@@ -175,7 +175,7 @@ class Unpacked:
 
 
 def _marked(ids: list[str]) -> bytes:
-    """The ids between marks. Publishers can send none with a mark in it; what others put into dead letters, perhaps."""
+    """The ids between marks. Publishers cannot send an id with a mark, but a redriven dead letter may have one."""
     text = "\0".join(ids)
     if text.count("\0") >= max(len(ids), 1):
         text = "\0".join([id.replace("\0", "\ufffd") for id in ids])
@@ -183,7 +183,7 @@ def _marked(ids: list[str]) -> bytes:
 
 
 def _outcome_words(outcomes: list[str]) -> list[str]:
-    """The outcomes, and the word that stands for all that failed."""
+    """The outcomes, and the word for all failures."""
     return [*outcomes, FAILED] if set(outcomes) - NOT_FAILED else outcomes
 
 
