@@ -6,7 +6,7 @@ import pytest
 from azure.mgmt.eventgrid import EventGridManagementClient
 
 from tests.clients.javascript import Node
-from tests.clients.test_python_publisher import MAPPING, make_topic, subscribe
+from tests.clients.topics import MAPPING, make_topic, subscribe
 from tests.clients.webhook import Webhook
 
 pytestmark = pytest.mark.xdist_group("python")

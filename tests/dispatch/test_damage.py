@@ -14,7 +14,7 @@ from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.resources.topic import Topic
-from tests.dispatch.test_dispatcher import Bench
+from tests.dispatch.bench import Bench
 from tests.sim.loop import SimLoop, run
 from tests.stores.spoil import MemorySpoiler
 

@@ -24,12 +24,12 @@ from recapito.domain.delivery.outcome import answered
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
 from recapito.domain.resources.subscription import Destination, FilterSince, Subscription, WebHook
-from recapito.domain.resources.topic import Topic
 from recapito.observability.journal import silent
 from recapito.observability.status import to_bytes
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
+from tests.kit.resources import a_subscription, a_topic
 
 A, B = Filter(event_types=("A",)), Filter(event_types=("b",))
 SMALL = Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, "data", (10,)),))
@@ -86,8 +86,7 @@ class Rig:
 
     async def topic(self) -> None:
         """Make the one topic."""
-        names = {"name": "orders", "azure_subscription": "s", "resource_group": "g", "location": "l"}
-        topic = await self.log.put_topic(Topic(**names, key1="1", key2="2", created_at=0, modified_at=0))
+        topic = await self.log.put_topic(a_topic())
         self.topic_id = topic.id
 
     async def subscribe(self, name: str, filter: Filter) -> None:
@@ -99,14 +98,7 @@ class Rig:
         """Create a subscription, or change its filter; nobody is told yet."""
         filters = (FilterSince(0, filter),)
         known = await self.log.subscription(self.topic_id, name)
-        new = Subscription(
-            topic=self.topic_id,
-            name=name,
-            destination=WebHook(url="http://x/"),
-            filters=filters,
-            created_at=0,
-            modified_at=0,
-        )
+        new = a_subscription(topic=self.topic_id, name=name, destination=WebHook(url="http://x/"), filters=filters)
         stored = await self.log.put_subscription(new if known is None else replace(known, filters=filters))
         self.ids[name] = stored.id
 

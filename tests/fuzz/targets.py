@@ -25,6 +25,7 @@ from recapito.errors import CallerError, Unauthorized
 from recapito.stores.sqlite.sql.checksum import checksum, is_sound
 from tests.fuzz import wire
 from tests.fuzz.wrong import Wrong
+from tests.kit.resources import a_topic
 
 NOW = 1_800_000_000 * 1_000_000_000
 KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMzQ="
@@ -58,19 +59,7 @@ MAPPING = InputMapping(
 
 def _topic(schema: InputSchema, kind: TopicKind = TopicKind.CUSTOM) -> Topic:
     mapping = MAPPING if schema is InputSchema.CUSTOM else None
-    return Topic(
-        kind=kind,
-        name="orders",
-        azure_subscription="s",
-        resource_group="g",
-        location="l",
-        input_schema=schema,
-        mapping=mapping,
-        key1=KEY,
-        key2=KEY[::-1],
-        created_at=0,
-        modified_at=0,
-    )
+    return a_topic(kind=kind, input_schema=schema, mapping=mapping, key1=KEY, key2=KEY[::-1])
 
 
 TOPICS = [_topic(schema, kind) for schema in InputSchema for kind in (TopicKind.CUSTOM, TopicKind.DOMAIN)]

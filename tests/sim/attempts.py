@@ -12,7 +12,7 @@ from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute, Subscription
-from tests.domain.filters.test_filter_reference import find
+from tests.domain.filters.reference import find
 from tests.sim import liveness
 from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent

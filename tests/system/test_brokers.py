@@ -15,7 +15,7 @@ from recapito.domain.resources.subscription import (
     ServiceBusTopic,
 )
 from tests.amqp.broker import LocalBroker, new
-from tests.system.test_storage import EVENTS, Service, serve
+from tests.system.storage_service import EVENTS, Service, serve
 
 pytestmark = pytest.mark.xdist_group("broker")
 

@@ -59,6 +59,22 @@ def test_tests_neither_patch_nor_sleep(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", TESTS, ids=name)
+def test_no_test_module_is_imported(path: Path) -> None:
+    """A test module can be deleted without breaking another: shared things stand in `tests/kit` or beside it."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    imported = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            imported += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    modules = [module for module in imported if module.startswith("tests.")]
+    assert not [module for module in modules if re.search(r"\.test_\w+$", module) and _is_module(module)]
+
+
+def _is_module(name: str) -> bool:
+    return (ROOT / f"{name.replace('.', '/')}.py").is_file()
+
+
+@pytest.mark.parametrize("path", TESTS, ids=name)
 def test_each_test_says_what_it_proves(path: Path) -> None:
     """Every test has a one-line docstring."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -8,8 +8,9 @@ from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.errors import SettingsError
 from recapito.intake.resources.connection_required import Find, nowhere
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
+from tests.kit.arm_errors import refused
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/myaccount"
 SECRET = "c2VjcmV0"

@@ -8,8 +8,8 @@ from recapito.domain.access.roles import Operation, operation_of
 from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.resources.subscription import Subscription
-from tests.api.arm.test_subscriptions import refused
 from tests.api.client import World, event, run
+from tests.kit.arm_errors import refused
 from tests.stores.attempts import attempt, failed
 
 SEEN_AT = 1_700_000_000 * SECOND  # where the world's clock stands

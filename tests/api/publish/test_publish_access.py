@@ -13,8 +13,8 @@ from recapito.domain.capacity import Rate
 from recapito.domain.instant import HOUR, SECOND, utc
 from recapito.domain.resources.topic import Topic
 from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
-from tests.api.publish.test_publish import refused
-from tests.api.server.test_fast_publish import Line, answer, publish, talk
+from tests.api.server.raw_http import Line, answer, publish, talk
+from tests.kit.publish_errors import refused
 
 ENDPOINT = f"http://127.0.0.1:8585{EVENTS}"
 

@@ -16,8 +16,8 @@ from recapito.domain.access.roles import (
     may,
     operation_of,
 )
+from tests.domain.access.role_table import TABLE, A, D, F, R, W
 
-F, R, W, D, A, S = Operation
 READER = RegisteredPrincipal("Ours", hash_secret("secret").upper(), frozenset({Role.READER}))
 
 
@@ -38,29 +38,6 @@ READER = RegisteredPrincipal("Ours", hash_secret("secret").upper(), frozenset({R
 def test_either_key_opens_and_nothing_else(given: str, matches: bool) -> None:
     """A key matches only if it is one of the two, whole and in its own case, and no text makes the check fail."""
     assert key_matches(given, "first-key", "second-key") is matches
-
-
-# Written out, so that a slip in the table of the code is one against this one.
-TABLE = {
-    (Role.READER, F): True,
-    (Role.READER, R): True,
-    (Role.READER, W): False,
-    (Role.READER, D): False,
-    (Role.READER, A): False,
-    (Role.READER, S): False,
-    (Role.CONTRIBUTOR, F): True,
-    (Role.CONTRIBUTOR, R): True,
-    (Role.CONTRIBUTOR, W): True,
-    (Role.CONTRIBUTOR, D): True,
-    (Role.CONTRIBUTOR, A): True,
-    (Role.CONTRIBUTOR, S): False,
-    (Role.DATA_SENDER, F): True,
-    (Role.DATA_SENDER, R): False,
-    (Role.DATA_SENDER, W): False,
-    (Role.DATA_SENDER, D): False,
-    (Role.DATA_SENDER, A): False,
-    (Role.DATA_SENDER, S): True,
-}
 
 
 @pytest.mark.parametrize(("pair", "allowed"), TABLE.items(), ids=lambda value: str(value))

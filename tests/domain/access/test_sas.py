@@ -13,6 +13,7 @@ import pytest
 from recapito.domain.access.sas import is_for, is_signed, parse_expiry, parse_token, sign
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic, TopicKind
+from tests.kit.resources import a_topic
 
 KEY1 = base64.b64encode(bytes(range(32))).decode()
 KEY2 = base64.b64encode(bytes(range(32, 64))).decode()
@@ -22,17 +23,7 @@ NOW = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
 def topic(name: str = "orders", kind: TopicKind = TopicKind.CUSTOM) -> Topic:
-    return Topic(
-        name=name,
-        kind=kind,
-        azure_subscription="s",
-        resource_group="g",
-        location="local",
-        key1=KEY1,
-        key2=KEY2,
-        created_at=0,
-        modified_at=0,
-    )
+    return a_topic(name=name, kind=kind, location="local", key1=KEY1, key2=KEY2)
 
 
 def accepts(text: str, now: int = NOW) -> bool:

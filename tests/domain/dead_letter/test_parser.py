@@ -18,7 +18,7 @@ from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSch
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import InvalidInput
-from tests.domain.dead_letter.test_record import EVENT, SAMPLE, members
+from tests.domain.dead_letter.samples import EVENT, SAMPLE, members
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 NOON = 1_900_000_000 * SECOND

@@ -10,7 +10,7 @@ from recapito.domain.delivery.attributes import Attributes, Header, is_allowed, 
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
-from tests.domain.filters.test_filter_reference import cloud_events, event_grid, find, keys
+from tests.domain.filters.reference import cloud_events, event_grid, find, keys
 
 EVENT = json.dumps(
     {

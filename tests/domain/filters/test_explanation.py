@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
 from recapito.domain.filters.matcher import matches
-from tests.domain.filters.test_filter_reference import filters, plain, segments
+from tests.domain.filters.reference import filters, plain, segments
 
 BODY = {"id": "1", "subject": "s", "eventType": "T", "data": {"n": 5, "s": "Red", "a": [1, 2], "o": {}, "z": None}}
 

@@ -10,7 +10,7 @@ from recapito.domain.handshake.advice import advise, explain_refusal, explain_wa
 from recapito.domain.handshake.handshake import Invitation, invite
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.resources.subscription import StaticAttribute
-from tests.domain.handshake.test_handshake import CODE, NOW, subscription, topic
+from tests.domain.handshake.invited import CODE, NOW, subscription, topic
 
 HEADER = StaticAttribute("Authorization", "Basic c2VjcmV0", True)
 
