@@ -100,9 +100,9 @@ def serve(
                     task.cancel()
                 await asyncio.wait(running)
                 await dispatch.sender.close()
-                await dispatch.reach.close()
-                await dispatch.brokers.close()
+                await dispatch.storage_clients.close()
+                await dispatch.amqp_clients.close()
                 await intake.caller.close()
-                await intake.reach.close()
+                await intake.storage_clients.close()
 
     asyncio.run(main())
