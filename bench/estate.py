@@ -36,7 +36,7 @@ _TRIMMED = 1_000_000  # positions that the logs have not: the events themselves 
 
 
 class Past(NamedTuple):
-    """What was written: the ids of its oldest and its newest event, and how many attempts are kept."""
+    """The written data: the ids of its oldest and its newest event, and the number of kept attempts."""
 
     oldest: str
     newest: str

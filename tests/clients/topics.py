@@ -22,7 +22,7 @@ MAPPING = JsonInputSchemaMapping(
 
 
 class Made(NamedTuple):
-    """What a publisher and a subscriber need to know of a topic or a domain."""
+    """The facts of a topic or a domain for publishers and subscribers."""
 
     id: str
     endpoint: str

@@ -58,7 +58,7 @@ class Prometheus:
             return False
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """What an expression is now."""
+        """The current value of an expression."""
         with urlopen(f"{self.url}/api/v1/query?{urlencode({'query': expression})}", timeout=10) as answer:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return result

@@ -49,7 +49,8 @@ def test_its_command_is_known() -> None:
     """The server understands the flags of ExecStart, and a wrong setting is the exit code that is not tried again."""
     service = unit()["Service"]
     program, name, *flags = shlex.split(service["ExecStart"])
-    assert (Path(program).name, name) == ("recapito", "serve")
+    assert Path(program).name == "recapito"
+    assert name == "serve"
     found = get_command(app).commands[name]  # type: ignore[attr-defined]
     command = found.load() if isinstance(found, LazyCommand) else found
     flags[flags.index("--settings") + 1] = str(UNIT)

@@ -61,7 +61,7 @@ def test_a_publish_larger_than_the_rate_passes_alone() -> None:
     st.lists(st.tuples(st.integers(0, 3 * SECOND), st.integers(1, 500)), max_size=50),
 )
 def test_the_rate_holds_over_any_time(per_second: int, arrivals: list[tuple[int, int]]) -> None:
-    """What passed before a publish that passes is never more than the rate times the time, and one second's worth."""
+    """The events before a publish that passes are never more than the rate times the time, plus one second's worth."""
     now, passed, meter, rate = START, 0, Meter(), Rate(events=per_second)
     for gap, events in arrivals:
         now += gap

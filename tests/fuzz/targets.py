@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes, and raises only when something is wrong with the service.
+"""The targets of fuzzing: each takes any bytes, and raises only when something is wrong with the service.
 
 A target judges by an oracle of its own: the standard library's JSON, addresses and HTTP, not the code under test.
 """

@@ -16,7 +16,7 @@ CURSOR = "src/recapito/domain/delivery/cursor.py"
 
 
 def changes(text: str) -> set[tuple[str, str]]:
-    """What may become what."""
+    """The mutations of a module."""
     return {(mutation.before, mutation.after) for mutation in mutations(text)}
 
 

@@ -182,14 +182,14 @@ class Oracle:
             lane.blocked = None
 
     def intake_started(self) -> None:
-        """What the last life changed, and died before it rang for it, is seen from now on."""
+        """Dispatch sees from now on the changes that the last life stored and did not ring for."""
         self.disturb()
         for lane in self.lanes.values():
             if lane.now.version not in lane.acknowledged:
                 lane.hold.distrust(self.clock.now() + NOTICED_NS)
 
     def suspended(self) -> None:
-        """Time jumped: time-outs come in an order that nobody knows."""
+        """Time jumped: the order of time-outs is unknown."""
         self.disturb()
         self.note("suspended")
         for lane in self.lanes.values():

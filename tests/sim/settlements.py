@@ -112,7 +112,7 @@ def check_named(oracle: Oracle, lane: Watched, members: list[Owed]) -> None:
 
 
 def check_written(oracle: Oracle, lane: Watched, path: str, members: list[Owed]) -> None:
-    """What is counted as dead-lettered is in the vault (I11), unchanged."""
+    """An event that is counted as dead-lettered is in the vault (I11), unchanged."""
     if not members:
         return
     records = [owed.burial.record for owed in members if owed.burial is not None]

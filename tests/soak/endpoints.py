@@ -26,7 +26,7 @@ class Endpoints:
         return f"{self._server.url}/{path}"
 
     def answer(self, path: str, ids: list[str]) -> int:
-        """What the endpoint at a path says to these events."""
+        """The status of the endpoint at a path for these events."""
         if path == "moody" and self._fails(ids):
             return 500
         self._books.arrive(path, ids)

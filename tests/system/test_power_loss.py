@@ -206,14 +206,14 @@ EVERY_KIND = frozenset({"create", "delete", "read", "write", "truncate", "sync"}
 THAT_TAKE_ROOM = frozenset({"create", "write"})
 
 
-@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for ever"])
+@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "forever"])
 @pytest.mark.parametrize(
     ("error", "kinds"), [(apsw.IOError, EVERY_KIND), (apsw.FullError, THAT_TAKE_ROOM)], ids=["EIO", "ENOSPC"]
 )
 def test_the_disk_fails_at_every_operation(
     vfs: PowerLossVFS, error: type[apsw.Error], kinds: frozenset[str], for_ever: bool
 ) -> None:
-    """What fails raises StoreFailed and is done whole or not at all; healed, the store works on with nothing lost."""
+    """A failing commit raises StoreFailed and is stored whole or not at all; healed, the store has lost nothing."""
     at, sick = 0, Sick(0, error, kinds, for_ever)
     while sick.seen >= at:
         at += 1

@@ -133,7 +133,7 @@ class Burst:
 
 
 def fill_up(file: Path) -> None:
-    """What a stranger does: write until the volume has no byte left."""
+    """Write, as another program would, until the volume has no byte left."""
     with file.open("wb", buffering=0) as stranger:
         for size in (MB, 4096, 1):
             try:

@@ -80,7 +80,7 @@ TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/
     ],
 )
 def test_operations_of_requests(method: str, path: str, operation: Operation) -> None:
-    """What a request does is read from its method and path."""
+    """The operation of a request follows from its method and path."""
     assert operation_of(method, path) is operation
 
 
@@ -114,7 +114,7 @@ def test_loopback(address: str, ours: bool) -> None:
     ],
 )
 def test_ip_rules(peer: str, rules: tuple[str, ...], let_in: bool) -> None:
-    """With rules only the addresses that they name get in, loopback included; without, everybody does."""
+    """With rules only the addresses that they name get in, loopback included; without rules, all do."""
     assert lets_in(peer, True, rules) is let_in
 
 
@@ -147,5 +147,5 @@ def test_sign_in(client: str, secret: str, known: bool) -> None:
 
 
 def test_no_secret_is_shown() -> None:
-    """What may be logged of a registered principal has no hash in it."""
+    """The repr of a registered principal, which may be logged, has no hash in it."""
     assert READER.secret_sha256 not in repr(READER) + repr(PrincipalDirectory([READER]))

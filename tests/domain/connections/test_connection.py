@@ -77,7 +77,8 @@ def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
 def test_sas_urls(resource_id: str, url: str, endpoints: dict[Service, str]) -> None:
     """A SAS URL of an account, a container or a queue, in the cloud and on an emulator."""
     connection = from_sas_url(resource_id, url)
-    assert (connection.resource_id, connection.endpoints) == (resource_id, endpoints)
+    assert connection.resource_id == resource_id
+    assert connection.endpoints == endpoints
     assert isinstance(connection.credential, SharedAccess)
 
 
@@ -85,7 +86,8 @@ def test_the_default_credential() -> None:
     """Who has an identity needs no secret, only an endpoint, which must be https."""
     assert from_default_credential(ACCOUNT.upper()).endpoints == CLOUD
     own = from_default_credential(ACCOUNT, {BLOB: "https://blobs.example:8443/"})
-    assert (own.endpoints, own.credential) == ({BLOB: "https://blobs.example:8443"}, DefaultCredential())
+    assert own.endpoints == {BLOB: "https://blobs.example:8443"}
+    assert own.credential == DefaultCredential()
     with pytest.raises(InvalidInput, match="https://"):
         from_default_credential(ACCOUNT, {BLOB: "http://127.0.0.1:10000/a"})
 
@@ -93,7 +95,8 @@ def test_the_default_credential() -> None:
 def test_azurite() -> None:
     """One word connects any account to the Azurite of this machine; the connection string's word for it does too."""
     connection = azurite(ACCOUNT)
-    assert (connection.endpoints, connection.kind) == (LOCAL, "account key")
+    assert connection.endpoints == LOCAL
+    assert connection.kind == "account key"
     assert from_connection_string(ACCOUNT, "UseDevelopmentStorage=true") == connection
     assert AZURITE_ACCOUNT in connection.endpoints[BLOB]
 
@@ -169,7 +172,7 @@ RELAY = f"{GROUP}/Microsoft.Relay/namespaces/relay"
     ],
 )
 def test_the_wrong_way(make: Callable[[str], Connection], id: str, says: str) -> None:
-    """What a way does not open is named, with the command that does; what none opens is said to be so."""
+    """The error has the command that connects a resource of another kind, or the kinds that can be connected."""
     with pytest.raises(InvalidInput, match=says) as caught:
         make(id)
     assert caught.value.target == "resourceId"

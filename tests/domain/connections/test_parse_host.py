@@ -53,7 +53,7 @@ def test_functions_hosts(resource_id: str, url: str, root: str, key: str) -> Non
     ],
 )
 def test_wrong_functions_hosts(resource_id: str, url: str, part: str) -> None:
-    """What is wrong is said, without the key."""
+    """The error names the wrong part, without the key."""
     with pytest.raises(InvalidInput) as refused:
         from_function_host(resource_id, url)
     assert part in refused.value.message and "canary" not in refused.value.message
@@ -99,7 +99,7 @@ def test_relay_strings(resource_id: str, text: str, root: str) -> None:
     ],
 )
 def test_wrong_relay_strings(resource_id: str, text: str, part: str) -> None:
-    """What is wrong is said, without the key."""
+    """The error names the wrong part, without the key."""
     with pytest.raises(InvalidInput) as refused:
         from_relay_string(resource_id, text)
     assert part in refused.value.message and "canary" not in refused.value.message

@@ -34,7 +34,8 @@ def test_connection_strings(resource_id: str, text: str, endpoint: str) -> None:
     """A namespace's connection string, in every order and spelling; an emulator goes without TLS."""
     connection = from_connection_string(resource_id, text)
     assert connection.endpoints == {Service.MESSAGING: endpoint}
-    assert (connection.resource_id, connection.credential) == (resource_id, PolicyKey("root", f"{CANARY}="))
+    assert connection.resource_id == resource_id
+    assert connection.credential == PolicyKey("root", f"{CANARY}=")
 
 
 def test_a_connection_string_of_one_entity() -> None:
@@ -55,7 +56,8 @@ def test_a_signature() -> None:
 def test_the_default_credential() -> None:
     """Who has an identity needs no secret: the endpoint is the public cloud's."""
     connection = from_default_credential(QUEUE)
-    assert (connection.endpoints, connection.credential) == ({Service.MESSAGING: CLOUD}, DefaultCredential())
+    assert connection.endpoints == {Service.MESSAGING: CLOUD}
+    assert connection.credential == DefaultCredential()
     other = from_default_credential(QUEUE, {Service.MESSAGING: "sb://shop.servicebus.chinacloudapi.cn"})
     assert other.endpoints == {Service.MESSAGING: "amqps://shop.servicebus.chinacloudapi.cn:5671"}
     with pytest.raises(InvalidInput, match="one endpoint"):

@@ -140,7 +140,7 @@ def test_static_values() -> None:
     ],
 )
 def test_names(name: str, allowed: bool) -> None:
-    """The service's own headers and those that frame a request can not be set, nor what is no name."""
+    """The service's own headers and those that frame a request cannot be set, nor what is no name."""
     assert is_allowed(name) is allowed
     found, left_out = headers(StaticAttribute(name, "v"))
     assert (found, left_out) == (({name: "v"}, []) if allowed else ({}, [name]))

@@ -51,7 +51,9 @@ def test_delivery_order() -> None:
         b'{"id":"e-1","eventTime":"2026-01-01T00:00:00.000Z","eventType":"Orders.Created","dataVersion":"1.0",'
         b'"metadataVersion":"1","topic":"' + TOPIC.encode() + b'","subject":"/orders/1","data":{"n": 1}}'
     )
-    assert (stamped.type, stamped.subject, stamped.data_version) == ("Orders.Created", "/orders/1", "1.0")
+    assert stamped.type == "Orders.Created"
+    assert stamped.subject == "/orders/1"
+    assert stamped.data_version == "1.0"
 
 
 def test_absent_fields_are_stamped_and_absent_data_stays_absent() -> None:
@@ -72,7 +74,7 @@ def test_null_is_absent_where_a_field_may_be_absent(field: str) -> None:
 
 
 def test_own_topic_and_metadata_version_are_taken() -> None:
-    """What the service would stamp anyway may be sent."""
+    """A publisher may send the values that the service would stamp."""
     assert accept(body_of(event(topic=TOPIC, metadataVersion="1")), TOPIC)
 
 

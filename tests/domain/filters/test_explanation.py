@@ -95,7 +95,8 @@ def condition(operator: Operator, key: str, *operands: Any) -> Filter:
 def test_words(filter: Filter, text: str) -> None:
     """The text says what was wanted and what was there."""
     verdict = explain(filter, seen())
-    assert (verdict.matched, verdict.text) == (False, text)
+    assert verdict.matched is False
+    assert verdict.text == text
 
 
 def test_what_passes() -> None:
@@ -105,6 +106,6 @@ def test_what_passes() -> None:
 
 
 def test_hostile_texts_are_cut_and_printable() -> None:
-    """What comes from an event is shown short, and without a character that a terminal would obey."""
+    """Values of an event are shown shortened, and without control characters of a terminal."""
     text = explain(Filter(subject_begins_with="x"), seen(subject="\x1b[31m" + "y" * 5000)).text
     assert text.isprintable() and len(text) < 200

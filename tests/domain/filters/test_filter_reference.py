@@ -106,7 +106,7 @@ def test_reference(filter: Filter, events: list[tuple[str, str, str, dict[str, A
 
 @given(st.lists(plain, min_size=1, max_size=4), segments)
 def test_one_look_serves_all(many: list[Filter], events: list[tuple[str, str, str, dict[str, Any]]]) -> None:
-    """What was seen for the keys of several filters gives each of them what it would see for itself."""
+    """Fields that were read for several filters give each of them the values that it would read for itself."""
     segment = packed(events)
     together = SegmentView(segment, frozenset(condition.key for filter in many for condition in filter.conditions))
     for filter in many:

@@ -1,4 +1,4 @@
-"""What people read when a handshake did not succeed: each typical mistake has advice of its own, and no secret."""
+"""The message after a failed handshake: each typical mistake has advice of its own, and no secret."""
 
 import pytest
 from hypothesis import given

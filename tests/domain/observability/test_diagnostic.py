@@ -60,7 +60,8 @@ def test_what_is_not_known_is_left_empty() -> None:
 def test_a_failed_publish_is_told() -> None:
     """It has no subscription; the id is that of the failure, which the publisher was told too."""
     record = publish_failure(TOPIC, "BadRequest", "report-1", "http://x/topics/orders/api/events", "400: no\nid", NOON)
-    assert (record["category"], record["operationName"]) == ("PublishFailures", "Publish")
+    assert record["category"] == "PublishFailures"
+    assert record["operationName"] == "Publish"
     assert "eventSubscriptionName" not in record
     assert record["message"] == (
         "Message:outcome=BadRequest, id=report-1, url=http://x/topics/orders/api/events, publishResponse=400: no id"
