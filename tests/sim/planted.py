@@ -138,9 +138,9 @@ def doubting(outcome: Outcome) -> Outcome:
 class DeafExchanges(LateAnswers):
     """Ignores every late answer."""
 
-    def add(self, flight: InFlight) -> None:
-        super().add(flight)
-        self._cut(flight)
+    def add(self, request: InFlight) -> None:
+        super().add(request)
+        self._cut(request)
 
 
 class LeakySlots(Slots):
@@ -163,16 +163,16 @@ class DrowsyDispatcher(Dispatcher):
 class RecountingLane(Lane):
     """Counts retries that fail towards the ten."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        return after_failure(self.books.hold, self._rules, outcome, now, flight.load.events, flight.probe)
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        return after_failure(self.books.hold, self._rules, outcome, now, request.pending.events, request.probe)
 
 
 class OffendedLane(Lane):
     """Takes the refusal of an event for the illness of its endpoint."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
         ill = Outcome(Result.GENERIC_ERROR) if outcome.failure in REFUSED_EVENT else outcome
-        return super()._held_after(flight, ill, now)
+        return super()._held_after(request, ill, now)
 
 
 class StubbornLane(Lane):
@@ -181,16 +181,16 @@ class StubbornLane(Lane):
     def _next_probe(self, now: int) -> PendingBatch | None:
         return self._take_parked(now) or super()._next_probe(now)
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        hold = super()._held_after(flight, outcome, now)
-        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and flight.probe else hold
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(request, outcome, now)
+        return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and request.probe else hold
 
 
 class UnsweptLane(Lane):
     """Probes forever, and never tries everything that waits."""
 
-    def _held_after(self, flight: InFlight, outcome: Outcome, now: int) -> Hold:
-        hold = super()._held_after(flight, outcome, now)
+    def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
+        hold = super()._held_after(request, outcome, now)
         return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and hold.until > now else hold
 
 
