@@ -14,13 +14,19 @@ AMQP := tests/amqp
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve test check lint format sim soak powercuts fuzz mutants bench docs lock clean
+.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
 	@$(BIN)/recapito serve --data data $(ARGS)
+
+quick: .venv/.test ## Run the fast tests: domain, contracts on memory, intake, dispatch and 25 seeds (a minute)
+	@$(BIN)/python -m pytest --quiet --numprocesses auto --ignore tests/intake/test_connection_check.py \
+		tests/domain tests/intake tests/dispatch $(ARGS)
+	@$(BIN)/python -m pytest --quiet --numprocesses auto -k memory tests/contracts
+	@$(BIN)/python -m tests.sim --seeds 25 --workers $$(nproc)
 
 test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite $(RELAY)/node_modules/.relay $(AMQP)/node_modules/.amqp) ## Run all tests
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)

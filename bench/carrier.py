@@ -57,7 +57,7 @@ _TEMPLATE = template(1)
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What kind of destination, how it is reached, by whom, and for how long."""
+    """The destination, its connection, its senders, and the duration."""
 
     kind: str
     connection: str
@@ -95,7 +95,7 @@ class Carrying:
         self.going = now < self._began_at + self._seconds
 
     def report(self) -> Report:
-        """What came of it."""
+        """The result."""
         elapsed_s, spent_s = time.monotonic() - self._began_at, time.process_time() - self._began_cpu_s
         return Report(self._confirmed / elapsed_s, spent_s / max(self._confirmed, 1) * 1e6)
 

@@ -18,7 +18,7 @@ from recapito.clock import SystemClock
 from recapito.contracts.history import Keep
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import Rule
-from recapito.domain.history.attempt import Attempt, Fate, Label, Then
+from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label
 from recapito.domain.instant import HOUR, MILLISECOND, SECOND
 from recapito.settings import settings
 from recapito.stores.sqlite import SqliteLog
@@ -36,7 +36,7 @@ _TRIMMED = 1_000_000  # positions that the logs have not: the events themselves 
 
 
 class Past(NamedTuple):
-    """What was written: the ids of its oldest and its newest event, and how many attempts are kept."""
+    """The written data: the ids of its oldest and its newest event, and the number of kept attempts."""
 
     oldest: str
     newest: str
@@ -122,9 +122,9 @@ def _attempts(labels: list[Label], count: int, since: int) -> Iterator[Attempt]:
         if n % FAILING:
             yield Attempt(label, at, took, "Success", 200, "", False, False, (id,), position, (0,))
         else:
-            again = Fate(Then.RETRY, at + 10 * SECOND, Rule.SCHEDULE)
+            again = EventDisposition(DispositionKind.RETRY, at + 10 * SECOND, Rule.SCHEDULE)
             yield Attempt(
-                *(label, at, took, "Busy", 503, "too busy", False, False, (id,), position, (0,)), fates=(again,)
+                *(label, at, took, "Busy", 503, "too busy", False, False, (id,), position, (0,)), dispositions=(again,)
             )
 
 

@@ -23,7 +23,7 @@ WARM_UP_LEFT_OVER_S = 15.0
 
 
 class Measure(NamedTuple):
-    """What one run gave. Rates are events (or deliveries) a second from the first publish to the last delivery."""
+    """The result of one run. Rates are events (or deliveries) a second from the first publish to the last delivery."""
 
     rate: float
     publish_p99_ms: float

@@ -2,7 +2,7 @@
 
 Without a rate it goes as fast as answers come, but never further ahead of the receiver than half a second's worth, so
 that what is measured is the rate of the whole way and not of a queue that grows. With a rate, an event's instant is the
-one it was due at, so that a server that stalls can not hide it. `python -m bench.load` reads its Order as JSON.
+one it was due at, so that a server that stalls cannot hide it. `python -m bench.load` reads its Order as JSON.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _SLOWEST = 100_000
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What to publish, where, and for how long. Each event is delivered `fan_out` times; 0: nobody receives."""
+    """The load: events, target and duration. Each event is delivered `fan_out` times; 0 is without a receiver."""
 
     port: int
     path: str
@@ -40,7 +40,7 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct):
-    """What came of it. Instants are of the monotonic clock; `refused` were answered 503 and not tried again."""
+    """The result. Instants are of the monotonic clock; `refused` were answered 503 and not tried again."""
 
     events: int = 0
     refused: int = 0

@@ -167,7 +167,7 @@ def cpu_s(pid: int) -> float:
 
 
 class Machine:
-    """What everybody else does with the processors, from its making on: measures beside other work are worth less."""
+    """The processor time of all other processes since its creation: measurements beside other work are worth less."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What was measured, for people as a table and for programs as JSON."""
+"""The measurements, for people as a table and for programs as JSON."""
 
 import json
 import os
@@ -15,7 +15,7 @@ BUSY = 0.1  # from this share on, what others do changes what is measured
 
 
 class Goal(NamedTuple):
-    """What a row must reach: at least `limit`, or at most."""
+    """The target of a row: at least `limit`, or at most."""
 
     row: str
     title: str
@@ -63,7 +63,7 @@ class Row(NamedTuple):
         return self.value is not None and self.goal.met(self.value)
 
     def detail(self) -> str:
-        """What the sample nearest to the median was made from, or why none counts."""
+        """The origin of the sample nearest to the median, or the reason why none counts."""
         if self.value is None:
             return self.samples[0].fault if self.samples else "not measured"
         nearest = min(self.counting, key=lambda sample: abs(sample.value - (self.value or 0)))

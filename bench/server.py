@@ -103,7 +103,7 @@ class Recapito:
         return {"parent": self._child.pid, "intake": self.role("intake"), "dispatch": self.role("dispatch")}
 
     def journal(self, event: str) -> list[dict[str, Any]]:
-        """What it wrote down of one kind of event."""
+        """The journal's lines of one kind of event."""
         lines = self._errors.read_text("utf-8", "replace").splitlines()
         return [json.loads(line) for line in lines if f'"event": "{event}"' in line]
 

@@ -1,4 +1,4 @@
-"""What the receiver has seen, in memory that it shares with everybody who wants to know: no questions, no answers.
+"""The receiver's counts, in memory that it shares with its readers, without requests and answers.
 
 The receiver alone writes while a run lasts. Latencies are a histogram, so that a million of them cost no memory.
 """

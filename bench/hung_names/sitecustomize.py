@@ -1,6 +1,6 @@
 """A name service that never answers, for names under hung.invalid only; Python imports this at start, by its name.
 
-It is on the PYTHONPATH of a server under test, because the system's resolver can not be told to hang without root.
+It is on the PYTHONPATH of a server under test, because the system's resolver cannot be told to hang without root.
 """
 
 import socket

@@ -33,7 +33,7 @@ class Round:
 
 
 class Scenario(Protocol):
-    """What a module of this package offers. `ROUNDS` is 1 for one that repeats within itself."""
+    """The protocol of the modules of this package. `ROUNDS` is 1 for one that repeats within itself."""
 
     @property
     def NAME(self) -> str: ...

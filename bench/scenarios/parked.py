@@ -1,4 +1,4 @@
-"""What a retry costs the ledger when ten thousand deliveries are parked, and when a million are.
+"""The cost of a retry for the ledger when ten thousand deliveries are parked, and when a million are.
 
 Both sets are arranged alike, and only rows that lie as they were parked are taken. Twice: as first retries lie, nearly
 in the order of their due times, and as retries of the last steps do, whose jitter is hours: in no order at all.

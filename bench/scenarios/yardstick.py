@@ -1,4 +1,4 @@
-"""What anyone can run: the same work, one event in and one out, with taskiq on Redis and with Celery on Redis."""
+"""A comparison for everyone: the same work, one event in and one out, with taskiq on Redis and with Celery on Redis."""
 
 from functools import partial
 

@@ -1,8 +1,6 @@
 """The tests' broker as a real process of this machine's node, and what arrived at it."""
 
 import json
-import os
-import shutil
 import subprocess
 import threading
 import uuid
@@ -11,11 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-import pytest
-
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from tests.kit import launch
 
 HERE = Path(__file__).parent
 POLICY, KEY = "sender", "bm90IGEgcmVhbCBrZXk="
@@ -48,13 +45,11 @@ class LocalBroker:
 
     def start(self) -> Self:
         """Start it, and return when it listens."""
-        node = shutil.which("node")
-        if node is None or not (HERE / "node_modules" / "rhea").is_dir():
-            _missing("node and tests/amqp/node_modules are needed: run npm ci in tests/amqp")
+        node = launch.node(HERE, HERE / "node_modules" / "rhea")
         wanted: dict[str, Any] = {"policy": POLICY, "key": KEY, "port": self.port, "largest": self._largest}
         if self._certificate is not None:
             wanted |= {"cert": self._certificate[0], "certKey": self._certificate[1]}
-        command = [str(node), str(HERE / "broker.js"), json.dumps(wanted)]
+        command = [node, str(HERE / "broker.js"), json.dumps(wanted)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
         self.port = json.loads(self._process.stdout.readline())["port"]
@@ -124,14 +119,5 @@ def new(kind: type[Broker], behaviour: str = "good") -> Any:
 @contextmanager
 def running(certificate: tuple[str, str] | None = None, largest: int = 1_048_576) -> Iterator[LocalBroker]:
     """A broker for the length of a block."""
-    it = LocalBroker(certificate, largest)
-    try:
-        yield it.start()
-    finally:
-        it.stop()
-
-
-def _missing(what: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(f"{what}; nothing may be skipped here")
-    pytest.skip(what)
+    with launch.running(LocalBroker(certificate, largest)) as broker:
+        yield broker

@@ -12,7 +12,7 @@ from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
 from recapito.contracts.history import Keep
 from recapito.domain.access.guess_budget import Budget
-from recapito.domain.capacity.rate import Rate
+from recapito.domain.capacity import Rate
 from recapito.domain.instant import HOUR
 from recapito.domain.profiles.profile import DEFAULT
 from recapito.domain.resources.subscription import Subscription

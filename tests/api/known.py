@@ -10,8 +10,7 @@ from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.tokens import TokenVerifier
 from recapito.api.services import Access
 from recapito.domain import limits
-from recapito.domain.access.principals import PrincipalDirectory, RegisteredPrincipal, hash_secret
-from recapito.domain.access.roles import Plane, Principal, Role
+from recapito.domain.access.roles import Plane, Principal, PrincipalDirectory, RegisteredPrincipal, Role, hash_secret
 from recapito.identity.signer import Signer
 from tests.intake.doubles import StillClock
 

@@ -1,15 +1,12 @@
 """Azurite, Microsoft's emulator of Azure Storage, as a real process of this machine's node."""
 
-import os
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-import pytest
 from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
@@ -17,6 +14,7 @@ from recapito.domain.connections import parse_storage
 from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT
+from tests.kit import launch
 
 PROGRAM = Path(__file__).parent / "node_modules" / "azurite" / "dist" / "src" / "azurite.js"
 
@@ -37,12 +35,10 @@ class Azurite:
 
     def start(self) -> Self:
         """Start it, and return when it listens."""
-        node = shutil.which("node")
-        if node is None or not PROGRAM.is_file():
-            _missing("node and tests/azurite/node_modules are needed: run npm ci in tests/azurite")
+        node = launch.node(Path(__file__).parent, PROGRAM)
         ports = [part for name, port in self.ports.items() for part in (f"--{name.lower()}Port", str(port))]
         self._process = subprocess.Popen(
-            [str(node), str(PROGRAM), *_QUIETLY, *ports, *self._keeping, *self._flags],
+            [node, str(PROGRAM), *_QUIETLY, *ports, *self._keeping, *self._flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -94,14 +90,5 @@ _CREDENTIAL = {"account_name": AZURITE_ACCOUNT, "account_key": AZURITE_KEY}
 @contextmanager
 def running(directory: Path | None = None, *flags: str) -> Iterator[Azurite]:
     """An Azurite for the length of a block."""
-    it = Azurite(directory, *flags)
-    try:
-        yield it.start()
-    finally:
-        it.stop()
-
-
-def _missing(what: str) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(f"{what}; nothing may be skipped here")
-    pytest.skip(what)
+    with launch.running(Azurite(directory, *flags)) as azurite:
+        yield azurite

@@ -29,7 +29,7 @@ def test_set_list_remove(live: Server) -> None:
         ((ACCOUNT, "--azurite", "--default-credential"), 2, "give one of"),
         (("pictures", "--azurite"), 2, "not the id of an Azure resource; one looks like /subscriptions/"),
         ((ACCOUNT, "--connection-string", "-"), 2, "there is nothing on standard input"),
-        ((ACCOUNT, "--connection-string", "hello"), 1, "not one of a storage account"),
+        ((ACCOUNT, "--connection-string", "hello"), 1, "not that of a storage account"),
     ],
 )
 def test_wrong_words(live: Server, words: tuple[str, ...], code: int, says: str) -> None:

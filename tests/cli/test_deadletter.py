@@ -55,11 +55,11 @@ def test_letters_are_told_in_lines() -> None:
 
 def test_no_letters_and_files_that_hold_none() -> None:
     """That there are none is said; so is a file that can not be read."""
-    with observed(listing(problems=("A/1.json: The file does not hold dead letters.",))) as it:
+    with observed(listing(problems=("A/1.json: The file does not contain dead letters.",))) as it:
         said = recapito("deadletter", "list", "--server", it.url)
         assert recapito("deadletter", "list", "-o", "json", "--server", it.url).json == []
     assert (said.out, said.code) == ("There are no such dead letters.\n", 0)
-    assert said.err == "recapito: A/1.json: The file does not hold dead letters.\n"
+    assert said.err == "recapito: A/1.json: The file does not contain dead letters.\n"
 
 
 class Pages:

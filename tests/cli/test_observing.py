@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.following import following
 from tests.cli.observed import observed
 from tests.cli.terminal import ok, recapito
-from tests.cli.test_tail import following
 from tests.system.machine import receiver, server, until
 
 HOSTILE = "\x1b]0;owned\x07\x1b[31mred\x9b31m\u202e"

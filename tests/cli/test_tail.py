@@ -4,12 +4,11 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from tests.cli.following import following
 from tests.cli.observed import NOW, Query, attempt, observed
 from tests.cli.terminal import lines, recapito
 
@@ -92,21 +91,6 @@ def test_two_outcomes() -> None:
     """--failed and --outcome exclude each other."""
     said = recapito("tail", "--failed", "--outcome", "Busy")
     assert said.code == 2 and "give one of them" in said.err
-
-
-@contextmanager
-def following(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """`recapito tail` in a process of its own, until the test is done with it."""
-    command = [sys.executable, "-m", "recapito", "tail", *words, "--server", url]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.wait()
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
 
 
 def test_it_goes_on_when_the_server_does() -> None:

@@ -52,7 +52,7 @@ class Service:
             self._changed.notify_all()
 
     def _find(self, pattern: str) -> str:
-        """What the server says somewhere in its welcome."""
+        """A value in the server's welcome."""
         with self._changed:
             self._changed.wait_for(lambda: re.search(pattern, self.said) or "has ended" in self.said, PATIENCE_S)
             found = re.search(pattern, self.said)
@@ -74,7 +74,7 @@ class Service:
 
 
 def run(*arguments: str) -> str:
-    """What a command of `recapito` prints."""
+    """The output of a command of `recapito`."""
     done = subprocess.run(
         [sys.executable, "-m", "recapito", *arguments], capture_output=True, text=True, timeout=PATIENCE_S
     )

@@ -26,9 +26,12 @@ def signed_in(az: Az, recapito: Service) -> Az:
     az("cloud set -n Recapito")
     tenant, client, secret = recapito.principal
     [account] = az("login --service-principal -u {} -p {} --tenant {}", client, secret, tenant)
-    assert (account["id"], account["tenantId"], account["state"]) == (SUBSCRIPTION, tenant, "Enabled")
+    assert account["id"] == SUBSCRIPTION
+    assert account["tenantId"] == tenant
+    assert account["state"] == "Enabled"
     group = az("group create -n az-group -l local")
-    assert (group["name"], group["properties"]["provisioningState"]) == ("az-group", "Succeeded")
+    assert group["name"] == "az-group"
+    assert group["properties"]["provisioningState"] == "Succeeded"
     return az
 
 
@@ -42,8 +45,11 @@ def publish(endpoint: str, key: str, *events: dict[str, Any]) -> None:
 def topic(signed_in: Az) -> tuple[str, str]:
     """A topic made by az; its endpoint and its first key."""
     made = signed_in("eventgrid topic create -g az-group -n az-topic -l local --tags team=red")
-    assert (made["id"], made["location"], made["tags"]) == (TOPIC, "local", {"team": "red"})
-    assert (made["inputSchema"], made["provisioningState"]) == ("EventGridSchema", "Succeeded")
+    assert made["id"] == TOPIC
+    assert made["location"] == "local"
+    assert made["tags"] == {"team": "red"}
+    assert made["inputSchema"] == "EventGridSchema"
+    assert made["provisioningState"] == "Succeeded"
     return made["endpoint"], signed_in("eventgrid topic key list -g az-group -n az-topic")["key1"]
 
 
@@ -51,7 +57,8 @@ def test_topic(signed_in: Az, topic: tuple[str, str]) -> None:
     """Topics are shown, listed and updated, keys regenerated; a topic without a location gets the server's."""
     az = signed_in
     shown = az("eventgrid topic show -g az-group -n az-topic")
-    assert (shown["endpoint"], shown["disableLocalAuth"]) == (topic[0], False)
+    assert shown["endpoint"] == topic[0]
+    assert shown["disableLocalAuth"] is False
     updated = az("eventgrid topic update -g az-group -n az-topic --tags team=blue")
     assert updated["tags"] == {"team": "blue"}
     other = az(
@@ -66,7 +73,8 @@ def test_topic(signed_in: Az, topic: tuple[str, str]) -> None:
     assert other["location"]
     keys = az("eventgrid topic key list -g az-group -n az-other")
     renewed = az("eventgrid topic key regenerate -g az-group -n az-other --key-name key2")
-    assert (renewed["key1"], renewed["key2"] != keys["key2"]) == (keys["key1"], True)
+    assert renewed["key1"] == keys["key1"]
+    assert renewed["key2"] != keys["key2"]
     assert {one["name"] for one in az("eventgrid topic list -g az-group")} == {"az-topic", "az-other"}
     az("eventgrid topic delete -g az-group -n az-other")
     assert "az-other" in az.fails("eventgrid topic show -g az-group -n az-other")
@@ -94,25 +102,34 @@ def test_event_subscription(signed_in: Az, topic: tuple[str, str], hook: Webhook
     shown = az("eventgrid event-subscription show --name az-full --source-resource-id {}", TOPIC)
     for one in (made, shown):
         assert one["id"] == f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions/az-full"
-        assert (one["provisioningState"], one["topic"].lower()) == ("Succeeded", TOPIC.lower())
+        assert one["provisioningState"] == "Succeeded"
+        assert one["topic"].lower() == TOPIC.lower()
         destination = one["destination"]
         assert destination["endpointType"] == "WebHook"
         assert destination["endpointBaseUrl"] == hook.url("az-full")
         assert destination["endpointUrl"] is None
-        assert (destination["maxEventsPerBatch"], destination["preferredBatchSizeInKilobytes"]) == (20, 128)
+        assert destination["maxEventsPerBatch"] == 20
+        assert destination["preferredBatchSizeInKilobytes"] == 128
         plain, secret, dynamic = destination["deliveryAttributeMappings"]
-        assert (plain["name"], plain["type"], plain["value"]) == ("x-plain", "Static", "shown")
-        assert (secret["isSecret"], secret["value"] != "hidden") == (True, True)
-        assert (dynamic["type"], dynamic["sourceField"]) == ("Dynamic", "data.key")
+        assert plain["name"] == "x-plain"
+        assert plain["type"] == "Static"
+        assert plain["value"] == "shown"
+        assert secret["isSecret"]
+        assert secret["value"] != "hidden"
+        assert dynamic["type"] == "Dynamic"
+        assert dynamic["sourceField"] == "data.key"
         dead = one["deadLetterDestination"]
-        assert (dead["endpointType"], dead["blobContainerName"]) == ("StorageBlob", "dead")
+        assert dead["endpointType"] == "StorageBlob"
+        assert dead["blobContainerName"] == "dead"
         assert dead["resourceId"] == CONTAINER.partition("/blobServices")[0]
         assert one["retryPolicy"] == {"eventTimeToLiveInMinutes": 90, "maxDeliveryAttempts": 7}
         assert one["expirationTimeUtc"].startswith("2100-01-01T00:00:00")
         assert one["labels"] == ["one", "two"]
         kept = one["filter"]
-        assert (kept["subjectBeginsWith"], kept["subjectEndsWith"]) == ("/red/", ".jpg")
-        assert (kept["isSubjectCaseSensitive"], kept["includedEventTypes"]) == (True, ["Made", "Lost"])
+        assert kept["subjectBeginsWith"] == "/red/"
+        assert kept["subjectEndsWith"] == ".jpg"
+        assert kept["isSubjectCaseSensitive"]
+        assert kept["includedEventTypes"] == ["Made", "Lost"]
         assert kept["enableAdvancedFilteringOnArrays"] is True
         assert [(f["operatorType"], f["key"], f.get("values", f.get("value"))) for f in kept["advancedFilters"]] == [
             ("NumberInRange", "data.n", [[1.0, 2.0], [5.0, 9.0]]),
@@ -161,14 +178,16 @@ def test_event_subscription_update(signed_in: Az, topic: tuple[str, str], hook: 
         " --labels three --advanced-filter data.n NumberGreaterThan 1",
         TOPIC,
     )
-    assert (changed["filter"]["subjectBeginsWith"], changed["filter"]["subjectEndsWith"]) == ("/blue/", ".png")
+    assert changed["filter"]["subjectBeginsWith"] == "/blue/"
+    assert changed["filter"]["subjectEndsWith"] == ".png"
     assert changed["labels"] == ["three"]
     assert changed["filter"]["advancedFilters"][0]["operatorType"] == "NumberGreaterThan"
     assert changed["retryPolicy"] == {"eventTimeToLiveInMinutes": 90, "maxDeliveryAttempts": 7}
     event = {"eventType": "T", "subject": "/blue/1.png", "data": {"n": 2}}
     publish(*topic, {**event, "id": "first"}, {**event, "id": "small", "data": {"n": 1}})
     [delivery] = hook.deliveries("az-old", 1)
-    assert (delivery.events[0]["id"], delivery.headers["x-secret"]) == ("first", "hidden")
+    assert delivery.events[0]["id"] == "first"
+    assert delivery.headers["x-secret"] == "hidden"
 
     moved = az(
         "eventgrid event-subscription update --name az-changed --source-resource-id {} --endpoint {}", TOPIC, new
@@ -206,7 +225,8 @@ def test_the_script_of_the_documentation(signed_in: Az, hook: Webhook) -> None:
     assert made["destination"]["preferredBatchSizeInKilobytes"] == 512
     assert made["topic"].lower() == storage.lower()
     [system] = az("eventgrid system-topic list -g az-group")
-    assert (system["source"], system["topicType"].lower()) == (storage, "microsoft.storage.storageaccounts")
+    assert system["source"] == storage
+    assert system["topicType"].lower() == "microsoft.storage.storageaccounts"
     assert [one["name"] for one in az("eventgrid event-subscription list --source-resource-id {}", storage)] == [
         "az-batched"
     ]
@@ -223,7 +243,8 @@ def test_system_topic(signed_in: Az, hook: Webhook) -> None:
         "microsoft.storage.storageaccounts",
         source,
     )
-    assert (made["source"], made["provisioningState"]) == (source, "Succeeded")
+    assert made["source"] == source
+    assert made["provisioningState"] == "Succeeded"
     blobs = az(
         "eventgrid system-topic event-subscription create -g az-group --system-topic-name az-system -n az-blobs"
         " --included-event-types Microsoft.Storage.BlobCreated --endpoint {}",
@@ -239,7 +260,8 @@ def test_domain(signed_in: Az, hook: Webhook) -> None:
     """A domain, its topics, keys and subscriptions work through az, and its events are routed."""
     az = signed_in
     domain = az("eventgrid domain create -g az-group -n az-domain -l local")
-    assert (domain["id"], domain["provisioningState"]) == (DOMAIN, "Succeeded")
+    assert domain["id"] == DOMAIN
+    assert domain["provisioningState"] == "Succeeded"
     made = az("eventgrid domain topic create -g az-group --domain-name az-domain -n north")
     assert made["id"] == f"{DOMAIN}/topics/north"
     key = az("eventgrid domain key list -g az-group -n az-domain")["key1"]
@@ -282,10 +304,8 @@ def test_the_rest(signed_in: Az, topic: tuple[str, str], hook: Webhook) -> None:
         hook.url("az-nested"),
     )
     assert nested["id"] == f"{TOPIC}/eventSubscriptions/az-nested"
-    assert (nested["type"], nested["eventDeliverySchema"]) == (
-        "Microsoft.EventGrid/topics/eventSubscriptions",
-        "CloudEventSchemaV1_0",
-    )
+    assert nested["type"] == "Microsoft.EventGrid/topics/eventSubscriptions"
+    assert nested["eventDeliverySchema"] == "CloudEventSchemaV1_0"
     types = az("eventgrid topic-type list")
     assert "Microsoft.Storage.StorageAccounts" in [one["name"] for one in types]
     assert [one["name"] for one in az("account list-locations")] == ["local"]

@@ -55,7 +55,7 @@ def ours(recapito: Service, line: str, *values: str) -> Any:
 
 
 def leaves(value: Any, path: str = "") -> dict[str, Any]:
-    """What is said, by where it is said; nulls say nothing, and times are written in two ways."""
+    """The values by their paths; nulls are left out, and times are written in two ways."""
     if isinstance(value, dict):
         return {key: leaf for name, one in value.items() for key, leaf in leaves(one, f"{path}.{name}").items()}
     if isinstance(value, list):

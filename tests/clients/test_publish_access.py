@@ -16,7 +16,7 @@ from azure.eventgrid import EventGridEvent, EventGridPublisherClient, generate_s
 from azure.identity import ClientSecretCredential
 from azure.mgmt.eventgrid import EventGridManagementClient
 
-from recapito.domain.access.principals import hash_secret
+from recapito.domain.access.roles import hash_secret
 from recapito.identity import certificate
 from recapito.identity.server_identity import Development
 from tests.system.machine import GROUP, VERSION, Server, events, server

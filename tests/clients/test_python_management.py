@@ -58,7 +58,9 @@ def test_topic_lives(management: EventGridManagementClient) -> None:
     read = management.topics.get(GROUP, "mg-topic")
     for topic in (made, read):
         assert topic.id == f"{HOME}/Microsoft.EventGrid/topics/mg-topic"
-        assert (topic.name, topic.type, topic.location) == ("mg-topic", "Microsoft.EventGrid/topics", "local")
+        assert topic.name == "mg-topic"
+        assert topic.type == "Microsoft.EventGrid/topics"
+        assert topic.location == "local"
         assert topic.provisioning_state == "Succeeded"
         assert topic.tags == {"team": "red"}
         assert topic.input_schema == "CustomEventSchema"
@@ -70,7 +72,8 @@ def test_topic_lives(management: EventGridManagementClient) -> None:
         assert topic.endpoint and topic.endpoint.startswith("https://")
     changes = TopicUpdateParameters(tags={"team": "blue"}, disable_local_auth=True)
     updated = management.topics.begin_update(GROUP, "mg-topic", changes).result()
-    assert (updated.tags, updated.disable_local_auth) == ({"team": "blue"}, True)
+    assert updated.tags == {"team": "blue"}
+    assert updated.disable_local_auth
     assert updated.input_schema == "CustomEventSchema"
     for listed in (management.topics.list_by_resource_group(GROUP), management.topics.list_by_subscription()):
         assert [topic.tags for topic in listed if topic.name == "mg-topic"] == [{"team": "blue"}]
@@ -115,7 +118,7 @@ def full_subscription(url: str) -> EventSubscription:
 
 
 def assert_full(shown: EventSubscription, url: str) -> None:
-    """What is shown is what was asked, without the URL's query and the secret."""
+    """The answer has the requested values, without the URL's query and the secret."""
     assert shown.provisioning_state == "Succeeded"
     destination = shown.destination
     assert isinstance(destination, WebHookEventSubscriptionDestination)
@@ -125,8 +128,11 @@ def assert_full(shown: EventSubscription, url: str) -> None:
     assert destination.preferred_batch_size_in_kilobytes == 128
     plain, secret, dynamic = destination.delivery_attribute_mappings or []
     assert isinstance(plain, StaticDeliveryAttributeMapping) and isinstance(secret, StaticDeliveryAttributeMapping)
-    assert (plain.name, plain.value, plain.is_secret) == ("x-plain", "shown", False)
-    assert (secret.name, secret.is_secret) == ("x-secret", True)
+    assert plain.name == "x-plain"
+    assert plain.value == "shown"
+    assert not plain.is_secret
+    assert secret.name == "x-secret"
+    assert secret.is_secret
     assert secret.value != "hidden"
     assert isinstance(dynamic, DynamicDeliveryAttributeMapping) and dynamic.source_field == "data.key"
     asked = full_subscription(url)
@@ -139,7 +145,8 @@ def assert_full(shown: EventSubscription, url: str) -> None:
     assert shown.retry_policy.event_time_to_live_in_minutes == 60
     dead = shown.dead_letter_destination
     assert isinstance(dead, StorageBlobDeadLetterDestination)
-    assert (dead.resource_id, dead.blob_container_name) == (STORAGE, "dead")
+    assert dead.resource_id == STORAGE
+    assert dead.blob_container_name == "dead"
 
 
 def test_event_subscription_lives_under_two_names(management: EventGridManagementClient, hook: Webhook) -> None:
@@ -198,7 +205,8 @@ def test_domain_lives(management: EventGridManagementClient, hook: Webhook) -> N
     asked = Domain(location="local", tags={"a": "b"}, input_schema="CloudEventSchemaV1_0")
     domain = management.domains.begin_create_or_update(GROUP, "mg-domain", asked).result()
     assert domain.id == f"{HOME}/Microsoft.EventGrid/domains/mg-domain"
-    assert (domain.type, domain.tags) == ("Microsoft.EventGrid/domains", {"a": "b"})
+    assert domain.type == "Microsoft.EventGrid/domains"
+    assert domain.tags == {"a": "b"}
     assert domain.auto_create_topic_with_first_subscription is True
     keys = management.domains.list_shared_access_keys(GROUP, "mg-domain")
     renewed = management.domains.regenerate_key(GROUP, "mg-domain", DomainRegenerateKeyRequest(key_name="key2"))
@@ -235,7 +243,8 @@ def test_system_topic_lives(management: EventGridManagementClient, hook: Webhook
     asked = SystemTopic(location="local", source=STORAGE, topic_type="Microsoft.Storage.StorageAccounts")
     made = management.system_topics.begin_create_or_update(GROUP, "mg-system", asked).result()
     assert made.id == f"{HOME}/Microsoft.EventGrid/systemTopics/mg-system"
-    assert (made.source, made.topic_type) == (STORAGE, "Microsoft.Storage.StorageAccounts")
+    assert made.source == STORAGE
+    assert made.topic_type == "Microsoft.Storage.StorageAccounts"
     nested = management.system_topic_event_subscriptions
     subscription = EventSubscription(
         destination=WebHookEventSubscriptionDestination(endpoint_url=hook.url("mg-system")),
@@ -254,7 +263,7 @@ def test_system_topic_lives(management: EventGridManagementClient, hook: Webhook
 
 
 def test_refusals_name_the_field(management: EventGridManagementClient, hook: Webhook) -> None:
-    """What can not be is refused with an ARM error that says which field is wrong."""
+    """An impossible value is refused with an ARM error that names the wrong field."""
     topic = management.topics.begin_create_or_update(GROUP, "mg-bad", Topic(location="local")).result()
     assert topic.id
     webhook = WebHookEventSubscriptionDestination(endpoint_url=hook.url("mg-bad"))

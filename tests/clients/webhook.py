@@ -4,25 +4,10 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from contextlib import closing, contextmanager
+from typing import Any
 
-PATIENCE_S = 30.0
-
-
-class Request(NamedTuple):
-    """One request as it arrived."""
-
-    method: str
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def events(self) -> list[dict[str, Any]]:
-        """The events of a delivery; a single CloudEvent comes as an object."""
-        content = json.loads(self.body)
-        return content if isinstance(content, list) else [content]
+from tests.kit.http_server import PATIENCE_S, HttpServer, Reply, Request
 
 
 class Webhook:
@@ -36,52 +21,25 @@ class Webhook:
         self._changed = threading.Condition()
         self._deliveries: dict[str, list[Request]] = defaultdict(list)
         self._handshakes: dict[str, list[Request]] = defaultdict(list)
-        webhook = self
+        self._server = HttpServer(self._take)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                request = self._request()
-                if request.headers.get("aeg-event-type") == "SubscriptionValidation":
-                    webhook._keep(webhook._handshakes, self.path, request)
-                    if self.path.startswith("/closed"):
-                        self._answer(b"Not here.", {}, 403)
-                        return
-                    code = "" if self.path.startswith("/mute") else request.events[0]["data"]["validationCode"]
-                    self._answer(json.dumps({"validationResponse": code}).encode(), {})
-                    return
-                webhook._keep(webhook._deliveries, self.path, request)
-                self._answer(b"", {})
-
-            def do_OPTIONS(self) -> None:
-                request = self._request()
-                webhook._keep(webhook._handshakes, self.path, request)
-                allowed = {"WebHook-Allowed-Origin": request.headers["webhook-request-origin"]}
-                self._answer(b"", {**allowed, "WebHook-Allowed-Rate": "*"})
-
-            def _request(self) -> Request:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                return Request(self.command, {name.lower(): value for name, value in self.headers.items()}, body)
-
-            def _answer(self, body: bytes, headers: dict[str, str], status: int = 200) -> None:
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+    def _take(self, request: Request) -> Reply:
+        if request.method == "OPTIONS":
+            self._keep(self._handshakes, request)
+            allowed = {"WebHook-Allowed-Origin": request.headers["webhook-request-origin"]}
+            return Reply(headers={**allowed, "WebHook-Allowed-Rate": "*"})
+        if request.headers.get("aeg-event-type") == "SubscriptionValidation":
+            self._keep(self._handshakes, request)
+            if request.path.startswith("/closed"):
+                return Reply(403, b"Not here.")
+            code = "" if request.path.startswith("/mute") else request.events[0]["data"]["validationCode"]
+            return Reply(200, json.dumps({"validationResponse": code}).encode())
+        self._keep(self._deliveries, request)
+        return Reply()
 
     def url(self, name: str) -> str:
         """The endpoint of this name."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{name}"
+        return f"{self._server.url}/{name}"
 
     def deliveries(self, name: str, events: int) -> list[Request]:
         """The deliveries to an endpoint, as soon as they hold so many events, deletion notices not counted."""
@@ -116,16 +74,13 @@ class Webhook:
             assert arrived, f"{name}: {sum(len(r.events) for r in found())} events instead of {events}"
             return found()
 
-    def _keep(self, kept: dict[str, list[Request]], path: str, request: Request) -> None:
+    def _keep(self, kept: dict[str, list[Request]], request: Request) -> None:
         with self._changed:
-            kept[path].append(request)
+            kept[request.path].append(request)
             self._changed.notify_all()
 
     def close(self) -> None:
-        """End it."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 def is_deletion(request: Request) -> bool:
@@ -136,8 +91,5 @@ def is_deletion(request: Request) -> bool:
 @contextmanager
 def webhook() -> Iterator[Webhook]:
     """A webhook for a while."""
-    it = Webhook()
-    try:
-        yield it
-    finally:
-        it.close()
+    with closing(Webhook()) as endpoint:
+        yield endpoint

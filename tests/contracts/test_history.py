@@ -9,7 +9,14 @@ import pytest
 from recapito.contracts.history import Extent, History, Keep, Page
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Rule
-from recapito.domain.history.attempt import FAILED, Attempt, AttemptQuery, Ending, Fate, Then
+from recapito.domain.history.attempt import (
+    FAILED,
+    Attempt,
+    AttemptQuery,
+    DispositionKind,
+    EventDisposition,
+    NonRequestOutcome,
+)
 from recapito.domain.instant import HOUR, SECOND
 from recapito.stores.memory import MemoryHistory
 from recapito.stores.sqlite import SqliteHistory
@@ -51,10 +58,25 @@ def test_what_was_recorded_is_read_back(history: History, run: Any) -> None:
     told = [
         attempt("a"),
         attempt("b", "c", positions=[(1, 5), (1, 7)], offsets=[9, 0]),
-        failed("d", "e", fates=[AGAIN, Fate(Then.DEAD_LETTER, NOON, reason="why")], numbers=[3, 30], detail="no é"),
+        failed(
+            "d",
+            "e",
+            dispositions=[AGAIN, EventDisposition(DispositionKind.DEAD_LETTER, NOON, reason="why")],
+            numbers=[3, 30],
+            detail="no é",
+        ),
         attempt("f", label=SHIPPED, probe=True, late=True),
-        failed("g", outcome=Ending.NOT_SENT, status=None, fates=[Fate(Then.DROP, reason="TimeToLiveExceeded")]),
-        attempt("h", outcome=Ending.DEAD_LETTERED, fates=[Fate(Then.DEAD_LETTER, where="box/path")]),
+        failed(
+            "g",
+            outcome=NonRequestOutcome.NOT_SENT,
+            status=None,
+            dispositions=[EventDisposition(DispositionKind.DROP, reason="TimeToLiveExceeded")],
+        ),
+        attempt(
+            "h",
+            outcome=NonRequestOutcome.DEAD_LETTERED,
+            dispositions=[EventDisposition(DispositionKind.DEAD_LETTER, where="box/path")],
+        ),
         attempt("", "", label=OTHERS),
     ]
     record(history, *told[:3])
@@ -62,10 +84,10 @@ def test_what_was_recorded_is_read_back(history: History, run: Any) -> None:
     record(history, *told[3:])
     page = run(history.oldest_first(ALL, 0, 100))
     assert all(same(kept.attempt, one) for kept, one in zip(page.value, told, strict=True))
-    first = next(page.value[2].attempt.told())
+    first = next(page.value[2].attempt.events())
     assert (first.id, first.identity, first.number) == ("d", DeliveryId(5, 0), 3)
-    assert first.fate == Fate(Then.RETRY, AGAIN.due_at, Rule.MINIMUM)
-    assert [one.identity for one in page.value[1].attempt.told()] == [(5, 9), (7, 0)]
+    assert first.disposition == EventDisposition(DispositionKind.RETRY, AGAIN.due_at, Rule.MINIMUM)
+    assert [one.identity for one in page.value[1].attempt.events()] == [(5, 9), (7, 0)]
 
 
 def test_an_empty_history(history: History, run: Any) -> None:
@@ -132,14 +154,21 @@ def test_selecting(history: History, run: Any, selection: AttemptQuery, expected
     """By event, a part of its id, lane, names without case, outcome and time; all must hold."""
     record(history, attempt("a-1", "a-2", label=SHIPPED), failed("a-1", at=1))
     run(history.flush())
-    record(history, failed("b-2", label=OTHERS, at=2), failed("c-3", outcome=Ending.NOT_SENT, at=3))
+    record(history, failed("b-2", label=OTHERS, at=2), failed("c-3", outcome=NonRequestOutcome.NOT_SENT, at=3))
     assert ids(run(history.oldest_first(selection, 0, 10))) == expected
     assert ids(run(history.newest_first(selection, None, 10))) == expected[::-1]
 
 
 def test_written_dead_letters_are_no_failures(history: History, run: Any) -> None:
     """What is kept of a dead letter that was written is found by its outcome, and not among what failed."""
-    record(history, attempt("a", outcome=Ending.DEAD_LETTERED, fates=[Fate(Then.DEAD_LETTER, where="box/p")]))
+    record(
+        history,
+        attempt(
+            "a",
+            outcome=NonRequestOutcome.DEAD_LETTERED,
+            dispositions=[EventDisposition(DispositionKind.DEAD_LETTER, where="box/p")],
+        ),
+    )
     assert ids(run(history.newest_first(AttemptQuery(outcome=FAILED), None, 10))) == []
     assert ids(run(history.newest_first(AttemptQuery(outcome="DeadLettered"), None, 10))) == ["a"]
 

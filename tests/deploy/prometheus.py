@@ -1,8 +1,6 @@
 """Debian's Prometheus, started on a free port and ended by whoever started it."""
 
 import json
-import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -13,8 +11,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-import pytest
-
+from tests.kit import launch
 from tests.system.machine import until
 
 CONFIGURATION = """\
@@ -26,14 +23,9 @@ scrape_configs:
 """
 
 
-def need(program: str) -> str:
-    """The path of a program, or the test is skipped, loudly; where nothing may be skipped it fails."""
-    found = shutil.which(program)
-    if found is None:
-        reason = f"{program} is not installed: apt-get install prometheus"
-        assert not os.environ.get("CI"), reason
-        pytest.skip(reason)
-    return found
+def need(name: str) -> str:
+    """The path of one of Prometheus' programs, or the test is skipped."""
+    return launch.program(name, "apt-get install prometheus")
 
 
 class Prometheus:
@@ -66,7 +58,7 @@ class Prometheus:
             return False
 
     def query(self, expression: str) -> list[dict[str, Any]]:
-        """What an expression is now."""
+        """The current value of an expression."""
         with urlopen(f"{self.url}/api/v1/query?{urlencode({'query': expression})}", timeout=10) as answer:
             result: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         return result

@@ -57,7 +57,8 @@ def test_its_environment_is_made_of_settings() -> None:
     known = {f"RECAPITO_{section}_{key}".upper() for section, key in _settings()}
     assert set(ours) <= known
     chosen = settings.load(environment=ours)
-    assert (chosen.server.host, chosen.server.data) == ("0.0.0.0", "/var/lib/recapito")
+    assert chosen.server.host == "0.0.0.0"
+    assert chosen.server.data == "/var/lib/recapito"
     assert chosen.tls.on and chosen.azure.azurite
     assert [one.client_id for one in chosen.identity.principals] == ["admin"]
     assert service["volumes"] == [f"recapito:{chosen.server.data}"]

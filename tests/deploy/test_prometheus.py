@@ -41,7 +41,7 @@ def test_the_rules_pass_promtool() -> None:
 
 
 def test_alerts_and_dashboard_use_metrics_that_are_there() -> None:
-    """A metric that is renamed can not be forgotten there."""
+    """A metric that is renamed cannot be forgotten there."""
     alerts = used_in(ALERTS.read_text("utf-8"))
     shown = used_in(" ".join(expressions()))
     assert alerts and shown and alerts | shown <= KNOWN | PROCESS

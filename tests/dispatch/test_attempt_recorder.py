@@ -6,11 +6,11 @@ from recapito.contracts.history import Keep
 from recapito.contracts.store import Burial
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
-from recapito.domain.history.attempt import Ending, Fate, Label, Then
+from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
 from recapito.stores.memory import MemoryHistory
 
 LABEL = Label(1, 1, "orders", "sub")
-DROPPED = Fate(Then.DROP, reason="TimeToLiveExceeded")
+DROPPED = EventDisposition(DispositionKind.DROP, reason="TimeToLiveExceeded")
 DELIVERY = Delivery(DeliveryId(1, 0), 0, b'{"id":"a"}')
 BURIAL = Burial(DeliveryId(1, 0), 0, "box", b'{"id":"a","deliveryAttempts":3}')
 
@@ -19,7 +19,7 @@ def test_without_a_history_nothing_is_recorded() -> None:
     """Deliveries that end without a request, and dead letters, are no trouble."""
     recorder = AttemptRecorder(None, LABEL)
     recorder.ended([DELIVERY], 5, DROPPED)
-    recorder.buried([BURIAL], 5, Ending.NOT_SENT, DROPPED)
+    recorder.buried([BURIAL], 5, NonRequestOutcome.NOT_SENT, DROPPED)
 
 
 def test_what_ended_is_recorded_once_and_nothing_for_nothing() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from recapito.dispatch.capacity import CommitBudget, Slots, Window, fitting
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Room
+from recapito.domain.capacity import Room
 
 
 class Waiting:

@@ -12,7 +12,7 @@ from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince
-from tests.dispatch.test_dispatcher import Bench
+from tests.dispatch.bench import Bench
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
 

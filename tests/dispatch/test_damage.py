@@ -15,7 +15,7 @@ from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLedger
-from tests.dispatch.test_dispatcher import Bench
+from tests.dispatch.bench import Bench
 from tests.kit.dispatch import make_dispatch
 from tests.sim.loop import SimLoop, run
 from tests.stores.spoil import MemorySpoiler

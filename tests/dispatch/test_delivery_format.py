@@ -22,55 +22,30 @@ from recapito.domain.delivery.delivery import Parked
 from recapito.domain.events.accept import accept
 from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.events.segment import Publish, pack
-from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.resources.subscription import (
     Batching,
     DeliveryAttribute,
     DynamicAttribute,
-    FilterSince,
     StaticAttribute,
     Subscription,
-    WebHook,
 )
 from recapito.domain.resources.topic import Topic
 from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
-from tests.dispatch.test_log_reader import Shelf
+from tests.dispatch.published import published
+from tests.dispatch.shelf import Shelf
 from tests.domain.texts import value
+from tests.kit.resources import a_subscription, a_topic
 
 PAIRS = [(published, delivered) for published, schemas in DELIVERABLE.items() for delivered in schemas]
 EVERYTHING = Batching(max_events=5000, preferred_kilobytes=1024)
 
 
 def topic(schema: InputSchema) -> Topic:
-    return Topic(
-        name="orders",
-        azure_subscription="s",
-        resource_group="g",
-        location="l",
-        key1="1",
-        key2="2",
+    return a_topic(
         input_schema=schema,
         mapping=InputMapping(event_type=MappedField(default="t"), data_version=MappedField(default="7")),
-        created_at=0,
-        modified_at=0,
     )
-
-
-def published(schema: InputSchema, *data: str) -> bytes:
-    """A publish request of events with these data; a custom event is an object around them."""
-    match schema:
-        case InputSchema.EVENT_GRID:
-            head, tail = (
-                '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","dataVersion":"7"',
-                "",
-            )
-        case InputSchema.CLOUD_EVENT:
-            head, tail = '{"id":"1","source":"s","type":"t"', ',"specversion":"1.0"'
-        case InputSchema.CUSTOM:
-            head, tail = '{"own":"x"', ""
-    events = [head + ',"data":' + text + tail + "}" for text in data]
-    return f"[{','.join(events)}]".encode()
 
 
 def entries(schema: InputSchema, *publishes: Sequence[str]) -> list[Entry]:
@@ -85,17 +60,7 @@ def entries(schema: InputSchema, *publishes: Sequence[str]) -> list[Entry]:
 def subscription(
     delivered: DeliverySchema, batching: Batching = EVERYTHING, attributes: tuple[DeliveryAttribute, ...] = ()
 ) -> Subscription:
-    return Subscription(
-        topic=1,
-        name="sub",
-        destination=WebHook(url="http://sub/"),
-        delivery_schema=delivered,
-        batching=batching,
-        attributes=attributes,
-        filters=(FilterSince(0, TAKE_ALL),),
-        created_at=0,
-        modified_at=0,
-    )
+    return a_subscription(delivery_schema=delivered, batching=batching, attributes=attributes)
 
 
 def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[PendingBatch, Batch]]:

@@ -23,14 +23,14 @@ from recapito.domain.resources.subscription import (
     FilterSince,
     RetryPolicy,
     Subscription,
-    WebHook,
 )
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.stores.memory.history import MemoryHistory
-from tests.dispatch.test_dispatcher import Bench
+from tests.dispatch.bench import Bench
+from tests.kit.resources import a_subscription, a_topic
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
 
@@ -68,29 +68,10 @@ class Scene(Bench):
         return topic
 
     async def _blank(self) -> Topic:
-        return Topic(
-            name="orders",
-            azure_subscription="s",
-            resource_group="g",
-            location="l",
-            key1="1",
-            key2="2",
-            created_at=0,
-            modified_at=0,
-        )
+        return a_topic()
 
     async def add(self, topic: Topic, name: str = "sub", filter: Filter = TAKE_ALL, **settings: Any) -> Subscription:
-        made = await self.log.put_subscription(
-            Subscription(
-                topic=topic.id,
-                name=name,
-                destination=WebHook(url="http://sub/"),
-                filters=(FilterSince(0, filter),),
-                created_at=0,
-                modified_at=0,
-                **settings,
-            )
-        )
+        made = await self.log.put_subscription(a_subscription(topic=topic.id, name=name, filter=filter, **settings))
         self.dispatcher.notify()
         return made
 
@@ -98,15 +79,22 @@ class Scene(Bench):
         await self.accept(topic, json.dumps([EVENT | change for change in changes or ({},)]).encode())
 
 
-def play(story: Callable[[Scene], Awaitable[None]], *statuses: int) -> None:
-    """Tell a story with endpoints that answer so, the last status for ever."""
+Story = Callable[[Scene], Awaitable[None]]
 
-    async def main(loop: SimLoop) -> None:
-        scene = Scene(loop, *statuses)
-        await story(scene)
-        scene.running.cancel()
 
-    run(1, main)
+def play(*statuses: int) -> Callable[[Story], Story]:
+    """Decorate a story: it is played at once, with endpoints that answer so, the last status forever."""
+
+    def decorate(story: Story) -> Story:
+        async def main(loop: SimLoop) -> None:
+            scene = Scene(loop, *statuses)
+            await story(scene)
+            scene.running.cancel()
+
+        run(1, main)
+        return story
+
+    return decorate
 
 
 def at(seconds: float) -> str:
@@ -117,6 +105,7 @@ def at(seconds: float) -> str:
 def test_an_event_that_fails_twice_and_succeeds() -> None:
     """At each stage it is said what was tried, what comes next, when, by which rule, and what is left."""
 
+    @play(503, 503, 200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -153,13 +142,12 @@ def test_an_event_that_fails_twice_and_succeeds() -> None:
         assert done["end"] == {"at": at(60.3), "reason": None, "where": None}
         assert [one["events"][0]["then"] for one in done["attempts"]] == ["retry", "retry", "delivered"]
 
-    play(story, 503, 503, 200)
-
 
 @pytest.mark.parametrize(("status", "state"), [(200, "unknown"), (503, "parked")])
 def test_who_asks_before_history_is_written(status: int, state: str) -> None:
     """An attempt of just now may not be in history yet: nobody is told that it was forgotten."""
 
+    @play(status)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -171,12 +159,11 @@ def test_who_asks_before_history_is_written(status: int, state: str) -> None:
         assert (early["state"], early["attempts"]) == (state, [])
         assert "either not yet" in (early["next"] or {"text": early["stateText"]})["text"]
 
-    play(story, status)
-
 
 def test_the_endpoint_that_holds_its_subscription() -> None:
     """While a subscription is held it is said until when, why, and that the hold sets the time; fresh ones wait too."""
 
+    @play(503)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -192,12 +179,11 @@ def test_the_endpoint_that_holds_its_subscription() -> None:
         fresh = await scene.one("e-28")
         assert (fresh["state"], fresh["attempts"], fresh["next"]["rule"]) == ("held", [], "hold")
 
-    play(story, 503)
-
 
 def test_a_dead_letter_waits_and_is_written() -> None:
     """First it is said when and where it will be written and why, then where it lies."""
 
+    @play(404)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
@@ -219,12 +205,11 @@ def test_a_dead_letter_waits_and_is_written() -> None:
         told = [(one["outcome"], one["events"][0]["attempt"]) for one in written["attempts"]]
         assert told == [("NotFound", 1), ("DeadLettered", 1)]
 
-    play(story, 404)
-
 
 def test_a_dead_letter_is_told_with_its_attempts() -> None:
     """That a dead letter was written is told with the number of the last attempt, also when there was none."""
 
+    @play(500)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=30, ttl_minutes=2))
@@ -243,12 +228,11 @@ def test_a_dead_letter_is_told_with_its_attempts() -> None:
         }
         assert numbers == {"e-0": [1, 2, 3, 4, 4, 4], "e-1": [0, 0]}
 
-    play(story, 500)
-
 
 def test_a_late_success_does_not_bring_back_what_was_dropped() -> None:
     """What was dropped before its endpoint answered counts as dropped, and both is said."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         scene.delay_s = 60
         topic = await scene.orders()
@@ -262,12 +246,11 @@ def test_a_late_success_does_not_bring_back_what_was_dropped() -> None:
         lane = await scene.ledger.lane(1)
         assert lane is not None and (lane.counts.delivered, sum(lane.counts.dropped.values())) == (0, 1)
 
-    play(story, 200)
-
 
 def test_a_shortened_policy_leaves_the_attempt_that_waits() -> None:
     """A delivery that was tried more often than its policy now allows is still told to have its next attempt left."""
 
+    @play(500)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         before = await scene.add(topic)
@@ -277,12 +260,11 @@ def test_a_shortened_policy_leaves_the_attempt_that_waits() -> None:
         parked = await scene.one()
         assert (parked["state"], parked["attemptsLeft"]) == ("parked", 1)
 
-    play(story, 500)
-
 
 def test_a_dead_letter_that_can_not_be_written() -> None:
     """While the vault is out of reach that is said, with who says why, and no time is promised that is past."""
 
+    @play(404)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
@@ -294,12 +276,11 @@ def test_a_dead_letter_that_can_not_be_written() -> None:
         assert "could not be written to box/SUB/" in waiting["stateText"]
         assert "`recapito doctor`" in waiting["stateText"]
 
-    play(story, 404)
-
 
 def test_an_event_that_expires() -> None:
     """It is said before that it will expire, and afterwards that it was dropped without another attempt."""
 
+    @play(503)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, retry_policy=RetryPolicy(ttl_minutes=1, max_attempts=30))
@@ -314,12 +295,11 @@ def test_an_event_that_expires() -> None:
         last = gone["attempts"][-1]
         assert (last["outcome"], last["status"], last["events"][0]["attempt"]) == ("NotSent", None, 2)
 
-    play(story, 503)
-
 
 def test_attempts_that_history_forgot() -> None:
     """The last attempts of a long life are told, and that there were others before."""
 
+    @play(500)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -332,12 +312,11 @@ def test_attempts_that_history_forgot() -> None:
         assert numbers == [11, 11]
         assert "first attempts are so long ago" in explained["note"]
 
-    play(story, 500)
-
 
 def test_what_is_never_retried_is_dropped() -> None:
     """A code that ends delivery at once is named as the reason."""
 
+    @play(400)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -346,12 +325,11 @@ def test_what_is_never_retried_is_dropped() -> None:
         gone = await scene.one()
         assert (gone["state"], gone["end"]["reason"]) == ("dropped", "UndeliverableDueToHttpBadRequest")
 
-    play(story, 400)
-
 
 def test_batches() -> None:
     """Of a batch each event is explained alone, and the attempt says how many there were."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, batching=Batching(max_events=100))
@@ -362,12 +340,11 @@ def test_batches() -> None:
             assert [event["id"] for event in attempt["events"]] == [f"e-{n}"]
             assert attempt["eventCount"] == 25
 
-    play(story, 200)
-
 
 def test_one_id_twice_in_a_batch() -> None:
     """Both events are told of, in one attempt."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, batching=Batching(max_events=100))
@@ -375,8 +352,6 @@ def test_one_id_twice_in_a_batch() -> None:
         await asyncio.sleep(10)
         (attempt,) = (await scene.one())["attempts"]
         assert [event["id"] for event in attempt["events"]] == ["e-1", "e-1"]
-
-    play(story, 200)
 
 
 @pytest.mark.parametrize(
@@ -408,6 +383,7 @@ def test_one_id_twice_in_a_batch() -> None:
 def test_what_is_not_matched(filter: Filter, clause: str, text: str) -> None:
     """The clause of the filter that refused is named, in words, also long after the event was passed."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic, filter=filter)
@@ -417,12 +393,11 @@ def test_what_is_not_matched(filter: Filter, clause: str, text: str) -> None:
         assert (refused["matched"], refused["state"]) == (False, "notMatched")
         assert refused["decidedBy"] == {"clause": clause, "text": text}
 
-    play(story, 200)
-
 
 def test_subscriptions_that_come_change_and_go() -> None:
     """The filter in force at the event's place decides; later ones had not been created, deleted ones are named."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         changed = await scene.add(topic, "changed", Filter(event_types=("Other",)))
@@ -448,12 +423,11 @@ def test_subscriptions_that_come_change_and_go() -> None:
         said = {one["subscription"]: one for one in (await scene.explain())["subscriptions"]}
         assert (said["early"]["decidedBy"]["clause"], said["early"]["state"]) == ("deleted", "delivered")
 
-    play(story, 200)
-
 
 def test_a_deleted_subscription_drops_what_it_has() -> None:
     """What was parked when its subscription was deleted is dropped as Canceled, and history knows whose it was."""
 
+    @play(503)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         mine = await scene.add(topic)
@@ -465,12 +439,11 @@ def test_a_deleted_subscription_drops_what_it_has() -> None:
         gone = await scene.one()
         assert (gone["state"], gone["end"]["reason"]) == ("dropped", str(Result.CANCELED))
 
-    play(story, 503)
-
 
 def test_a_redriven_event() -> None:
     """It is a new delivery to its one subscription, past its filter, with all that was tried before."""
 
+    @play(404, 200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         mine = await scene.add(topic, dead_letter=BOX, retry_policy=RetryPolicy(max_attempts=1))
@@ -492,12 +465,11 @@ def test_a_redriven_event() -> None:
         assert said["sub"]["state"] == "delivered"
         assert [one["outcome"] for one in said["sub"]["attempts"]] == ["NotFound", "DeadLettered", "Success"]
 
-    play(story, 404, 200)
-
 
 def test_a_cloud_events_topic() -> None:
     """CloudEvents are found by their id, and their attributes and extensions decide."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders(input_schema=InputSchema.CLOUD_EVENT)
         await scene.add(topic, filter=Filter(conditions=(Condition(Operator.NUMBER_IN, "size", (5,)),)))
@@ -509,12 +481,11 @@ def test_a_cloud_events_topic() -> None:
         (refused,) = explained["subscriptions"]
         assert refused["decidedBy"]["text"] == "size NumberIn 5 does not hold: size is 4"
 
-    play(story, 200)
-
 
 def test_a_domain() -> None:
     """Of a domain only the subscriptions of the event's topic and of the domain itself are spoken of."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders(kind=TopicKind.DOMAIN)
         for name in ("north", "south"):
@@ -527,12 +498,11 @@ def test_a_domain() -> None:
         said = {one["subscription"]: one["state"] for one in (await scene.explain())["subscriptions"]}
         assert said == {"north": "delivered", "all": "delivered", "picky": "notMatched"}
 
-    play(story, 200)
-
 
 def test_a_late_answer() -> None:
     """A success after 30 seconds is recorded as late, and ends the delivery whatever was decided before."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -546,12 +516,11 @@ def test_a_late_answer() -> None:
         assert done["state"] == "delivered" and done["attempts"][1]["late"] is True
         assert done["attempts"][1]["tookMs"] == 40_000
 
-    play(story, 200)
-
 
 def test_what_the_log_has_no_more() -> None:
     """Then only what was tried is known, and the note says so; what nobody knows is not found."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
@@ -569,12 +538,11 @@ def test_what_the_log_has_no_more() -> None:
         with pytest.raises(NotFound):
             await scene.explain("e-1", "nowhere")
 
-    play(story, 200)
-
 
 def test_an_id_of_several_topics() -> None:
     """Without a topic the one that had it last is explained, and the note names the others."""
 
+    @play(200)
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         other = await scene.log.put_topic(replace(await scene._blank(), name="others"))
@@ -586,5 +554,3 @@ def test_an_id_of_several_topics() -> None:
         assert explained["event"]["topic"] == "others" and "Topics orders" in explained["note"]
         named = await scene.explain("e-1", "ORDERS")
         assert [one["subscription"] for one in named["subscriptions"]] == ["of-orders"]
-
-    play(story, 200)

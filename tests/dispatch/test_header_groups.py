@@ -23,9 +23,10 @@ from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince, Subscription, WebHook
+from recapito.domain.resources.subscription import Batching, DynamicAttribute, Subscription
 from recapito.observability.journal import silent
-from tests.dispatch.test_log_reader import TOPIC, Shelf
+from tests.dispatch.shelf import TOPIC, Shelf
+from tests.kit.resources import a_subscription
 
 # An event of these logs: its type, the value of its header, and how much longer than the shortest it is.
 Drawn = tuple[str, str, int]
@@ -46,15 +47,8 @@ def log_of(publishes: list[list[Drawn]], times: list[int] | None = None) -> list
 
 
 def subscription(batching: Batching, filter: Filter = TAKE_ALL) -> Subscription:
-    return Subscription(
-        topic=TOPIC,
-        name="sub",
-        destination=WebHook(url="http://sub/"),
-        batching=batching,
-        attributes=(DynamicAttribute("X-To", "data.to"),),
-        filters=(FilterSince(0, filter),),
-        created_at=0,
-        modified_at=0,
+    return a_subscription(
+        topic=TOPIC, batching=batching, attributes=(DynamicAttribute("X-To", "data.to"),), filter=filter
     )
 
 

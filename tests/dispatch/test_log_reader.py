@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from recapito.contracts.store import Entry, EntryKind
-from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
 from recapito.dispatch.feed.tail_index import TailIndex
-from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.log_reader import BatchTerms, LogReader
 from recapito.domain.delivery.cursor import Cursor, Range
@@ -18,43 +16,17 @@ from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.condition import Condition, Operator
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.observability.journal import silent
-from recapito.stores.memory import MemoryLog
+from tests.dispatch.shelf import TOPIC, Shelf, entry
+from tests.kit.resources import a_subscription
 
-TOPIC = 1
 AT_START = Cursor((1, 0))
-
-
-def entry(position: int, sizes: list[int], types: list[str] | None = None) -> Entry:
-    """A segment with events of these sizes."""
-    kinds = types or ["A"] * len(sizes)
-    events = [StampedEvent(b"x" * size, kind, "", "") for size, kind in zip(sizes, kinds, strict=True)]
-    columns, body = pack([Publish(0, events)])
-    return Entry(position, EntryKind.SEGMENT, columns, body)
-
-
-class Shelf(TopicFeed):
-    """A feed that has these entries and reads no others."""
-
-    def __init__(self, entries: list[Entry]) -> None:
-        super().__init__(TOPIC, SegmentCache(MemoryLog()))
-        self._shelf = {entry.position: CachedEntry(entry) for entry in entries}
-
-    def get(self, position: int) -> CachedEntry | None:
-        return self._shelf.get(position)
 
 
 def subscription(filter: Filter) -> Subscription:
     """A subscription with this filter."""
-    return Subscription(
-        topic=TOPIC,
-        name="sub",
-        destination=WebHook(url="http://sub/"),
-        filters=(FilterSince(0, filter),),
-        created_at=0,
-        modified_at=0,
-    )
+    return a_subscription(topic=TOPIC, filter=filter)
 
 
 PLAIN = DeliveryFormat(subscription(Filter()), InputSchema.EVENT_GRID, silent)

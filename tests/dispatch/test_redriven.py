@@ -15,7 +15,7 @@ from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSi
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterQuery, DeadLetterSearch
 from recapito.observability.journal import silent
-from tests.dispatch.test_dispatcher import ODD, PAIRS, Bench
+from tests.dispatch.bench import ODD, PAIRS, Bench
 from tests.sim.loop import SimLoop, run
 
 ONCE = RetryPolicy(max_attempts=1)

@@ -8,9 +8,9 @@ from recapito.dispatch.feed.tail_index import TailIndex
 from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
-from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLog
+from tests.kit.resources import a_topic
 
 
 class SlowLog(MemoryLog):
@@ -31,18 +31,7 @@ class SlowLog(MemoryLog):
 async def filled(count: int) -> tuple[SlowLog, int]:
     """A log with so many segments, and the position of the first."""
     log = SlowLog()
-    topic = await log.put_topic(
-        Topic(
-            name="orders",
-            azure_subscription="s",
-            resource_group="g",
-            location="l",
-            key1="1",
-            key2="2",
-            created_at=0,
-            modified_at=0,
-        )
-    )
+    topic = await log.put_topic(a_topic())
     columns, body = pack([Publish(0, [StampedEvent(b"{}", "A", "", "")])])
     positions = await log.append([NewSegment(topic.id, 1, columns, body)] * count)
     return log, positions[0]

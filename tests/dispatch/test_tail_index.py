@@ -61,7 +61,7 @@ def test_an_entry_for_everybody() -> None:
     tail = TailIndex()
     tail.add(["type a"], 1)
     tail.add([ANY], 0)
-    tail.add([f"type {n}" for n in range(limits.TAIL_WORDS + 1)], 9)
+    tail.add([f"type {n}" for n in range(limits.TAIL_WAKE_KEYS + 1)], 9)
     assert tail.search(1, ["type b"], 3) == (2, 1)
     assert tail.search(3, ["type b"], 3) == (3, 0)
     assert ANY in tail.wake_keys(3, 3)

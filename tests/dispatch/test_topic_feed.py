@@ -24,13 +24,13 @@ from recapito.domain.delivery.outcome import answered
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
 from recapito.domain.resources.subscription import Destination, FilterSince, Subscription, WebHook
-from recapito.domain.resources.topic import Topic
 from recapito.observability.journal import silent
 from recapito.observability.status import to_bytes
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.kit.dispatch import make_dispatch
+from tests.kit.resources import a_subscription, a_topic
 
 A, B = Filter(event_types=("A",)), Filter(event_types=("b",))
 SMALL = Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, "data", (10,)),))
@@ -97,8 +97,7 @@ class Rig:
 
     async def topic(self) -> None:
         """Make the one topic."""
-        names = {"name": "orders", "azure_subscription": "s", "resource_group": "g", "location": "l"}
-        topic = await self.log.put_topic(Topic(**names, key1="1", key2="2", created_at=0, modified_at=0))
+        topic = await self.log.put_topic(a_topic())
         self.topic_id = topic.id
 
     async def subscribe(self, name: str, filter: Filter) -> None:
@@ -110,14 +109,7 @@ class Rig:
         """Create a subscription, or change its filter; nobody is told yet."""
         filters = (FilterSince(0, filter),)
         known = await self.log.subscription(self.topic_id, name)
-        new = Subscription(
-            topic=self.topic_id,
-            name=name,
-            destination=WebHook(url="http://x/"),
-            filters=filters,
-            created_at=0,
-            modified_at=0,
-        )
+        new = a_subscription(topic=self.topic_id, name=name, destination=WebHook(url="http://x/"), filters=filters)
         stored = await self.log.put_subscription(new if known is None else replace(known, filters=filters))
         self.ids[name] = stored.id
 
@@ -265,7 +257,7 @@ def test_a_crowd_of_types_wakes_everybody() -> None:
     async def script(rig: Rig) -> None:
         await rig.subscribe("b", B)
         await rig.subscribe("a", A)
-        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WORDS)]
+        crowd = [(f"T{n}", "", 1) for n in range(2 * limits.TAIL_WAKE_KEYS)]
         await rig.publish(*crowd, ("B", "", 1))
         assert rig.delivered == {"b": 1}
         await rig.advance(6)
@@ -334,12 +326,12 @@ def test_lanes_share_what_they_look_at() -> None:
         assert shared() == {"data"}
         await rig.subscribe("small", TAKE_ALL)
         assert not shared()
-        for n in range(limits.LENS_KEYS + 10):
+        for n in range(limits.FIELD_READER_KEYS + 10):
             await rig.subscribe(f"many-{n}", on(f"data.k{n}"))
-        assert len(shared()) == limits.LENS_KEYS
+        assert len(shared()) == limits.FIELD_READER_KEYS
         await rig.publish(("A", "", 1))
         await rig.advance(6)
-        assert (await rig.books(f"many-{limits.LENS_KEYS + 5}"))[1:] == (0, 1)
+        assert (await rig.books(f"many-{limits.FIELD_READER_KEYS + 5}"))[1:] == (0, 1)
 
     rigged(script)
 

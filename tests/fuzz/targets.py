@@ -1,4 +1,4 @@
-"""What is fuzzed: each target takes any bytes, and raises only when something is wrong with the service.
+"""The targets of fuzzing: each takes any bytes, and raises only when something is wrong with the service.
 
 A target judges by an oracle of its own: the standard library's JSON, addresses and HTTP, not the code under test.
 """
@@ -15,7 +15,7 @@ import msgspec
 from recapito.api.publish.authenticate import PublishGate
 from recapito.api.wire.subscription import read_subscription, read_subscription_change
 from recapito.api.wire.topic import read_key_name, read_topic, read_topic_change
-from recapito.domain.access import topic_sas
+from recapito.domain.access import sas
 from recapito.domain.access.egress import Egress, judge, judge_endpoint, parse_endpoint
 from recapito.domain.events.accept import accept
 from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
@@ -25,6 +25,7 @@ from recapito.errors import CallerError, Unauthorized
 from recapito.stores.sqlite.sql.checksum import checksum, is_sound
 from tests.fuzz import wire
 from tests.fuzz.wrong import Wrong
+from tests.kit.resources import a_topic
 
 NOW = 1_800_000_000 * 1_000_000_000
 KEY = "c2VjcmV0LXNlY3JldC1zZWNyZXQtc2VjcmV0LTEyMzQ="
@@ -58,19 +59,7 @@ MAPPING = InputMapping(
 
 def _topic(schema: InputSchema, kind: TopicKind = TopicKind.CUSTOM) -> Topic:
     mapping = MAPPING if schema is InputSchema.CUSTOM else None
-    return Topic(
-        kind=kind,
-        name="orders",
-        azure_subscription="s",
-        resource_group="g",
-        location="l",
-        input_schema=schema,
-        mapping=mapping,
-        key1=KEY,
-        key2=KEY[::-1],
-        created_at=0,
-        modified_at=0,
-    )
+    return a_topic(kind=kind, input_schema=schema, mapping=mapping, key1=KEY, key2=KEY[::-1])
 
 
 TOPICS = [_topic(schema, kind) for schema in InputSchema for kind in (TopicKind.CUSTOM, TopicKind.DOMAIN)]
@@ -163,7 +152,7 @@ def manage(data: bytes) -> None:
 
 ENDPOINT = "http://127.0.0.1:8080/topics/orders/api/events"
 EXPIRIES = ("2030-01-01T00:00:00Z", "1/1/2030 1:02:03 PM", "2030-01-01 00:00")
-GIVEN = [topic_sas.sign(ENDPOINT, expiry, KEY) for expiry in EXPIRIES]
+GIVEN = [sas.sign(ENDPOINT, expiry, KEY) for expiry in EXPIRIES]
 SIGNED = {token.rpartition("&s=")[0] for token in GIVEN}
 PUBLISHED_TO = _topic(InputSchema.EVENT_GRID)
 

@@ -60,7 +60,7 @@ class Surface:
         self._world: World | None = None
 
     def talk(self, pieces: list[bytes]) -> bytes:
-        """What is answered to one connection that sends these pieces."""
+        """The answers on one connection that sends these pieces."""
         written = self._loop.run_until_complete(self._talk(pieces))
         if self._unhandled:
             raise Wrong(f"nobody handled {self._unhandled.pop()}")

@@ -1,4 +1,4 @@
-"""What a target raises."""
+"""The error that a target raises."""
 
 
 class Wrong(AssertionError):

@@ -55,7 +55,14 @@ from recapito.domain.handshake.handshake import ConsentTarget, read_token
 from recapito.domain.handshake.handshake import _token as write_token
 from recapito.domain.histogram import SECONDS, SIZES, Histogram
 from recapito.domain.history.attempt import FAILED as failed_outcome
-from recapito.domain.history.attempt import Attempt, AttemptQuery, Ending, Fate, Label, Then
+from recapito.domain.history.attempt import (
+    Attempt,
+    AttemptQuery,
+    DispositionKind,
+    EventDisposition,
+    Label,
+    NonRequestOutcome,
+)
 from recapito.domain.history.chunk import Chunk, Unpacked
 from recapito.domain.history.chunk import _Columns as ChunkColumns
 from recapito.domain.history.chunk import pack as pack_chunk

@@ -392,7 +392,7 @@ ATTEMPTS = [
         positions=[(2, 3)],
         offsets=[0, 1],
         numbers=(),
-        fates=(),
+        dispositions=(),
     ),
     it.Attempt(
         label=OTHER,
@@ -407,12 +407,16 @@ ATTEMPTS = [
         positions=[(2, 3), (1, 4)],
         offsets=[0, 2, 0],
         numbers=[1, 2, 31],
-        fates=[
-            it.Fate(then=it.Then.RETRY, due_at=NOW + it.MINUTE, rule=it.Rule.RETRY_AFTER),
-            it.Fate(
-                then=it.Then.DEAD_LETTER, due_at=None, rule=None, reason="MaxDeliveryAttemptsExceeded", where="dead"
+        dispositions=[
+            it.EventDisposition(kind=it.DispositionKind.RETRY, due_at=NOW + it.MINUTE, rule=it.Rule.RETRY_AFTER),
+            it.EventDisposition(
+                kind=it.DispositionKind.DEAD_LETTER,
+                due_at=None,
+                rule=None,
+                reason="MaxDeliveryAttemptsExceeded",
+                where="dead",
             ),
-            it.Fate(then=it.Then.DROP, due_at=None, rule=None, reason="TimeToLiveExceeded"),
+            it.EventDisposition(kind=it.DispositionKind.DROP, due_at=None, rule=None, reason="TimeToLiveExceeded"),
         ],
     ),
     it.Attempt(
@@ -428,7 +432,7 @@ ATTEMPTS = [
         positions=[(1, 4)],
         offsets=[1],
         numbers=(),
-        fates=(),
+        dispositions=(),
     ),
     it.Attempt(
         label=LABEL,
@@ -443,7 +447,7 @@ ATTEMPTS = [
         positions=[(1, 5)],
         offsets=[0],
         numbers=[4],
-        fates=[it.Fate(then=it.Then.RETRY, due_at=NOW, rule=it.Rule.SCHEDULE)],
+        dispositions=[it.EventDisposition(kind=it.DispositionKind.RETRY, due_at=NOW, rule=it.Rule.SCHEDULE)],
     ),
 ]
 
@@ -477,7 +481,7 @@ def _history() -> dict[str, Case]:
                 runs=[1],
                 positions=[(1, 3)],
                 offsets=[0],
-                told=[(0, [2], [it.Fate(then=it.Then.DELIVERED)])],
+                told=[(0, [2], [it.EventDisposition(kind=it.DispositionKind.DELIVERED)])],
             )
         ),
     }
@@ -659,8 +663,8 @@ def _names() -> dict[str, Case]:
     }
     enums: Mapping[str, type[Enum]] = {
         "results": it.Result,
-        "endings": it.Ending,
-        "fates": it.Then,
+        "endings": it.NonRequestOutcome,
+        "fates": it.DispositionKind,
         "rules": it.Rule,
         "operators": it.Operator,
         "kinds of topics": it.TopicKind,

@@ -42,13 +42,13 @@ from recapito.stores.memory import MemoryLog
 from tests.amqp.broker import EVENT_HUBS, KEY, SERVICE_BUS, LocalBroker, new
 from tests.azurite.place import ACCOUNT, account, blob_service, known, new_container, new_queue, reaching
 from tests.azurite.server import Azurite
+from tests.azurite.shared_access import HOUR, account_sas, with_sas
 from tests.relay.front import RelayFront
-from tests.senders import test_relay
+from tests.senders import relay_namespace
+from tests.senders.functions_host import APP, ORDERS, FunctionsHost
 from tests.senders.receiver import Receiver, answering, names, status
-from tests.senders.test_function import APP, ORDERS, FunctionsHost
-from tests.senders.test_relay import NAMESPACE, RULES
+from tests.senders.relay_namespace import NAMESPACE, RULES
 from tests.stores.values import new_subscription, new_topic
-from tests.vaults.test_blob import HOUR, account_sas, with_sas
 
 CANARY = "Y2FuYXJ5Y2FuYXJ5"
 azurites = pytest.mark.xdist_group("azurite")
@@ -285,7 +285,7 @@ def test_a_relay_is_not_asked_for_what_somebody_listens_to() -> None:
 
     async def main() -> list[Finding]:
         async with RelayFront(RULES, {"orders"}) as front:
-            stage = Stage(test_relay.connection(front.port))
+            stage = Stage(relay_namespace.connection(front.port))
             await stage.subscribe(HybridConnection(resource_id=f"{NAMESPACE}/hybridConnections/orders"))
             found = await stage.examiner.examine(NAMESPACE)
             await stage.close()

@@ -28,7 +28,7 @@ from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import CallScript, MemoryCaller, ScriptedAnswer
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock
-from tests.intake.test_provisioner import tokens
+from tests.intake.provisioning import tokens
 from tests.senders.receiver import Receiver, answering, status
 
 SECRET_URL = "https://example.com/hook?code=secret"

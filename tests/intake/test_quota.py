@@ -7,7 +7,7 @@ import pytest
 from recapito.domain.resources.topic import Domain, Source, TopicKind
 from recapito.errors import Conflict
 from recapito.intake.resources.quota import Quota
-from tests.intake.test_provisioner import Bench, draft, refused, run
+from tests.intake.provisioning import Bench, draft, refused, run
 
 SOURCE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/account"
 

@@ -18,7 +18,7 @@ from recapito.domain.dead_letter.record import array, path
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Busy, NotFound, RecordDamaged
 from recapito.intake.dead_letters.redrive import Progress, Redriver
@@ -26,6 +26,8 @@ from recapito.intake.dead_letters.search import KIND, DeadLetterQuery, DeadLette
 from recapito.stores.memory import MemoryDisk, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.breaking import Breaking, Crash, Steps
+from tests.intake.letters import letter
+from tests.kit.resources import a_subscription, a_topic
 from tests.stores.spoil import MemorySpoiler
 
 NOON = 1_900_000_000 * SECOND // HOUR * HOUR
@@ -69,30 +71,11 @@ class Stage:
         self.told.append((event, fields))
 
     async def topic(self, name: str = "orders") -> Topic:
-        return await self.log.put_topic(
-            Topic(
-                name=name,
-                azure_subscription="s",
-                resource_group="g",
-                location="l",
-                key1="1",
-                key2="2",
-                created_at=0,
-                modified_at=0,
-            )
-        )
+        return await self.log.put_topic(a_topic(name=name))
 
     async def subscribe(self, topic: Topic, name: str = "sub", filter: Filter = TAKE_ALL) -> Subscription:
         return await self.log.put_subscription(
-            Subscription(
-                topic=topic.id,
-                name=name,
-                destination=WebHook(url="http://sub/"),
-                filters=(FilterSince(0, filter),),
-                dead_letter=DeadLetterDirectory(BOX),
-                created_at=0,
-                modified_at=0,
-            )
+            a_subscription(topic=topic.id, name=name, filter=filter, dead_letter=DeadLetterDirectory(BOX))
         )
 
     def bury(self, topic: Topic, name: str, guid: str, *events: dict[str, Any], at: int = NOON) -> str:
@@ -106,25 +89,6 @@ class Stage:
         entries = await self.log.read(topic.id, 1, 1 << 30)
         segments = [Segment(one.columns, one.body) for one in entries if one.kind is EntryKind.SEGMENT]
         return [(it.only, it.origin, json.loads(it.event(i))["id"]) for it in segments for i in range(len(it))]
-
-
-def letter(topic: Topic, event: dict[str, Any]) -> bytes:
-    """A record; what the event does not say is the same for all."""
-    whole = {
-        "id": "1",
-        "eventTime": "2030-01-02T03:04:05Z",
-        "eventType": "Made",
-        "dataVersion": "",
-        "metadataVersion": "1",
-        "topic": topic.resource_id,
-        "subject": "orders/1",
-        "data": {"n": 1},
-        "deadLetterReason": "MaxDeliveryAttemptsExceeded",
-        "deliveryAttempts": 30,
-        "lastDeliveryOutcome": "NotFound",
-        "publishTime": "2030-01-02T03:04:05.0000000Z",
-    }
-    return json.dumps({**whole, **event}, separators=(",", ":")).encode()
 
 
 def ids(*names: str) -> list[dict[str, Any]]:
@@ -436,7 +400,7 @@ def test_what_can_not_be_redriven() -> None:
         stage.bury(topic, "sub", "c", *ids("2"))
         page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)
         assert (page.done, page.refused) == (1, 2)
-        assert "does not hold dead letters" in page.problems[0] and "whole event" in page.problems[1]
+        assert "does not contain dead letters" in page.problems[0] and "whole event" in page.problems[1]
         await stage.log.put_subscription(replace(sub, filters=(FilterSince(0, TAKE_NONE),)))
         stage.bury(topic, "sub", "d", *ids("3"))
         page = await stage.redriver().redrive(DeadLetterQuery(), None, 100)

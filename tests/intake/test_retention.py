@@ -15,7 +15,7 @@ from recapito.intake.publish.disk_watch import DiskWatch, Space
 from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock, events
-from tests.intake.test_janitor import Bench
+from tests.intake.janitor_bench import Bench
 
 ONE = sum(map(len, pack([Publish(1, events(b"{}"))])))  # the size of an entry that Bench publishes
 

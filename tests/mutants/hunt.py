@@ -19,7 +19,7 @@ STARTING_S = 60.0
 
 
 class Fate(StrEnum):
-    """What became of a mutant."""
+    """The fate of a mutant."""
 
     KILLED = "killed"
     TIMED_OUT = "timed out"

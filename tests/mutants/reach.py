@@ -32,7 +32,7 @@ LONGEST_S = 1800.0
 
 @dataclass
 class Part:
-    """What some tests reach: for each line of a module a number, with a bit for each test, in the order of `took`."""
+    """The lines that tests reach: for each line of a module a number with a bit for each test, ordered as `took`."""
 
     lines: dict[str, dict[str, str]]
     took: dict[str, float]

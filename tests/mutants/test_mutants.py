@@ -16,7 +16,7 @@ CURSOR = "src/recapito/domain/delivery/cursor.py"
 
 
 def changes(text: str) -> set[tuple[str, str]]:
-    """What may become what."""
+    """The mutations of a module."""
     return {(mutation.before, mutation.after) for mutation in mutations(text)}
 
 
@@ -118,7 +118,7 @@ def test_a_hunt_tells_killed_from_survived_and_changes_nothing(tmp_path: Path) -
     harmless = Mutation("test", start, start + len("return"), "return", "1 + 1;return", range(1, 2))
     explained = Mutation("test", start, start + len("return"), "return", "2 + 2;return", range(1, 2))
     mutants = [Mutant(CURSOR, mutation) for mutation in (bug, harmless, explained)]
-    mutants.append(Mutant("src/recapito/domain/access/topic_sas.py", bug))
+    mutants.append(Mutant("src/recapito/domain/access/sas.py", bug))
     tests = ["tests/domain/test_limits.py::" + name for name in _names("tests/domain/test_limits.py")]
     tests += [
         "tests/domain/delivery/test_cursor.py::" + name for name in _names("tests/domain/delivery/test_cursor.py")

@@ -12,6 +12,7 @@ from recapito.domain.observability.trace import TraceParent, parse
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.observability.tracing import Kind, Sampling, Span, Tracer
+from tests.kit.resources import a_topic
 
 GIVEN = TraceParent("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
 HEADER = {b"traceparent": str(GIVEN).encode()}
@@ -21,8 +22,7 @@ EVENT = StampedEvent(b'{"id":"1"}', "t", "s", "")
 
 def topic(schema: InputSchema = InputSchema.EVENT_GRID) -> Topic:
     """A topic of this schema."""
-    names = {"name": "orders", "azure_subscription": "s", "resource_group": "g", "location": "l"}
-    return Topic(**names, key1="1", key2="2", created_at=0, modified_at=0, input_schema=schema)
+    return a_topic(input_schema=schema)
 
 
 def tracer(ratio: float = 0.0, per_second: int = 100) -> tuple[Tracer, list[Span]]:

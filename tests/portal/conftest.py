@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.portal.browser import launched, server_with_portal
-from tests.portal.hostile import Hostile, hostile
+from tests.portal.hostile import hostile
 from tests.system.machine import Server
 
 
@@ -16,7 +16,7 @@ class Place(NamedTuple):
 
     server: Server
     portal: str
-    hook: Hostile
+    hook: str
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -43,12 +43,12 @@ def test_what_is_out_of_range_is_said_beside_its_field(browser: Browser, place: 
             page.get_by_label(label, exact=True).fill(value)
         page.get_by_role("button", name="Create").click()
         expect(beside(page, "Endpoint URL")).to_contain_text("Port 9")  # only the server knows that
-        page.get_by_label("Endpoint URL", exact=True).fill(place.hook.url)
+        page.get_by_label("Endpoint URL", exact=True).fill(place.hook)
         page.get_by_role("button", name="Create").click()
         expect(page.get_by_role("heading", name="ranged")).to_be_visible()
         page = seen.open(FORM)
         page.get_by_label("Name", exact=True).fill("ranged")
-        page.get_by_label("Endpoint URL", exact=True).fill(place.hook.url)
+        page.get_by_label("Endpoint URL", exact=True).fill(place.hook)
         page.get_by_role("button", name="Create").click()
         expect(beside(page, "Name")).to_contain_text("already")
 
@@ -57,7 +57,7 @@ def test_what_is_hidden_survives_an_edit(browser: Browser, place: Place) -> None
     """The query of a URL and a secret header stay as they are, and never reach the browser."""
     id = f"{GROUP}/topics/demo/eventSubscriptions/kept"
     secret = {"name": "X-Key", "type": "Static", "properties": {"value": "s3cret-header", "isSecret": True}}
-    url = f"{place.hook.url}?code=s3cret-query"
+    url = f"{place.hook}?code=s3cret-query"
     destination = {"endpointUrl": url, "deliveryAttributeMappings": [secret]}
     body = {"properties": {"destination": {"endpointType": "WebHook", "properties": destination}}}
     place.server.call("PUT", f"{id}?{VERSION}", body)
@@ -105,7 +105,7 @@ def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: P
     ):
         page = seen.open(FORM)
         page.get_by_label("Name", exact=True).fill("asked")
-        page.get_by_label("Endpoint URL", exact=True).fill(place.hook.url)
+        page.get_by_label("Endpoint URL", exact=True).fill(place.hook)
         page.get_by_role("button", name="Create").click()
         expect(page.get_by_role("heading", name="The endpoint did not consent")).to_be_in_viewport()
         expect(page.locator(".note", has_text="What to change:")).to_contain_text("SubscriptionValidation")

@@ -1,6 +1,5 @@
 """Who may come in: off loopback whoever signs in, on loopback whoever is here; and never a page from elsewhere."""
 
-import http.client
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +11,10 @@ from playwright.sync_api import Browser, expect
 from recapito.domain import limits
 from recapito.portal.config import needs_login
 from recapito.settings import settings
+from tests.portal.answer import Answer
 from tests.portal.browser import LonePortal, lone_portal, window
 from tests.portal.conftest import Place
-from tests.system.machine import PATIENCE_S, server
+from tests.system.machine import server
 
 SOCKET = "/_nicegui_ws/socket.io/?EIO=4&transport=websocket"
 UPGRADE = {
@@ -23,22 +23,6 @@ UPGRADE = {
     "Sec-WebSocket-Version": "13",
     "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 }
-
-
-class Answer:
-    """What came back for one request."""
-
-    def __init__(self, url: str, method: str, path: str, body: str | None = None, **headers: str) -> None:
-        place = urlsplit(url)
-        connection = http.client.HTTPConnection(place.hostname or "", place.port, timeout=PATIENCE_S)
-        try:
-            given = {name.replace("_", "-"): value for name, value in headers.items()}
-            connection.request(method, path, body, given)
-            answer = connection.getresponse()
-            self.status, self.headers = answer.status, answer.headers
-            self.text = "" if answer.status == 101 else answer.read().decode()
-        finally:
-            connection.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ PHONE = {"width": 390, "height": 844}
 def test_narrow_and_dark(browser: Browser, place: Place) -> None:
     """On a phone no page is wider than its screen, and all of them follow the system into the dark."""
     subscription = f"{GROUP}/topics/demo/eventSubscriptions/seen-by-phone"
-    destination = {"endpointType": "WebHook", "properties": {"endpointUrl": f"{place.hook.url}/{'long' * 40}"}}
+    destination = {"endpointType": "WebHook", "properties": {"endpointUrl": f"{place.hook}/{'long' * 40}"}}
     place.server.call("PUT", f"{subscription}?{VERSION}", {"properties": {"destination": destination}})
     place.server.publish("a" * 200, "b")
     pages = (

@@ -9,8 +9,8 @@ import pytest
 from starlette.responses import HTMLResponse
 
 from recapito.portal.guard import Guard
+from tests.portal.answer import Answer
 from tests.portal.conftest import Place
-from tests.portal.test_login import Answer
 from tests.system.machine import GROUP, VERSION, Server
 
 PLANTED = "<script>planted()</script>"
@@ -63,7 +63,7 @@ def plant(server: Server, hook: str) -> None:
 
 def test_no_text_from_outside_is_stamped(place: Place) -> None:
     """A script in paths, queries, cookies, headers and everything stored: the stamped scripts are always the same."""
-    plant(place.server, place.hook.url)
+    plant(place.server, place.hook)
     hostile = {
         "Cookie": f"recapito_theme={PLANTED}",
         "Accept_Language": PLANTED,

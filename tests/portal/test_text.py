@@ -16,7 +16,7 @@ SUBSCRIPTION = f"{TOPIC}/eventSubscriptions/refused"
 
 def test_nothing_of_a_corpus_runs_on_any_page(browser: Browser, place: Place) -> None:
     """The corpus in every field of events, in tags, labels, filters, headers and answers, on every page."""
-    fill(place.server, place.hook.url)
+    fill(place.server, place.hook)
     letter = place.server.call("GET", "/deadletters?topic=hostile&limit=1")["value"][0]["name"]
     with window(browser, place.portal) as seen:
         for path, shows in {

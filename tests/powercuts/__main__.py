@@ -11,8 +11,8 @@ from functools import partial
 
 from recapito.errors import StoreFailed
 from tests.system.power_loss_disk import Disk, PowerLossVFS
+from tests.system.power_loss_lives import LIVES, live_and_lose_power
 from tests.system.power_loss_world import Lost, World
-from tests.system.test_power_loss import LIVES, live_and_lose_power
 
 CHUNK = 25
 

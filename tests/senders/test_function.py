@@ -1,8 +1,6 @@
 """The sender to functions, on a small host that takes events as a Functions host with Event Grid's extension does."""
 
 import asyncio
-import json
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from msgspec.structs import replace
@@ -16,40 +14,10 @@ from recapito.domain.resources.subscription import AzureFunction
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.function import FunctionAdapter
 from tests.senders.connecting import keyring, sending
-from tests.senders.receiver import Connection, Receiver, Request, answering, batch, silent, status
+from tests.senders.functions_host import APP, ORDERS, FunctionsHost
+from tests.senders.receiver import Receiver, Request, answering, batch, silent, status
 
-APP = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Web/sites/shop-app"
-ORDERS = AzureFunction(resource_id=f"{APP}/functions/OnOrder")
 KEY = "canary/key+with=signs"
-
-
-class FunctionsHost:
-    """What a Functions host does with a request to its webhooks: one function has an Event Grid trigger."""
-
-    def __init__(self, key: str = "", function: str = "OnOrder") -> None:
-        self.key = key
-        self.function = function
-        self.events: list[object] = []
-
-    async def __call__(self, connection: Connection) -> None:
-        while (request := await connection.request()) is not None:
-            await connection.write(self._answer(request))
-
-    def _answer(self, request: Request) -> bytes:
-        method, target, _ = request.line.split()
-        url = urlsplit(target)
-        query = {name: values[0] for name, values in parse_qs(url.query).items()}
-        if (method, url.path) != ("POST", "/runtime/webhooks/eventgrid"):
-            return status(404)
-        if self.key and query.get("code") != self.key:
-            return status(401)
-        if query.get("functionName") != self.function:
-            return status(404, body=f"cannot find function: '{query.get('functionName')}'".encode())
-        if request.headers.get("aeg-event-type") != "Notification":
-            return status(400)
-        body = json.loads(request.body)
-        self.events += body if isinstance(body, list) else [body]
-        return status(202)
 
 
 def send(

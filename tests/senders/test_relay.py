@@ -3,8 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
-import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -14,33 +12,23 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.domain.connections.connection import Connection
-from recapito.domain.connections.parse_host import from_relay_string
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Form
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.resources.subscription import HybridConnection
 from recapito.senders.relay import RelayAdapter
-from tests.relay.front import RelayFront, Rule, claims
+from tests.kit import launch
+from tests.relay.front import RelayFront, claims
 from tests.senders.connecting import Sending, keyring, sending
 from tests.senders.receiver import Receiver, answering, batch, status
+from tests.senders.relay_namespace import NAMESPACE, RULES, connection
 
-NAMESPACE = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Relay/namespaces/shop-relay"
 ORDERS = HybridConnection(resource_id=f"{NAMESPACE}/hybridConnections/orders")
 NOBODY = HybridConnection(resource_id=f"{NAMESPACE}/hybridConnections/nobody")
 GONE = HybridConnection(resource_id=f"{NAMESPACE}/hybridConnections/gone")
 PROGRAM = Path(__file__).parent.parent / "relay" / "listener.js"
 LIBRARY = PROGRAM.parent / "node_modules" / "hyco-https"
-RULES = {
-    "Both": Rule("canary-both", frozenset({"Listen", "Send"})),
-    "Listen": Rule("canary-listen", frozenset({"Listen"})),
-}
-
-
-def connection(port: int, name: str = "Both", key: str = "canary-both") -> Connection:
-    """A connection to a relay on this machine."""
-    text = f"Endpoint=http://127.0.0.1:{port}/;SharedAccessKeyName={name};SharedAccessKey={key}"
-    return from_relay_string(NAMESPACE, text)
 
 
 def everywhere(one: Connection) -> Callable[[str], Awaitable[Connection | None]]:
@@ -51,12 +39,7 @@ def everywhere(one: Connection) -> Callable[[str], Awaitable[Connection | None]]
 @contextlib.asynccontextmanager
 async def listener(front: RelayFront) -> AsyncIterator[asyncio.StreamReader]:
     """Microsoft's listener in a process of node: what it prints."""
-    node = shutil.which("node")
-    if node is None or not LIBRARY.is_dir():
-        missing = "node and tests/relay/node_modules are needed: run npm ci in tests/relay"
-        if os.environ.get("CI"):
-            pytest.fail(f"{missing}; nothing may be skipped here")
-        pytest.skip(missing)
+    node = launch.node(PROGRAM.parent, LIBRARY)
     process = await asyncio.create_subprocess_exec(
         node, str(PROGRAM), f"127.0.0.1:{front.port}", "orders", "Both", "canary-both", stdout=asyncio.subprocess.PIPE
     )

@@ -62,7 +62,7 @@ def run_seeds(options: argparse.Namespace) -> int:
 
 
 class Lived(NamedTuple):
-    """What is told of a seed: some figures, the hash of its history, and what was wrong, if anything."""
+    """The report of a seed: some figures, the hash of its history, and the violations, if any."""
 
     seed: int
     totals: Counter[str]
@@ -90,7 +90,7 @@ def replay(seed: int) -> str:
 
 
 def report(story: Story) -> str:
-    """What went wrong in a history, how to live through it again, and what happened around it."""
+    """The violations of a history, the command that replays it, and the trace around them."""
     lines = [replay(story.seed)]
     lines += [f"  {violation}" for violation in story.violations[:5]]
     lines += [f"    {line}" for line in story.excerpt()]

@@ -12,7 +12,7 @@ from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute, Subscription
-from tests.domain.filters.test_filter_reference import find
+from tests.domain.filters.reference import find
 from tests.sim import liveness
 from tests.sim.books import Owed, State
 from tests.sim.endpoints import Arrival, ArrivedEvent
@@ -71,7 +71,7 @@ def check_answer(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
 
 
 def check_abort(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
-    """Nobody may stop listening before 180 seconds, unless the lane has lost its memory or its subscription."""
+    """An exchange listens for 180 seconds, unless the lane has lost its memory or its subscription."""
     assert arrival.aborted_at is not None
     if lane.deleted_at is not None or arrival.epoch != lane.epoch or oracle.late_limited:
         return
@@ -82,7 +82,7 @@ def check_abort(oracle: Oracle, lane: Watched, arrival: Arrival) -> None:
 
 
 def _check_event(oracle: Oracle, lane: Watched, event: ArrivedEvent) -> Owed | None:
-    """What arrives was published, is owed to this subscription, and is unchanged (I6, I7)."""
+    """An event that arrives was published, is owed to this subscription, and is unchanged (I6, I7)."""
     if event.id not in oracle.published or event.id not in oracle.appended:
         oracle.fail("I6", "was delivered and never stored", lane=lane.id, event=event.id)
         return None

@@ -12,7 +12,7 @@ from recapito.domain.instant import SECOND
 
 
 class Reply(NamedTuple):
-    """What comes back, so many seconds after the request."""
+    """An answer, `delay_s` seconds after the request."""
 
     delay_s: float
     outcome: Outcome
@@ -64,7 +64,7 @@ def late(status: int = 200, least_s: float = 31.0, most_s: float = 179.0) -> Beh
 
 
 def too_late() -> Behaviour:
-    """Answers when nobody listens any more."""
+    """Answers after the exchange has stopped listening."""
     return answering(200, 180.5, 400.0)._replace(name="too late")
 
 
@@ -74,7 +74,7 @@ def hanging() -> Behaviour:
 
 
 def refusing() -> Behaviour:
-    """Nobody listens on the port."""
+    """Nothing listens on the port."""
     outcome = Outcome(Result.SOCKET_ERROR, detail="connection refused")
     return Behaviour("refusing", lambda rng, now_s: Reply(rng.uniform(0.0001, 0.01), outcome))
 

@@ -19,7 +19,7 @@ from tests.sim.publication import Published
 
 
 class State(StrEnum):
-    """Where a delivery is. The last three are for ever."""
+    """Where a delivery is. The last three are forever."""
 
     UNREAD = "unread"
     PARKED = "parked"

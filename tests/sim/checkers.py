@@ -1,4 +1,4 @@
-"""What must be true when everything is healed and quiet: nothing lost, nothing twice in the vault, nothing left over.
+"""Checks after everything is healed and quiet: nothing lost, nothing twice in the vault, nothing left over.
 
 Together with what `attempts`, `settlements` and `books` check on the way these are the invariants I1–I9, I14 and
 I16–I18 of the service.
@@ -122,7 +122,7 @@ async def check_store(oracle: Oracle, log: Any, ledger: Any) -> None:
 
 
 async def _check_kept(oracle: Oracle, ledger: Any) -> None:
-    """What was given up because it was damaged is kept for a person, with its bytes."""
+    """A damaged record that was given up is kept for a person, with its bytes."""
     kept = {damage[:5]: damage for damage in await ledger.damaged(0, 1 << 31)}
     entries = {damage[1:4:2]: damage.content for damage in kept.values() if damage.table == "entry"}
     for lane in oracle.lanes.values():

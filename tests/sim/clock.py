@@ -1,6 +1,6 @@
 """The simulation's clock: virtual time of the loop, plus what passed while the machine was suspended.
 
-When a machine sleeps, boot time goes on and timers stand still. Whoever sleeps looks again after a nap, as the system
+When a machine sleeps, boot time goes on and timers stand still. A sleeper looks again after a nap, as the system
 clock does, so a jump is noticed a little later and never before.
 """
 

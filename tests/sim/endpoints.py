@@ -85,7 +85,7 @@ class Arrival:
 
 
 class Onlooker(Protocol):
-    """Somebody who is told about every request, answer and abort, at the instant at which it happens."""
+    """An observer of every request, answer and abort, at the instant at which it happens."""
 
     def arrived(self, arrival: Arrival) -> None:
         """A request reached its endpoint."""
@@ -168,12 +168,12 @@ class SimExchange:
             self._onlooker.aborted(self._arrival)
 
     def vanish(self) -> None:
-        """The process that listened is dead: nobody hears the answer."""
+        """The process that listened is dead: the answer is lost."""
         self._answer = None
 
 
 class SilentExchange:
-    """What a dead process gets: nothing happens."""
+    """The exchange of a dead process: nothing happens."""
 
     def abort(self) -> None:
         """Nothing is open."""

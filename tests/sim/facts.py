@@ -1,4 +1,4 @@
-"""What the oracle knows about one subscription, and what it says when something is wrong."""
+"""The oracle's facts about one subscription, and the violations that it reports."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

@@ -44,7 +44,7 @@ class Role(StrEnum):
 
 
 class Trap(StrEnum):
-    """What happens at a commit; and the one thing that happens at a read."""
+    """The faults of a commit, and the one fault of a read."""
 
     CRASH_BEFORE = "crash before a commit"
     CRASH_AFTER = "crash after a commit"
@@ -79,13 +79,13 @@ class Life:
         return self.waits_left < 0
 
     async def never(self) -> NoReturn:
-        """What a dead process waits for."""
+        """The future that a dead process waits for."""
         await asyncio.get_running_loop().create_future()
         raise AssertionError("a dead process went on")
 
 
 class Faults:
-    """What goes wrong: traps that spring at the n-th call from now, and a disk that is slow at times."""
+    """The faults of a history: traps that spring at the n-th call from now, and a disk that is slow at times."""
 
     def __init__(self, rng: random.Random) -> None:
         self.counts: Counter[str] = Counter()
@@ -141,13 +141,13 @@ class Faults:
 
 
 class Observer(Protocol):
-    """Somebody who sees every call of a store: at its start, when it happened, and at its end."""
+    """An observer of every call of a store: at its start, when it took effect, and at its end."""
 
     def called(self, verb: str, args: tuple[Any, ...]) -> None:
         """A call begins."""
 
     async def done(self, store: Any, verb: str, args: tuple[Any, ...], result: Any) -> None:
-        """It has happened to `store`, and nobody knows yet."""
+        """The call took effect in `store`, and has not returned yet."""
 
     def returned(self, verb: str, args: tuple[Any, ...], error: bool) -> None:
         """The caller is about to learn of it."""

@@ -1,6 +1,6 @@
 """Follows the hold of one lane from what its endpoint answered, without a look at the lane.
 
-A suspended machine learns of time-outs in an order that nobody can know: then the watch believes what is settled, and
+A suspended machine learns of time-outs in an unknown order: then the watch believes what is settled, and
 trusts itself again when nothing is open. When a sweep is over, the lane says; that it left nothing out is the law of
 `liveness`.
 """
@@ -18,7 +18,7 @@ from tests.sim.endpoints import Arrival
 
 
 class HoldWatch:
-    """What the hold of a lane must be. Time-outs are folded in when somebody looks, in the order of sending."""
+    """The hold that a lane must have. Time-outs are folded in at each read, in the order of sending."""
 
     def __init__(self) -> None:
         self._trusted = True
@@ -93,7 +93,7 @@ class HoldWatch:
         return f"is settled with {hold}, it should be {self.hold}"
 
     def _time_out(self, rules: DelayedDelivery | None, now: int) -> None:
-        if rules is None and self.hold.on:  # the policy changed while nobody ran
+        if rules is None and self.hold.on:  # the policy changed while dispatch was down
             self._become(Hold(self.hold.failures), now)
         for arrival in list(self._open):
             late_at = arrival.sent_at + limits.ANSWER_WAIT_NS
@@ -110,7 +110,7 @@ class HoldWatch:
         self._states = [*self._states[-15:], (at, hold)]
 
     def _possible(self, now: int) -> Iterator[Hold]:
-        """What the lane may hold now: it may not have looked at all that happened at this very instant."""
+        """The holds that the lane may have now: it may not have processed everything of this very instant."""
         for at, hold in reversed(self._states):
             yield hold
             if at < now:

@@ -1,4 +1,4 @@
-"""An event loop on virtual time: when everybody waits, time jumps to the next timer.
+"""An event loop on virtual time: when every task waits, time jumps to the next timer.
 
 The laws: the order of what is ready is drawn from a seed, so one seed is one history; there are no threads and no
 sockets; a history in which nothing can ever happen again, or in which time stands still, is an error and not a hang.
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 SECOND = 1_000_000_000
 BUSY_NS = 60 * SECOND
-BUSY_ROUNDS = 60_000  # rounds of the loop within a minute of virtual time that nobody can need
+BUSY_ROUNDS = 60_000  # rounds of the loop within a minute of virtual time more than any history needs
 
 
 class Deadlock(Exception):
-    """Everybody waits for somebody else, and no timer is set."""
+    """Every task waits for another, and no timer is set."""
 
 
 class Livelock(Exception):
@@ -35,7 +35,7 @@ class _Timeline:
 
     def select(self, timeout: float | None) -> list[Any]:
         if timeout is None:
-            raise Deadlock("nothing is scheduled and nobody is ready")
+            raise Deadlock("nothing is scheduled and no task is ready")
         if timeout > 0:
             self.now_ns += ceil(timeout * SECOND)
         return []
@@ -120,7 +120,7 @@ class SimLoop(base_events.BaseEventLoop):
         """There are no files."""
 
     def _write_to_self(self) -> None:
-        """There is nobody to wake: one thread does everything."""
+        """Nothing has to be woken: one thread does everything."""
 
 
 def run(seed: int | str, main: Callable[[SimLoop], Coroutine[Any, Any, T]]) -> T:

@@ -54,7 +54,7 @@ class ConnectionLost(Exception):
 
 @dataclass
 class Parts:
-    """What the machine is made of; a planted bug is another part. Limits are small in some seeds."""
+    """The parts of the machine; a planted bug replaces one. Limits are small in some seeds."""
 
     storage: Storage = field(default_factory=MemoryStorage)
     vault: Callable[[MemoryVault], Vault] = lambda vault: vault
@@ -170,7 +170,7 @@ class Machine:
         return handler.result()
 
     def ring(self) -> None:
-        """Wake dispatch: the message takes a moment, and is lost if nobody is there."""
+        """Wake dispatch: the message takes a moment, and is lost if dispatch is down."""
         asyncio.get_running_loop().call_later(self._rng.uniform(0, 0.01), self._deliver_ring)
 
     def _ring_in_a_second(self) -> None:
@@ -182,7 +182,7 @@ class Machine:
             self.dispatcher.notify()
 
     def _ring_notifier(self) -> None:
-        """Wake intake: the message is lost if nobody is there."""
+        """Wake intake: the message is lost if intake is down."""
         if self.notifier is not None and self.alive(Role.INTAKE):
             self.notifier.ring()
 

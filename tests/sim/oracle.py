@@ -21,7 +21,7 @@ from tests.sim.endpoints import Arrival
 from tests.sim.facts import Refusal, Violation, Watched
 from tests.sim.publication import Published
 
-NOTICED_NS = 15 * SECOND  # so much later a lane has seen that time jumped, or that it has another endpoint
+NOTICED_NS = 60 * SECOND  # so much later, on a slow disk too, a lane has seen a jump of time or another endpoint
 
 
 class Oracle:
@@ -207,14 +207,14 @@ class Oracle:
             lane.blocked = None
 
     def intake_started(self) -> None:
-        """What the last life changed, and died before it rang for it, is seen from now on."""
+        """Dispatch sees from now on the changes that the last life stored and did not ring for."""
         self.disturb()
         for lane in self.lanes.values():
             if lane.now.version not in lane.acknowledged:
                 lane.hold.distrust(self.clock.now() + NOTICED_NS)
 
     def suspended(self) -> None:
-        """Time jumped: time-outs come in an order that nobody knows."""
+        """Time jumped: the order of time-outs is unknown."""
         self.disturb()
         self.note("suspended")
         for lane in self.lanes.values():

@@ -1,4 +1,4 @@
-"""What a seed draws: how large its world is, what goes wrong in it, and when. Each seed has a mix of its own.
+"""The draw of a seed: the size of its world, its faults and their times. Each seed has a mix of its own.
 
 The law of the swarm: no seed has everything, because faults mask each other.
 """
@@ -57,7 +57,7 @@ class Plan:
     keep_for_ever: bool
     sleepers: int
     kinds: list[str] = field(default_factory=list)
-    redrives_s: list[float] = field(default_factory=list)  # when somebody redrives all dead letters
+    redrives_s: list[float] = field(default_factory=list)  # when an operator redrives all dead letters
     picky: list[Picky] = field(default_factory=list)
     drip_s: list[float] = field(default_factory=list)  # when some events are published besides
     damages_s: list[tuple[float, str]] = field(default_factory=list)  # when something rots, and what

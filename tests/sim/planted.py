@@ -135,11 +135,11 @@ def doubting(outcome: Outcome) -> Outcome:
 
 
 class DeafExchanges(LateAnswers):
-    """Listens to nobody who is late."""
+    """Ignores every late answer."""
 
-    def add(self, flight: InFlight) -> None:
-        super().add(flight)
-        self._cut(flight)
+    def add(self, request: InFlight) -> None:
+        super().add(request)
+        self._cut(request)
 
 
 class LeakySlots(Slots):
@@ -186,7 +186,7 @@ class StubbornLane(Lane):
 
 
 class UnsweptLane(Lane):
-    """Probes for ever, and never tries everything that waits."""
+    """Probes forever, and never tries everything that waits."""
 
     def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
         hold = super()._held_after(request, outcome, now)
@@ -222,7 +222,7 @@ def dispatching(lane: type[Lane]) -> type[Dispatcher]:
 
 
 class CarefreeDispatcher(Dispatcher):
-    """Sends on while what became of the last requests can not be stored."""
+    """Sends on while what became of the last requests cannot be stored."""
 
     def _block(self, error: StoreFailed, work: list[tuple[Lane, Settlement]]) -> None:
         super()._block(error, work)

@@ -80,7 +80,7 @@ class MarkingLog(MemoryLog):
 
 
 class SharingLog(MemoryLog):
-    """Appends what is redriven for everybody."""
+    """Appends redriven events for all subscriptions."""
 
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
         return await super().append_marked([_for_everybody(segment) for segment in segments], kind, marks)

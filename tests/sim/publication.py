@@ -1,4 +1,4 @@
-"""What publishers send in the simulation: events with odd data, and what is known about each of them."""
+"""The events of the simulated publishers, with odd data, and the oracle's knowledge of each."""
 
 import random
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ SUBJECTS = ("orders/1", "orders/2", "Orders/3.json", "stock/a", "")
 
 @dataclass(eq=False)
 class Published:
-    """One event that a publisher sent. `acknowledged_at` is None while, or if for ever, the publisher knows nothing.
+    """One event that a publisher sent. `acknowledged_at` is None while, or if forever, the publisher knows nothing.
 
     `refused` says that the publisher got a 503 that promises that nothing was stored.
     """

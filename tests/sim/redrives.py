@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def check(oracle: Oracle, topic: int, position: int, segment: Segment, events: list[ArrivedEvent]) -> None:
-    """A segment of redriven events was appended: it is owed to its subscription, and nobody else's business."""
+    """A segment of redriven events was appended: it is owed to its subscription and to no other."""
     oracle.note("redriven", segment.only, segment.origin, *(event.id for event in events))
     container, _, path = segment.origin.partition(":")
     letters = {record.id: record for record in decode_records(oracle.vault_files.get((container, path), b"[]"))}

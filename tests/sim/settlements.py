@@ -112,7 +112,7 @@ def check_named(oracle: Oracle, lane: Watched, members: list[Owed]) -> None:
 
 
 def check_written(oracle: Oracle, lane: Watched, path: str, members: list[Owed]) -> None:
-    """What is counted as dead-lettered is in the vault (I11), unchanged."""
+    """An event that is counted as dead-lettered is in the vault (I11), unchanged."""
     if not members:
         return
     records = [owed.burial.record for owed in members if owed.burial is not None]
@@ -241,8 +241,8 @@ def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) 
             true = touched.attempts + 1 >= min(policy.max_attempts for policy in policies)
         case _:
             true = last is not None and last.status is not None and reason == NEVER_RETRIED.get(last.status)
-    if not true:
-        invariant = "I14" if reason == "TimeToLiveExceeded" else "I10"
-        oracle.fail(
-            invariant, f"is given up: {reason} after {touched.attempts} attempts, {last}", lane=lane.id, owed=owed
-        )
+    said = f"is given up: {reason} after {touched.attempts} attempts, {last}"
+    if not true and reason == "TimeToLiveExceeded":
+        oracle.fail("I14", said, lane=lane.id, owed=owed)
+    elif not true:
+        oracle.fail("I10", said, lane=lane.id, owed=owed)

@@ -1,4 +1,4 @@
-"""What outlives a crash: a disk in memory, or real SQLite files in a directory. Each life of a role opens its own."""
+"""The disk that outlives a crash: in memory, or real SQLite files in a directory. Each life opens its own stores."""
 
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ class Storage(Protocol):
 
     @property
     def spoil(self) -> Any:
-        """What damages rows behind the stores' backs."""
+        """Damages rows behind the stores' backs."""
 
     def close(self, store: Any) -> None:
         """The process that had it open is gone."""

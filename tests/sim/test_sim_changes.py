@@ -18,7 +18,7 @@ DELETED = "Canceled"
 
 
 def test_a_deleted_subscription_is_cancelled() -> None:
-    """What is unread, parked and under way is dropped and counted; open requests are cut; nothing more is sent."""
+    """Unread, parked and open deliveries are dropped and counted; open requests are cut; nothing more is sent."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:
@@ -136,12 +136,13 @@ def test_a_topic_may_change_its_profile() -> None:
 
     act(script)
     first, second = lanes[0].books.owed.values()
-    assert (first.state, first.reason) == (State.DROPPED, "UndeliverableDueToHttpNotFound")
+    assert first.state == State.DROPPED
+    assert first.reason == "UndeliverableDueToHttpNotFound"
     assert second.state is State.DELIVERED and len(second.arrivals) > 3
 
 
 def test_a_deleted_topic_takes_its_subscriptions_with_it() -> None:
-    """What they had pending is dropped and counted; a new topic of that name starts empty."""
+    """Their pending deliveries are dropped and counted; a new topic of that name starts empty."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:

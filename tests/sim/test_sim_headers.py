@@ -43,7 +43,7 @@ def test_as_few_requests_as_the_limits_allow(values: int, limit: int, fewest: in
 
 
 def test_retries_too() -> None:
-    """What failed and is due at the same time goes again in as few requests."""
+    """Events that failed and are due at the same time go again in as few requests."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:

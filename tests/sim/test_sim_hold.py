@@ -90,7 +90,7 @@ def test_probation_holds_at_the_first_not_found() -> None:
 
 
 def test_other_subscriptions_do_not_notice() -> None:
-    """A held subscription and one that hangs delay nobody else."""
+    """A held subscription and one that hangs delay no other."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:
@@ -176,7 +176,7 @@ def test_what_is_for_others_is_passed_when_a_hold_ends() -> None:
         lanes.append(
             await scene.subscribe(behaviour=answering(404), filter=mine)  # which is never retried
         )
-        await scene.subscribe("well")  # for it all is read, so that it is known what concerns whom
+        await scene.subscribe("well")  # everything is read for it, so that the tail knows the wake keys
         await scene.publish(20, type="Mine")
         await scene.quiet()
         await scene.publish(1, type="Other")
@@ -189,7 +189,7 @@ def test_what_is_for_others_is_passed_when_a_hold_ends() -> None:
 
 
 def test_another_endpoint_is_not_held_for_the_failures_of_the_last() -> None:
-    """Whoever mends a subscription by another URL gets what is new at once, not when the hold would have ended."""
+    """A subscription that gets another URL receives new events at once, not when the hold would have ended."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:

@@ -57,7 +57,7 @@ def test_a_poisonous_event_stops_its_lane_and_nothing_else() -> None:
 
 
 def test_a_lane_that_can_not_be_settled_stops_and_nothing_else() -> None:
-    """Somebody else settled a lane: it stops, others that share its commits go on; a restart loses nothing."""
+    """Another process settled a lane: it stops, others that share its commits go on; a restart loses nothing."""
     lanes: list[Watched] = []
     storage = MemoryStorage()
 

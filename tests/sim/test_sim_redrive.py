@@ -1,4 +1,4 @@
-"""Directed histories: dead letters are redriven, and whoever does it dies or fails at every step."""
+"""Directed histories: dead letters are redriven by an intake that dies or fails at every step."""
 
 from collections import Counter
 from functools import partial
@@ -50,13 +50,13 @@ async def history(scene: Scene) -> None:
 
 
 def fates(scene: Scene, name: str) -> Counter[State]:
-    """What became of all deliveries of a subscription."""
+    """The states of all deliveries of a subscription."""
     (lane,) = [lane for lane in scene.oracle.lanes.values() if lane.now.name == name]
     return Counter(owed.state for owed in lane.books.owed.values())
 
 
 def check_all_once(scene: Scene) -> None:
-    """Every letter was redriven once and arrived, and nobody else got anything of it."""
+    """Every letter was redriven once and arrived at its own subscription only."""
     assert set(scene.oracle.redriven.values()) == {1}
     assert scene.oracle.redriven.total() == LETTERS
     assert fates(scene, "dead") == {State.DEAD_LETTERED: LETTERS, State.DELIVERED: LETTERS}
@@ -160,7 +160,7 @@ def test_a_planted_bug_is_found(name: str) -> None:
         except AssertionError as error:
             assert f"['{invariant}" in str(error), error
             return
-    pytest.fail(f"nobody noticed {name}")
+    pytest.fail(f"no checker noticed {name}")
 
 
 def _calls(trap: Trap) -> int:

@@ -24,7 +24,7 @@ async def sleepers(scene: Scene, count: int) -> list[Watched]:
 
 
 def test_sleepers_get_what_comes_at_once() -> None:
-    """Whoever slept through a hundred publishes gets the next event that matches as soon as everybody else."""
+    """A lane that slept through a hundred publishes gets the next matching event as soon as all others."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:

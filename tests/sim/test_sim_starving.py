@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from recapito.dispatch.lane.lane import Lane
+from recapito.domain.delivery.delivery import timetable
 from recapito.domain.delivery.outcome import answered
-from recapito.domain.delivery.timetable import timetable
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load, names
@@ -36,7 +36,7 @@ def accepted(lane: Watched) -> list[Owed]:
 
 
 def waits_s(owed: list[Owed]) -> list[float]:
-    """How long events waited for their success; one that had none waits for ever."""
+    """How long events waited for their success; one that had none waits forever."""
     return [(o.successes[0].sent_at - o.event.sent_at) / SECOND if o.successes else float("inf") for o in owed]
 
 
@@ -255,7 +255,7 @@ PLANTED: dict[str, tuple[type[Lane], Script, str]] = {
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_the_laws_of_liveness_find_a_planted_bug(name: str) -> None:
-    """Each of these lanes starves somebody, and the laws see it without a look at its hold."""
+    """Each of these lanes starves an event, and the laws find it without reading its hold."""
     lane, script, law = PLANTED[name]
     found: list[str] = []
 

@@ -25,11 +25,11 @@ class Tiny:
         return Window(min(limits.WINDOW_START, self.window_requests), self.window_requests)
 
     def commit_budget(self) -> CommitBudget:
-        """What all lanes gather for a commit."""
+        """The budget of all lanes for a commit."""
         return CommitBudget(self.gathered_rows, self.slice, self.slice_least)
 
     def retry_budget(self) -> CommitBudget:
-        """What all lanes have fetched of retries."""
+        """The budget of all lanes for fetched retries."""
         return CommitBudget(self.gathered_bytes, self.slice, self.slice_least)
 
 

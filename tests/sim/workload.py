@@ -1,4 +1,4 @@
-"""What people do in the simulation: they publish, redrive, and create, change and delete topics and subscriptions."""
+"""The simulated people: they publish, redrive, and create, change and delete topics and subscriptions."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -195,7 +195,7 @@ class Workload:
             after = parse_name(progress.next)
 
     async def _ask(self, change: Callable[[Provisioner], Awaitable[T]]) -> T | None:
-        """What the server answered; None if it refused, or failed or died under the request."""
+        """The server's answer; None if it refused, or failed or died under the request."""
         try:
             return await self._machine.request(lambda: change(self._provisioner))
         except NO_ANSWER:

@@ -35,7 +35,7 @@ LOUD = ("crash", "stop", "suspended", "dispatch starts", "dispatch ends", "VIOLA
 
 @dataclass
 class Story:
-    """What became of a seed."""
+    """The result of a seed."""
 
     seed: int
     violations: list[Violation] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Story:
 
 
 class World:
-    """What happens on a scene by a plan."""
+    """Plays a plan on a scene."""
 
     def __init__(self, scene: Scene, plan: Plan) -> None:
         self.plan = plan
@@ -120,7 +120,7 @@ class World:
             await self._create_picky(f"picky-{n}", picky)
 
     async def _create_picky(self, name: str, picky: Picky) -> None:
-        """A subscription of the first topic, which nobody deletes or changes."""
+        """A subscription of the first topic, which is never deleted or changed."""
         profile = load(self.plan.profiles[0] or self.plan.default_profile)
         batching = Batching(picky.batch) if picky.batch > 1 and profile.batching else Batching()
         policy = RetryPolicy() if picky.policy is None else RetryPolicy(*picky.policy)
@@ -182,7 +182,7 @@ class World:
         return self._start_dice.randrange(30) if falls else None
 
     async def _redrive(self) -> None:
-        """Somebody redrives all dead letters, a few in each request."""
+        """An operator redrives all dead letters, a few in each request."""
         self.scene.oracle.note("redrive")
         await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
 
@@ -302,7 +302,7 @@ class World:
             self.scene.oracle.container_back(container)
 
     async def _slow_down(self) -> None:
-        """The disk is slow for a while, and nobody can be expected to be quick."""
+        """The disk is slow for a while, so promptness is not expected."""
         until = self.scene.loop.time() + self.rng.uniform(5, 120)
         while self.scene.loop.time() < until and not self._healed:
             self.scene.faults.slow_disk = True
@@ -312,7 +312,7 @@ class World:
         self.scene.oracle.disturb()
 
     async def _fill_disk(self, seconds: float) -> None:
-        """For a while no commit is stored; nobody can be expected to be quick."""
+        """For a while no commit is stored, so promptness is not expected."""
         self.scene.faults.counts["full disk"] += 1
         self.scene.oracle.note("fault", "full disk")
         until = self.scene.loop.time() + seconds

@@ -1,4 +1,4 @@
-"""What publishers and endpoints know of each event, and what it comes to: nothing acknowledged may be missing."""
+"""The account of each event at publishers and endpoints: nothing acknowledged may be missing."""
 
 import threading
 from collections import Counter
@@ -25,12 +25,12 @@ class Books:
             self.arrived.setdefault(path, Counter()).update(ids)
 
     def missing(self, path: str) -> set[str]:
-        """What was acknowledged and has not arrived."""
+        """The acknowledged events that have not arrived."""
         with self.lock:
             return self.acknowledged - self.arrived.get(path, Counter()).keys()
 
     def invented(self, path: str) -> set[str]:
-        """What has arrived and was neither acknowledged nor unknown."""
+        """The events that arrived and were neither acknowledged nor unknown."""
         with self.lock:
             return self.arrived.get(path, Counter()).keys() - self.acknowledged - self.unknown
 
@@ -42,7 +42,7 @@ class Books:
 
 
 def unbalanced(counts: dict[str, float]) -> str | None:
-    """What is wrong with the server's own books of a subscription, at the end; None if they are even and closed."""
+    """The fault in the server's own counts of a subscription at the end; None if they balance."""
     ended = counts["delivered"] + counts["dead_lettered"] + counts.get("dropped", 0.0)
     if counts["matched"] != ended + counts["pending"]:
         return f"matched {counts['matched']:.0f} is not {ended:.0f} + {counts['pending']:.0f}"

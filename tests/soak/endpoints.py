@@ -1,10 +1,8 @@
 """Endpoints for a soak: one that is always well, one that fails now and then, two that refuse some events for good."""
 
-import json
-import threading
 import zlib
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.kit.http_server import HttpServer, Reply, Request
 from tests.soak.books import Books
 
 PATHS = ("steady", "moody", "refusing", "buried")
@@ -18,38 +16,17 @@ class Endpoints:
     def __init__(self, books: Books) -> None:
         self._books = books
         self._seen: set[str] = set()
-        endpoints = self
+        self._server = HttpServer(self._take)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                status = endpoints.answer(self.path.strip("/"), [event["id"] for event in json.loads(body)])
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 512
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                """A server that was killed leaves broken connections."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        self._thread.start()
+    def _take(self, request: Request) -> Reply:
+        return Reply(self.answer(request.path.strip("/"), [event["id"] for event in request.events]))
 
     def url(self, path: str) -> str:
-        """Where one of them is."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}/{path}"
+        """The URL of the endpoint at a path."""
+        return f"{self._server.url}/{path}"
 
     def answer(self, path: str, ids: list[str]) -> int:
-        """What the endpoint at a path says to these events."""
+        """The status of the endpoint at a path for these events."""
         if path == "moody" and self._fails(ids):
             return 500
         self._books.arrive(path, ids)
@@ -65,10 +42,7 @@ class Endpoints:
         return fails
 
     def close(self) -> None:
-        """Stop serving."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 def _drawn(ids: list[str], of: int) -> bool:

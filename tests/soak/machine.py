@@ -167,7 +167,7 @@ class Machine:
         raise AssertionError(f"the server does not start again: {self.journal[-1]}")
 
     def memory_mb(self) -> dict[str, float]:
-        """What each role has had at most."""
+        """The peak of each role."""
         peaks = {}
         for role, pid in self.server.roles().items():
             try:

@@ -20,7 +20,7 @@ def test_what_is_missing_is_noticed() -> None:
 
 
 def test_repetitions_and_inventions_are_counted() -> None:
-    """What arrives twice is counted; what nobody published is wrong."""
+    """A second arrival is counted; an event that was never published is an error."""
     books = Books()
     books.published(["a"], 200)
     books.arrive("steady", ["a", "a", "z"])

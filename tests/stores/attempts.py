@@ -5,7 +5,7 @@ from typing import Any
 
 from recapito.contracts.history import Keep
 from recapito.domain.delivery.delivery import Rule
-from recapito.domain.history.attempt import Attempt, Fate, Label, Then
+from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label
 from recapito.domain.instant import HOUR, SECOND
 
 NOON = 1_900_000_000 * SECOND
@@ -13,7 +13,7 @@ KEEP = Keep(24 * HOUR, 1 << 30)
 ORDERS = Label(1, 10, "Orders", "Billing")
 SHIPPED = Label(2, 10, "Orders", "Shipping")
 OTHERS = Label(11, 20, "Others", "Billing")
-AGAIN = Fate(Then.RETRY, NOON + 30 * SECOND, Rule.MINIMUM)
+AGAIN = EventDisposition(DispositionKind.RETRY, NOON + 30 * SECOND, Rule.MINIMUM)
 
 
 def attempt(
@@ -38,13 +38,13 @@ def attempt(
 
 
 def failed(
-    *ids: str, fates: Sequence[Fate] | None = None, numbers: Sequence[int] | None = None, **more: Any
+    *ids: str, dispositions: Sequence[EventDisposition] | None = None, numbers: Sequence[int] | None = None, **more: Any
 ) -> Attempt:
     """An attempt that failed and is due again."""
     return attempt(
         *ids,
         outcome=more.pop("outcome", "Busy"),
-        fates=list(fates or [AGAIN] * len(ids)),
+        dispositions=list(dispositions or [AGAIN] * len(ids)),
         numbers=list(numbers or [1] * len(ids)),
         **more,
     )
@@ -53,4 +53,4 @@ def failed(
 def same(one: Attempt, other: Attempt) -> bool:
     """Whether two attempts tell the same."""
     plain = ("label", "at", "took", "outcome", "status", "detail", "probe", "late")
-    return all(getattr(one, name) == getattr(other, name) for name in plain) and [*one.told()] == [*other.told()]
+    return all(getattr(one, name) == getattr(other, name) for name in plain) and [*one.events()] == [*other.events()]

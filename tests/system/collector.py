@@ -3,13 +3,12 @@
 import gzip
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-PATIENCE_S = 30.0
+from tests.kit.http_server import PATIENCE_S, HttpServer, Reply, Request
 
 
 class Collector:
@@ -18,25 +17,14 @@ class Collector:
     def __init__(self) -> None:
         self.spans: list[tuple[dict[str, Any], Any]] = []
         self._arrived = threading.Condition()
-        collector = self
+        self._server = HttpServer(self._export)
+        self.url = f"{self._server.url}/v1/traces"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.headers.get("Content-Encoding") == "gzip":
-                    body = gzip.decompress(body)
-                collector._take(ExportTraceServiceRequest.FromString(body))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1/traces"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+    def _export(self, request: Request) -> Reply:
+        packed = request.headers.get("content-encoding") == "gzip"
+        body = gzip.decompress(request.body) if packed else request.body
+        self._take(ExportTraceServiceRequest.FromString(body))
+        return Reply()
 
     def _take(self, request: Any) -> None:
         with self._arrived:
@@ -52,21 +40,16 @@ class Collector:
             return [span for _, span in self.spans]
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 def values(attributes: Any) -> dict[str, Any]:
     """The attributes of a span or a resource."""
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
+    return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in attributes}
 
 
 @contextmanager
 def collecting() -> Iterator[Collector]:
     """A collector for the length of a test."""
-    it = Collector()
-    try:
-        yield it
-    finally:
-        it.close()
+    with closing(Collector()) as collector:
+        yield collector

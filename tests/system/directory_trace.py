@@ -26,7 +26,7 @@ class Names:
 
     @property
     def in_doubt(self) -> set[str]:
-        """What may vanish, or come back."""
+        """The entries that may vanish, or come back."""
         return {str(path.relative_to(self._root)) for path in self.live ^ self.durable}
 
     def _take(self, call: str, arguments: str) -> None:

@@ -9,15 +9,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cached_property
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tests.kit.http_server import PATIENCE_S, HttpServer, Reply, Request
+
 GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/local/providers/Microsoft.EventGrid"
 VERSION = "api-version=2022-06-15"
-PATIENCE_S = 30.0
 
 
 class Receiver:
@@ -28,42 +28,17 @@ class Receiver:
         self.bodies: list[bytes] = []
         self.answer = lambda events: 200
         self.arrived = threading.Condition()
-        self._released = threading.Event()
-        receiver = self
+        self._server = HttpServer(self._take)
+        self.url = f"{self._server.url}/hook"
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                events = json.loads(body)
-                with receiver.arrived:
-                    receiver.requests.append(({k.lower(): v for k, v in self.headers.items()}, events))
-                    receiver.bodies.append(body)
-                    status = receiver.answer(events)
-                    receiver.arrived.notify_all()
-                if status is None:
-                    receiver._released.wait(PATIENCE_S)
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 512
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                """A server that was killed leaves broken connections; that is what is tested."""
-
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/hook"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+    def _take(self, request: Request) -> Reply | None:
+        events = json.loads(request.body)
+        with self.arrived:
+            self.requests.append((request.headers, events))
+            self.bodies.append(request.body)
+            status = self.answer(events)
+            self.arrived.notify_all()
+        return None if status is None else Reply(status)
 
     @property
     def ids(self) -> list[str]:
@@ -86,20 +61,14 @@ class Receiver:
         return {event["id"] for _, events in self.requests for event in events}
 
     def close(self) -> None:
-        self._released.set()
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 @contextmanager
 def receiver() -> Iterator[Receiver]:
     """A receiver for the length of a test."""
-    it = Receiver()
-    try:
-        yield it
-    finally:
-        it.close()
+    with closing(Receiver()) as endpoint:
+        yield endpoint
 
 
 class Server:

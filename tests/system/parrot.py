@@ -2,13 +2,13 @@
 
 import json
 import re
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager
 from typing import Any
 
-_SIGNED = ("Authorization", "ServiceBusAuthorization")
+from tests.kit.http_server import HttpServer, Reply, Request
+
+_SIGNED = ("authorization", "servicebusauthorization")
 
 
 class Parrot:
@@ -20,42 +20,19 @@ class Parrot:
     def __init__(self) -> None:
         self.secrets: set[str] = set()
         self.paths: list[str] = []
-        parrot = self
+        self._server = HttpServer(self._take)
+        self.port, self.url = self._server.port, self._server.url
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                parrot.paths.append(self.path.partition("?")[0])
-                for name in _SIGNED:
-                    parrot.secrets |= set(re.findall(r"[\w+/%-]{20,}=*", self.headers.get(name, "")))
-                code = parrot._code_of(body)
-                if code is not None and not self.path.startswith("/refuse"):
-                    self._answer(200, json.dumps({"validationResponse": code}).encode())
-                elif self.path.startswith("/fine"):
-                    self._answer(200, b"")
-                else:
-                    told = f"{self.path} {dict(self.headers)} ".encode() + body
-                    self._answer(500 if code is None else 404, told)
-
-            do_PUT = do_GET = do_OPTIONS = do_POST
-
-            def _answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+    def _take(self, request: Request) -> Reply:
+        self.paths.append(request.path.partition("?")[0])
+        for name in _SIGNED:
+            self.secrets |= set(re.findall(r"[\w+/%-]{20,}=*", request.headers.get(name, "")))
+        code = self._code_of(request.body)
+        if code is not None and not request.path.startswith("/refuse"):
+            return Reply(200, json.dumps({"validationResponse": code}).encode())
+        if request.path.startswith("/fine"):
+            return Reply()
+        return Reply(500 if code is None else 404, f"{request.path} {request.headers} ".encode() + request.body)
 
     def _code_of(self, body: bytes) -> str | None:
         try:
@@ -68,17 +45,11 @@ class Parrot:
         return str(code)
 
     def close(self) -> None:
-        """End it."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+        self._server.close()
 
 
 @contextmanager
 def parrot() -> Iterator[Parrot]:
     """A parrot for the length of a block."""
-    it = Parrot()
-    try:
-        yield it
-    finally:
-        it.close()
+    with closing(Parrot()) as endpoint:
+        yield endpoint

@@ -48,7 +48,7 @@ class File:
         self.unsynced.clear()
 
     def after_power_loss(self, chance: random.Random) -> "File":
-        """What is found afterwards: of each sector that was not synced, the old, the new, or neither."""
+        """The disk afterwards: each sector that was not synced has the old content, the new, or neither."""
         image = bytearray(self.durable)
         for offset, data in self.unsynced:
             if data is None:
@@ -78,7 +78,7 @@ class Disk:
         self.off = False
 
     def step(self, kind: str, then: Callable[[], None] = lambda: None) -> None:
-        """One operation that changes the disk. Power may go just before or after it; its caller can not know.
+        """One operation that changes the disk. Power may go just before or after it; its caller cannot know.
 
         What SQLite still tries after that, to clean up, has no effect.
         """

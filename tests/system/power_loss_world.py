@@ -120,7 +120,7 @@ class World:
             except PowerLoss:
                 continue
             except SettingsError as error:
-                raise Lost(f"can not be opened: {error}") from error
+                raise Lost(f"cannot be opened: {error}") from error
             self.disk.cut_at = None
             return
 

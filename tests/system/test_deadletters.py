@@ -25,7 +25,7 @@ def lose(service: Server, hook: Receiver, *ids: str) -> None:
 
 
 def test_by_the_command_line(tmp_path: Path) -> None:
-    """What a webhook refused is listed, shown, redriven to it and to nobody else, marked, and purged."""
+    """Letters of a refusing webhook are listed, shown, redriven to it alone, marked, and purged."""
     with receiver() as hook, receiver() as other, server(tmp_path / "data", "--clock", "scaled:600") as service:
         service.subscribe("mine", hook.url, deadLetterDestination=BOX)
         lose(service, hook, "e1", "e2", "e3")
@@ -72,7 +72,7 @@ def shown(service: Server, metric: str) -> dict[str, float]:
 
 
 def test_reasons_and_evaluations_outlive_a_restart(tmp_path: Path) -> None:
-    """What conditions looked at and why letters were given up is in /metrics, and still there after a restart."""
+    """Evaluated events and the reasons of dead letters are in /metrics, and still there after a restart."""
     small = {"operatorType": "NumberLessThan", "key": "data.n", "value": 5}
     labels = 'topic="demo",event_subscription_name="mine"'
     dead = {f'{{{labels},dead_letter_reason="UndeliverableDueToHttpBadRequest"}}': 3.0}

@@ -19,7 +19,7 @@ def state(recapito: Server, id: str) -> Any:
 
 
 def test_attempts_are_seen_by_the_other_process(tmp_path: Path) -> None:
-    """What dispatch tried intake tells, a moment later, and what it stands at now."""
+    """Intake shows the attempts of dispatch a moment later, and the state of each delivery."""
     with receiver() as hook, server(tmp_path / "data", "--clock", "scaled:60") as recapito:
         statuses = iter([503, 503])
         hook.answer = lambda events: next(statuses, 200)
@@ -30,7 +30,7 @@ def test_attempts_are_seen_by_the_other_process(tmp_path: Path) -> None:
 
 
 def test_a_crash_of_dispatch(tmp_path: Path) -> None:
-    """What was stored before is still told, what comes after is recorded, and every event arrives."""
+    """Older attempts are still shown, later ones are recorded, and every event arrives."""
     with receiver() as hook, server(tmp_path / "data") as recapito:
         recapito.subscribe("mine", hook.url)
         recapito.publish("before")

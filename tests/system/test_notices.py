@@ -70,7 +70,8 @@ def test_a_dead_letter_is_told_of(azurite: Azurite, tmp_path: Path, flags: tuple
         path = event["subject"].removeprefix(f"/blobServices/default/containers/{name}/blobs/")
         assert path in own
         data = event["data"]
-        assert (data["eTag"], data["contentLength"]) == (found[path].etag.strip('"'), found[path].size)
+        assert data["eTag"] == found[path].etag.strip('"')
+        assert data["contentLength"] == found[path].size
         assert data["url"] == f"{azurite.url(Service.BLOB)}/{name}/{path}"
         assert data["contentType"] == found[path].content_settings.content_type
         assert event["topic"] == ACCOUNT

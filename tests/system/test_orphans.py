@@ -34,7 +34,7 @@ def test_a_parent_killed_while_a_role_restarts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("role", ["intake", "dispatch", "portal"])
 def test_a_role_goes_with_its_parent(tmp_path: Path, role: str) -> None:
-    """None outlives a parent that is killed, not even one that can not read its standard input."""
+    """None outlives a parent that is killed, not even one that cannot read its standard input."""
     recapito = Server(tmp_path / "data", "--portal-port", "0", environment={"RECAPITO_PORTAL_ENABLED": "true"})
     assert until(lambda: role in recapito.roles())
     pid = recapito.roles()[role]
@@ -48,4 +48,6 @@ def test_an_orphan_does_not_begin() -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "recapito", "role", "intake", "1"], input="", capture_output=True, text=True, timeout=30
     )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (1, "", "")
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    assert ended.stderr == ""

@@ -11,10 +11,10 @@ from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError, StoreFailed
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
+from tests.system.power_loss_lives import LIVES, live_and_lose_power
 from tests.system.power_loss_world import EVERYTHING, NOBODY, Lost, Pair, Verb, World, finish
 
 CUTS = 10_000
-LIVES = 8
 SEEDS_OF_WEAK_SETTINGS = 50
 PAGE = 4096
 
@@ -25,22 +25,6 @@ def vfs() -> Iterator[PowerLossVFS]:
     vfs = PowerLossVFS(Disk(0))
     yield vfs
     vfs.unregister()
-
-
-def live_and_lose_power(world: World, lives: int) -> None:
-    """Work until the power goes, again and again, and look each time at what is there."""
-    for _ in range(lives):
-        under_way = None
-        world.disk.cut_at = world.disk.operations + world.chance.randrange(1, 120)
-        try:
-            if world.real is None:
-                world.open()
-            while True:
-                under_way = world.random_verb()
-                world.do(under_way)
-        except PowerLoss:
-            world.lose_power(lambda: world.chance.randrange(1, 40) if world.chance.random() < 0.2 else None)
-        world.check(under_way)
 
 
 @pytest.mark.slow
@@ -222,14 +206,14 @@ EVERY_KIND = frozenset({"create", "delete", "read", "write", "truncate", "sync"}
 THAT_TAKE_ROOM = frozenset({"create", "write"})
 
 
-@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "for ever"])
+@pytest.mark.parametrize("for_ever", [False, True], ids=["once", "forever"])
 @pytest.mark.parametrize(
     ("error", "kinds"), [(apsw.IOError, EVERY_KIND), (apsw.FullError, THAT_TAKE_ROOM)], ids=["EIO", "ENOSPC"]
 )
 def test_the_disk_fails_at_every_operation(
     vfs: PowerLossVFS, error: type[apsw.Error], kinds: frozenset[str], for_ever: bool
 ) -> None:
-    """What fails raises StoreFailed and is done whole or not at all; healed, the store works on with nothing lost."""
+    """A failing commit raises StoreFailed and is stored whole or not at all; healed, the store has lost nothing."""
     at, sick = 0, Sick(0, error, kinds, for_ever)
     while sick.seen >= at:
         at += 1

@@ -7,13 +7,13 @@ import subprocess
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
 from recapito.domain.limits import MB
+from tests.kit.http_server import HttpServer, Reply
 from tests.system.machine import Server, events
 
 UP, DOWN, SLOW, HALF = "up", "down", "slow", "half"
@@ -45,31 +45,8 @@ class Sink:
         if state != SLOW:
             self._up.set()
         self._lock = threading.Lock()
-        sink = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(sink.answer([event["id"] for event in json.loads(body)]))
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, format: str, *args: object) -> None:
-                """Silence."""
-
-        class Listener(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 512
-
-            def handle_error(self, request: object, client_address: object) -> None:
-                """A connection that the server gave up is no error of the sink's."""
-
-        self._listener = Listener(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._listener.server_address[1]}/hook"
-        self._thread = threading.Thread(target=self._listener.serve_forever, kwargs={"poll_interval": 0.05})
-        self._thread.start()
+        self._server = HttpServer(lambda request: Reply(self.answer([event["id"] for event in request.events])))
+        self.url = f"{self._server.url}/hook"
 
     def answer(self, ids: list[str]) -> int:
         """The status for these events."""
@@ -94,19 +71,14 @@ class Sink:
 
     def close(self) -> None:
         self._up.set()
-        self._listener.shutdown()
-        self._thread.join()
-        self._listener.server_close()
+        self._server.close()
 
 
 @contextmanager
 def sink(state: str = UP) -> Iterator[Sink]:
     """A sink for the length of a test."""
-    it = Sink(state)
-    try:
-        yield it
-    finally:
-        it.close()
+    with closing(Sink(state)) as endpoint:
+        yield endpoint
 
 
 class Burst:
@@ -161,7 +133,7 @@ class Burst:
 
 
 def fill_up(file: Path) -> None:
-    """What a stranger does: write until the volume has no byte left."""
+    """Write, as another program would, until the volume has no byte left."""
     with file.open("wb", buffering=0) as stranger:
         for size in (MB, 4096, 1):
             try:

@@ -44,7 +44,7 @@ def test_most_modules_are_short() -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name)
 def test_domain_has_no_await(path: Path) -> None:
     """The domain's rules are synchronous."""
-    if "domain" in path.parts:
+    if path.is_relative_to(ROOT / "src" / "recapito" / "domain"):
         assert not any(
             isinstance(node, ast.AsyncFunctionDef | ast.Await) for node in ast.walk(ast.parse(path.read_text()))
         )
@@ -56,6 +56,22 @@ def test_tests_neither_patch_nor_sleep(path: Path) -> None:
     forbidden = ["mock" + ".patch", "monkeypatch" + ".setattr", "time" + ".sleep("]
     text = path.read_text("utf-8")
     assert not [word for word in forbidden if word in text]
+
+
+@pytest.mark.parametrize("path", TESTS, ids=name)
+def test_no_test_module_is_imported(path: Path) -> None:
+    """A test module can be deleted without breaking another: shared things stand in `tests/kit` or beside it."""
+    nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+    imported = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            imported += [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    modules = [module for module in imported if module.startswith("tests.")]
+    assert not [module for module in modules if re.search(r"\.test_\w+$", module) and _is_module(module)]
+
+
+def _is_module(name: str) -> bool:
+    return (ROOT / f"{name.replace('.', '/')}.py").is_file()
 
 
 @pytest.mark.parametrize("path", TESTS, ids=name)

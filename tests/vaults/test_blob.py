@@ -6,13 +6,9 @@ from pathlib import Path
 
 import pytest
 from azure.storage.blob import (
-    AccountSasPermissions,
     ContainerSasPermissions,
-    ResourceTypes,
-    generate_account_sas,
     generate_container_sas,
 )
-from azure.storage.blob import Services as SasServices
 
 from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
@@ -31,13 +27,13 @@ from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
 from tests.azurite.place import ACCOUNT, account, blob_service, known, new_container, reaching
 from tests.azurite.server import Azurite, running
+from tests.azurite.shared_access import HOUR, account_sas, with_sas
 from tests.senders.receiver import Receiver, answering, names, silent, status
 
 pytestmark = pytest.mark.xdist_group("azurite")
 PATH = "ORDERS-HOOK/2030/1/2/3/7d0c.json"
 PREFIX = "ORDERS-HOOK/"
 CANARY = "Y2FuYXJ5Y2FuYXJ5"
-HOUR = datetime.timedelta(hours=1)
 
 
 def writing(
@@ -60,26 +56,6 @@ def refused(storage_clients: StorageClients, container: str, wait_ns: int = 20 *
         writing(storage_clients, container, wait_ns)
     assert CANARY not in str(caught.value) and AZURITE_KEY not in str(caught.value)
     return caught.value
-
-
-def with_sas(azurite: Azurite, token: str) -> Connection:
-    """A connection by a signature."""
-    text = f"BlobEndpoint={azurite.url(Service.BLOB)};SharedAccessSignature={token}"
-    return from_connection_string(ACCOUNT, text)
-
-
-def account_sas(until: datetime.timedelta, **may: bool) -> str:
-    """A signature of the account's key, for blobs."""
-    now = datetime.datetime.now(datetime.UTC)
-    return generate_account_sas(
-        AZURITE_ACCOUNT,
-        AZURITE_KEY,
-        ResourceTypes(object=True),
-        AccountSasPermissions(**may),
-        now + until,
-        start=now - 2 * HOUR,
-        services=SasServices(blob=True),
-    )
 
 
 def test_a_write_is_one_blob_however_often(azurite: Azurite) -> None:

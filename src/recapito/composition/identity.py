@@ -12,8 +12,7 @@ from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
-from recapito.domain.access.principals import PrincipalDirectory, RegisteredPrincipal, hash_secret
-from recapito.domain.access.roles import Plane, Role, roles_named
+from recapito.domain.access.roles import Plane, PrincipalDirectory, RegisteredPrincipal, Role, hash_secret, roles_named
 from recapito.domain.handshake.http_call import Reply, Request
 from recapito.domain.instant import utc
 from recapito.errors import SettingsError

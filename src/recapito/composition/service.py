@@ -38,8 +38,7 @@ from recapito.dispatch.service import DispatchService
 from recapito.dispatch.signals import Signal
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
-from recapito.domain.capacity.rate import Rate
-from recapito.domain.capacity.volume_shares import needed, share_out
+from recapito.domain.capacity import Rate, needed, share_out
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
 from recapito.identity.server_identity import Identity

@@ -16,7 +16,7 @@ from recapito.connections.keyring import Keyring
 from recapito.contracts.history import History, HistoryReader, Keep
 from recapito.contracts.store import Ledger, Log, Registry
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Room, Shares, share_out
+from recapito.domain.capacity import Room, Shares, share_out
 from recapito.domain.instant import HOUR
 from recapito.errors import SettingsError
 from recapito.intake.publish.disk_watch import Space

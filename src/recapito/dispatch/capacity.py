@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Room
+from recapito.domain.capacity import Room
 from recapito.domain.instant import SECOND
 
 RESPONSIVE_NS = 5 * SECOND

@@ -21,7 +21,7 @@ from recapito.domain import limits
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.blob_notice import BlobNotice, encode_notice
 from recapito.domain.dead_letter.parser import count_reasons
-from recapito.domain.history.attempt import Ending, Fate, Label, Then
+from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profiles.profile import DeadLetterRules
 from recapito.domain.resources.resource_id import parse_resource_id
@@ -207,8 +207,8 @@ class DeadLetterWriter:
         await self._ledger.written(group.lane, group.path, notice, taken, reasons)
         if notice is not None:
             self._on_notice()
-        lies = Fate(Then.DEAD_LETTER, where=f"{group.container}/{group.path}")
-        owner.recorder.buried(group.burials, self._clock.now(), Ending.DEAD_LETTERED, lies)
+        lies = EventDisposition(DispositionKind.DEAD_LETTER, where=f"{group.container}/{group.path}")
+        owner.recorder.buried(group.burials, self._clock.now(), NonRequestOutcome.DEAD_LETTERED, lies)
         self._journal("deadletter.written", subscription=owner.subscription, events=len(group.burials), path=group.path)
 
     async def _failed(self, group: DeadLetterGroup, owner: Owner, error: VaultUnavailable, now: int) -> None:
@@ -218,8 +218,8 @@ class DeadLetterWriter:
         if not self._keep_for_ever and (missing or now >= gives_up_at):
             reason = CONTAINER_MISSING if missing else UNAVAILABLE
             await self._ledger.abandon(group.lane, group.path, reason)
-            dropped = Fate(Then.DROP, reason=reason)
-            owner.recorder.buried(group.burials, now, Ending.DEAD_LETTER_DROPPED, dropped)
+            dropped = EventDisposition(DispositionKind.DROP, reason=reason)
+            owner.recorder.buried(group.burials, now, NonRequestOutcome.DEAD_LETTER_DROPPED, dropped)
             self._journal(
                 "deadletter.dropped", subscription=owner.subscription, events=len(group.burials), reason=reason
             )

@@ -1,11 +1,11 @@
-"""A short excerpt of what somebody answered: cut, made printable, and stripped of the secrets that we sent."""
+"""A short excerpt of an answer from outside: cut, made printable, and without the secrets that the server sent."""
 
 from urllib.parse import unquote, unquote_plus
 
 from recapito.domain import limits
 
 _SECRET_CHARS = 4
-"""Shorter query values than this are taken for flags, not for secrets."""
+"""Query values shorter than this are taken for flags, not for secrets."""
 
 
 def secrets_of(url: str) -> tuple[str, ...]:

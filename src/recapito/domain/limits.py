@@ -1,4 +1,4 @@
-"""Every limit on what comes from outside or grows inside, in one place, with their relations asserted.
+"""Every limit on input and on growth, in one place, with their relations asserted.
 
 Sizes are bytes and end in `_BYTES`; durations are nanoseconds and end in `_NS`.
 """
@@ -23,7 +23,7 @@ SYSTEM_TOPIC_NAME_CHARS = (3, 128)
 DOMAIN_TOPIC_NAME_CHARS = (3, 128)
 ACCOUNT_NAME_CHARS = (3, 24)
 SUBSCRIPTIONS_PER_TOPIC = 500
-SUBSCRIPTIONS_PER_DOMAIN = 50  # of the domain itself; its topics have their own
+SUBSCRIPTIONS_PER_DOMAIN = 50  # on the domain itself; its topics have their own limit
 TOPICS_PER_DOMAIN = 100_000
 IP_RULES = 128
 MANAGE_BODY_BYTES = 256 * KB
@@ -47,7 +47,7 @@ CONNECTION_CHARS = 4096
 QUEUE_NAME_CHARS = (3, 63)
 QUEUE_MESSAGE_TTL_S = (1, 2**31 - 1)
 QUEUE_MESSAGE_TTL_S_DEFAULT = 7 * 24 * 60 * 60
-QUEUE_MESSAGE_FOR_EVER = -1
+QUEUE_MESSAGE_FOREVER = -1
 LOCATION_CHARS = (1, 64)
 LIST_PAGE = (1, 100)
 LIST_PAGE_DEFAULT = 20
@@ -69,7 +69,7 @@ TOKEN_REQUEST_BYTES = 64 * KB
 ISSUER_PAUSE_NS = 1 * MINUTE
 ISSUER_KEYS_NS = 1 * DAY
 ISSUER_WAIT_NS = 10 * SECOND
-WRONG_SECRETS = 20  # at once, from one address or for one principal or topic; then one in each
+WRONG_SECRETS = 20  # at once, from one address or for one principal or topic; then one in each refill:
 WRONG_SECRET_REFILL_NS = 1 * SECOND
 GUESSERS = 10_000  # addresses, principals and topics whose wrong secrets are counted
 GUESSER_IPV6_BITS = 64
@@ -87,9 +87,9 @@ BATCH_EVENTS = (1, 5000)
 BATCH_EVENTS_DEFAULT = 1
 BATCH_KILOBYTES = (1, 1024)
 BATCH_KILOBYTES_DEFAULT = 64
-ATTEMPTS_IN_COMPANY = 2  # an event that failed this often is retried in a request of its own
+ATTEMPTS_IN_COMPANY = 2  # an event that failed this many times is retried in a request of its own
 
-# The search for the newest event that waits, when a probe is due: entries of the log, and events parked unread.
+# The search for the newest waiting event, when a probe is due: entries of the log, and events parked untried.
 PROBE_ENTRIES = 16
 PROBE_EVENTS = 16
 
@@ -99,13 +99,13 @@ SEGMENT_EVENTS = 5000
 TRIM_SLICE = 64
 WAL_CHECKPOINT_BYTES = 4 * MB
 WAL_KEPT_BYTES = 16 * MB
-LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one takes a quarter of the writes that it takes with 4 KB
+LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one needs a quarter of the writes that it needs with 4 KB
 DISPATCH_PAGE_BYTES = 4 * KB  # rows of lanes and parked deliveries are small and scattered
 PAGE_CACHE_BYTES = 16 * MB
 
 # The volume.
 BALLAST_BYTES = 64 * MB
-OPENING_BYTES = 256 * KB  # what both files need to be opened: a WAL and its index each
+OPENING_BYTES = 256 * KB  # needed to open both files: a WAL and its index each
 DISK_STOP_FRACTION = 0.05
 DISK_STOP_BYTES = 512 * MB
 DISK_STOP_LEAST_BYTES = 16 * MB  # or an eighth of a small volume
@@ -117,15 +117,15 @@ PUBLISH_WAIT_NS = 2 * SECOND  # the default; a setting
 HEAD_BYTES = 64 * KB  # the request line and the headers, or the trailers
 READING_BYTES = 64 * MB
 READING_NS = 60 * SECOND
-SKIPPED_BYTES = 16 * MB  # of a body that is too large, so that its sender gets to read the answer
+SKIPPED_BYTES = 16 * MB  # read of a body that is too large, so that its sender can read the answer
 
-# What one POST /clock/advance may ask for, in seconds.
+# One POST /clock/advance, in seconds.
 ADVANCE_S = (0, 30 * 24 * 60 * 60)
 
 # An exchange with an endpoint.
 ANSWER_WAIT_NS = 30 * SECOND
 LATE_ANSWER_WAIT_NS = 180 * SECOND
-REQUEST_SENDS = 2  # in one attempt: a connection that was kept open may break under it
+REQUEST_SENDS = 2  # in one attempt: a kept-open connection may break under it
 LATE_EXCHANGES = 1000
 LATE_EXCHANGE_BYTES = 64 * MB
 RESPONSE_HEADER_BYTES = 64 * KB
@@ -143,7 +143,7 @@ CONNECTION_IDLE_NS = 1 * MINUTE
 IDLE_CONNECTIONS = 512
 ROUTES = 10_000
 
-# Handshakes (Event Grid's window; how often it tries is not documented).
+# Handshakes (Event Grid's window; its number of tries is not documented).
 HANDSHAKE_TRIES = 3
 HANDSHAKE_PAUSE_NS = 5 * SECOND
 HANDSHAKE_WINDOW_NS = 10 * MINUTE
@@ -171,39 +171,41 @@ OPEN_BYTES = 64 * MB
 COLD_READERS = 16
 SEGMENT_CACHE_BYTES = 64 * MB
 PARKED_SLICE = 1000
-PARKED_SLICE_LEAST = 16  # while all lanes together have gathered plenty:
+PARKED_SLICE_LEAST = 16  # while all lanes together have gathered more than:
 GATHERED_ROWS = 5 * PARKED_SLICE
 COMMIT_BYTES = 16 * MB  # of one settling commit, unless one lane alone has more
 GATHERED_BYTES = 32 * MB  # of retries that have come due
 PARKED_SLICE_BYTES = 4 * MB
 SPARSE_FILTER = 16
-LOOK_AHEAD_EVENTS = 512  # with other headers, half of which or all a load leaves to later ones to find more of its own
-LOAD_RANGES = 256  # of the log that one load is cut from
-SCATTERED_RANGES = 2048  # of one lane, under way or left: there are never more finished ranges in its cursor
+LOOK_AHEAD_EVENTS = (
+    512  # with other headers, half or all of which a batch leaves to later ones to find more events of its own
+)
+LOAD_RANGES = 256  # of the log that one batch is cut from
+SCATTERED_RANGES = 2048  # of one lane, under way or left: its cursor never has more finished ranges
 TAIL_ENTRIES = 2048
-TAIL_WORDS = 64  # of one entry; one with more is read by everybody
+TAIL_WAKE_KEYS = 64  # of one entry; an entry with more wakes every lane
 COMPILED_FILTERS = 10_000
-LENSES = 1000
-LENS_KEYS = 100  # of all filters of a topic together; filters with more look for themselves
+FIELD_READERS = 1000
+FIELD_READER_KEYS = 100  # of all filters of a topic together; a filter beyond it reads for itself
 
 # History.
-HISTORY_WAITING_EVENTS = 100_000  # of recorded attempts that are not stored yet
+HISTORY_WAITING_EVENTS = 100_000  # recorded and not stored yet
 HISTORY_CHUNK_EVENTS = 2000
-HISTORY_CHUNKS = 64  # that one page may be sought in
+HISTORY_CHUNKS = 64  # searched for one page
 HISTORY_MEMORY_EVENTS = 50_000
 HISTORY_PAGE = (1, 1000)
 HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
 EXPLAINED_ATTEMPTS = 1000
 EXPLAINED_PLACES = 20  # at which one id was published
-SEARCH_ENTRIES = 100_000  # of the logs, for one event id
+SEARCH_ENTRIES = 100_000  # of the logs, searched for one event id
 SEARCH_SLICE = 256
 
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
 BROKER_BATCH_EVENTS = 256
 BROKER_BATCH_BYTES = 1 * MB
-BROKER_KEY_CHARS = 128  # of what a broker sorts messages by: message id, session and partition key
+BROKER_KEY_CHARS = 128  # of a message key: message id, session and partition key
 BROKER_CLOSE_WAIT_NS = 5 * SECOND
 CONNECTION_KNOWN_NS = 5 * SECOND
 EXAMINED_RESOURCES = 20  # of one connection
@@ -211,7 +213,7 @@ EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
 
-# What operators see.
+# Operation.
 LANE_PAGE = (1, 1000)
 LANE_PAGE_DEFAULT = 100
 COUNT_PAGE = (1, 10_000)
@@ -222,30 +224,30 @@ DIAGNOSED_EVENTS = 10  # of one request
 TRACED_EVENTS = 10  # of one publish, and of one request
 SPAN_QUEUE = 2048
 SPAN_ATTRIBUTE_CHARS = 256
-STATUS_BYTES = 128 * KB  # what dispatch tells intake at once: one datagram
+STATUS_BYTES = 128 * KB  # of one report of dispatch to intake: one datagram
 STATUS_STOPPED = 100
 STATUS_REASON_CHARS = 200
 STATUS_TOPICS = 1000
 
 # Dead letters.
 DEAD_LETTER_GROUP_EVENTS = 1000
-DAMAGED_PAGE = (1, 10)  # damaged records: their bytes are read with them
+DAMAGED_PAGE = (1, 10)  # damaged records, which are read with their bytes
 DAMAGED_PAGE_DEFAULT = 10
 DAMAGED_SEARCHED = 100
-NUMBER_DIGITS = 19  # of a number in a name, at most one less
+NUMBER_DIGITS = 19  # a number in a name has fewer digits than this
 DEAD_LETTER_GROUP_BYTES = 4 * MB
 DEAD_LETTER_REST_NS = 5 * SECOND
 DEAD_LETTER_DIRECTORIES = 10_000
 DEAD_LETTER_WRITES = 16
-NOTICES = 200  # of blobs that were written, published in one commit
+NOTICES = 200  # of written blobs, published in one commit
 LETTER_PAGE = (1, 1000)
 LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
-LETTER_FILES_READ = 200  # by one request, however few of their letters are meant
+LETTER_FILES_READ = 200  # by one request, however few of their letters are selected
 LETTER_READS = 8  # files read ahead
 REDRIVE_RATE = (1, 1_000_000)  # events a second
-REDRIVE_TURN_S = 5  # how long a paced request may take
-LETTER_PROBLEMS = 10  # told by one request
+REDRIVE_TURN_S = 5  # the longest time of a paced request
+LETTER_PROBLEMS = 10  # reported by one request
 
 # The portal.
 PORTAL_SESSIONS = 1000
@@ -263,12 +265,12 @@ assert ATTEMPTS[0] <= ATTEMPTS_DEFAULT <= ATTEMPTS[1]
 assert TTL_MINUTES[0] <= TTL_MINUTES_DEFAULT <= TTL_MINUTES[1]
 assert BATCH_KILOBYTES[1] * KB <= WINDOW_BYTES <= OPEN_BYTES
 assert WINDOW_START <= WINDOW_REQUESTS <= OPEN_EXCHANGES
-assert FILTER_CONDITIONS <= LENS_KEYS
+assert FILTER_CONDITIONS <= FIELD_READER_KEYS
 assert LOAD_RANGES <= LOOK_AHEAD_EVENTS
-assert 6 * LOAD_RANGES <= SCATTERED_RANGES  # two headers that alternate make two loads, not three
+assert 6 * LOAD_RANGES <= SCATTERED_RANGES  # two headers that alternate make two batches, not three
 assert ANSWER_WAIT_NS < LATE_ANSWER_WAIT_NS
 assert RESPONSE_EXCERPT_BYTES <= RESPONSE_BODY_BYTES
-assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # a name handed to curl lives as long as a connection
+assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # an address given to curl lives as long as a connection
 assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
 assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import parse_endpoint
-from recapito.domain.access.namespace_sas import sign_access
+from recapito.domain.access.sas import sign_namespace_token
 from recapito.domain.connections.connection import Connection, PolicyKey, Service
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.outcome import Outcome
@@ -37,7 +37,7 @@ class RelayAdapter:
             return Target(f"{root}/{path}")
         # The relay compares names without the scheme and the port by which it was reached.
         resource = f"http://{parse_endpoint(root).host}/{path}"
-        token = sign_access(resource, credential.policy, credential.key, now + limits.RELAY_TOKEN_NS)
+        token = sign_namespace_token(resource, credential.policy, credential.key, now + limits.RELAY_TOKEN_NS)
         header = Header(AUTHORIZATION, token, secret=True)
         return Target(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from recapito.domain.duration import read_duration
+from recapito.domain.instant import read_duration
 
 Duration = str | float | timedelta
 EventId = str | UUID  # Microsoft's client makes UUIDs

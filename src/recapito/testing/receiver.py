@@ -5,7 +5,7 @@ from datetime import datetime
 from threading import Lock
 from typing import Any
 
-from recapito.domain.duration import show_duration
+from recapito.domain.instant import show_duration
 from recapito.testing.answer import Answer, Duration, EventId, Request, Script, perform, seconds_of
 from recapito.testing.clock import Clock
 from recapito.testing.story import Attempt, Story, tell_story

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from recapito.domain.duration import show_duration
+from recapito.domain.instant import show_duration
 from recapito.testing.answer import Request
 
 _SLACK_S = 0.5

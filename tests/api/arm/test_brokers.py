@@ -13,9 +13,10 @@ from recapito.domain.resources.subscription import (
     ServiceBusQueue,
     ServiceBusTopic,
 )
-from tests.api.arm.test_storage_queue import nobody
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.doubles import nobody
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
+from tests.kit.arm_errors import refused
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers"
 BUS, HUBS = f"{GROUP}/Microsoft.ServiceBus/namespaces/shop", f"{GROUP}/Microsoft.EventHub/namespaces/shop"

@@ -8,8 +8,9 @@ from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.errors import SettingsError
 from recapito.intake.resources.connection_required import Find, nowhere
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
+from tests.kit.arm_errors import refused
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/myaccount"
 SECRET = "c2VjcmV0"
@@ -42,7 +43,7 @@ ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:
         (nowhere, f"recapito connection set {ACCOUNT} --connection-string -; or serve with --azurite"),
         (ENDED, f"ended at 2020-01-01T00:00:00.0000000Z: recapito connection set {ACCOUNT}"),
         (closed, f"The connection to {ACCOUNT} can not be opened: connection.key: the key of the"),
-        (READING, "may not write to its blob service (sp needs one of 'cw'): make another one, then recapito"),
+        (READING, "may not write to its blob service (sp needs one of 'cw'): create another one, then recapito"),
     ],
 )
 def test_blobs_need_a_connection_of_use(find: Find, says: str) -> None:

@@ -8,9 +8,10 @@ from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_host import from_function_host, from_relay_string
 from recapito.domain.resources.resource_id import FUNCTION, parse_resource_id
 from recapito.domain.resources.subscription import AzureFunction, Batching, HybridConnection
-from tests.api.arm.test_storage_queue import nobody
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.doubles import nobody
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
+from tests.kit.arm_errors import refused
 
 PROVIDERS = "/subscriptions/s/resourceGroups/g/providers"
 APP = f"{PROVIDERS}/Microsoft.Web/sites/shop-app"

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.domain import limits
-from tests.api.arm.test_topics import refused
 from tests.api.client import GROUP, NESTED, TOPIC, World, run, webhook
 from tests.api.known import TENANT, Known
+from tests.kit.arm_errors import refused
 
 AZURE = "/subscriptions/5b4b650e"
 RG = f"{AZURE}/resourcegroups/examplerg"

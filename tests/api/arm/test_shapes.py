@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.api.arm.test_storage_queue import everywhere
+from tests.api.arm.doubles import everywhere
 from tests.api.client import GROUP, World, run
 
 AZURE = "/subscriptions/5b4b650e"

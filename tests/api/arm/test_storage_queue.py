@@ -6,11 +6,11 @@ import pytest
 
 from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.connections.parse_storage import azurite, from_connection_string
-from recapito.domain.handshake.http_call import Request
 from recapito.domain.resources.subscription import Batching, StorageQueue, WebHook
-from recapito.senders.memory_caller import ScriptedAnswer
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.doubles import everywhere, nobody
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
+from tests.kit.arm_errors import refused
 
 ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders1"
 WITHIN = "properties.destination.properties"
@@ -19,11 +19,6 @@ WITHIN = "properties.destination.properties"
 def queue(**changed: Any) -> dict[str, Any]:
     """A storage queue on the wire."""
     return {"endpointType": "StorageQueue", "properties": {"resourceId": ACCOUNT, "queueName": "todo", **changed}}
-
-
-async def everywhere(resource_id: str) -> Connection | None:
-    """A connection to any account."""
-    return azurite(resource_id)
 
 
 async def blobs_only(resource_id: str) -> Connection | None:
@@ -53,11 +48,6 @@ def test_a_queue_is_taken_and_shown(asked: dict[str, Any], ttl_s: int) -> None:
         assert (await world.arm("DELETE", f"{NESTED}/mine")).status in (200, 202)
 
     run(test, find_connection=everywhere, webhooks=nobody)
-
-
-def nobody(request: Request) -> ScriptedAnswer:
-    """There is no webhook to be asked."""
-    raise AssertionError(request)
 
 
 @pytest.mark.parametrize(

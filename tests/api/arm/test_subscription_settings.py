@@ -9,9 +9,10 @@ from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSche
 from recapito.domain.filters.filter import Condition, Operator
 from recapito.domain.instant import HOUR
 from recapito.domain.resources.subscription import DeadLetterBlobs, DynamicAttribute, StaticAttribute
-from tests.api.arm.test_storage_queue import everywhere
-from tests.api.arm.test_subscriptions import body, refused
+from tests.api.arm.doubles import everywhere
+from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, SCOPE, World, run, webhook
+from tests.kit.arm_errors import refused
 
 WITHIN = "properties.destination.properties"
 MAPPINGS = "deliveryAttributeMappings"

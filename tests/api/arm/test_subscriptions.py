@@ -7,21 +7,11 @@ import pytest
 from recapito.domain import limits
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
-from tests.api.client import NESTED, SCOPE, TOPIC, Answer, World, run, webhook
+from tests.api.arm.subscription_body import body
+from tests.api.client import NESTED, SCOPE, TOPIC, World, run, webhook
+from tests.kit.arm_errors import refused
 
 DESTINATION = "properties.destination.properties"
-
-
-def refused(answer: Answer, status: int, code: str, target: str | None = None) -> str:
-    """Check the whole shape of an ARM error; its message."""
-    assert answer.status == status, answer.body
-    assert answer.error == {"code": code, "message": answer.error["message"], "target": target, "details": []}
-    message: str = answer.error["message"]
-    return message
-
-
-def body(**properties: Any) -> dict[str, Any]:
-    return {"properties": {"destination": webhook(), **properties}}
 
 
 def shown(form: str, state: str = "Succeeded") -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from recapito.domain.resources.topic import TopicKind
-from tests.api.arm.test_topics import refused
 from tests.api.client import GROUP, World, run, webhook
+from tests.kit.arm_errors import refused
 
 RG = "/subscriptions/5b4b650e/resourceGroups/examplerg"
 ACCOUNT = f"{RG}/providers/Microsoft.Storage/storageAccounts/pictures"

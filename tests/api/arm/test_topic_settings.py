@@ -6,8 +6,8 @@ import pytest
 
 from recapito.domain import limits
 from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
-from tests.api.arm.test_topics import refused
 from tests.api.client import GROUP, NESTED, TOPIC, Answer, World, run, webhook
+from tests.kit.arm_errors import refused
 
 MAPPING = {
     "inputSchemaMappingType": "Json",

@@ -7,7 +7,8 @@ import pytest
 from recapito.domain import limits
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLog
-from tests.api.client import GROUP, NESTED, TOPIC, VERSION, Answer, World, run, webhook
+from tests.api.client import GROUP, NESTED, TOPIC, VERSION, World, run, webhook
+from tests.kit.arm_errors import refused
 
 SHOWN: dict[str, Any] = {
     "id": TOPIC,
@@ -35,15 +36,6 @@ SHOWN: dict[str, Any] = {
 
 CREATING = {**SHOWN, "properties": {**SHOWN["properties"], "provisioningState": "Creating"}}
 UPDATING = {**SHOWN, "properties": {**SHOWN["properties"], "provisioningState": "Updating"}}
-
-
-def refused(answer: Answer, status: int, code: str, target: str | None = None) -> str:
-    """Check the whole shape of an ARM error; its message."""
-    assert answer.status == status, answer.body
-    assert answer.error == {"code": code, "message": answer.error["message"], "target": target, "details": []}
-    assert answer.headers["content-type"].startswith("application/json")
-    message: str = answer.error["message"]
-    return message
 
 
 def test_put_and_get() -> None:

@@ -16,8 +16,8 @@ from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.topic import Topic
 from tests.api.client import EVENTS, NESTED, TOPIC, VERSION, Answer, World, event, run, webhook
 from tests.api.known import CLIENTS, DATA, MANAGEMENT, URL, Known, bearer, key
-from tests.api.publish.test_publish import refused
-from tests.domain.access.test_roles import TABLE
+from tests.domain.access.role_table import TABLE
+from tests.kit.publish_errors import refused
 
 REQUESTS: dict[Operation, list[tuple[str, str, Any]]] = {
     Operation.FIND: [("GET", TOPIC, b""), ("GET", TOPIC.rpartition("/")[0], b"")],

@@ -47,13 +47,13 @@ def test_set_list_and_remove() -> None:
 @pytest.mark.parametrize(
     ("body", "says"),
     [
-        ({}, "Give one of"),
-        ({"azurite": True, "connectionString": STRING}, "Give one of"),
+        ({}, "Give exactly one of"),
+        ({"azurite": True, "connectionString": STRING}, "Give exactly one of"),
         ({"connectionString": "AccountName=other;AccountKey=YQ=="}, "not to 'pictures'"),
-        ({"connectionString": "hello"}, "not one of a storage account"),
+        ({"connectionString": "hello"}, "not that of a storage account"),
         ({"sasUrl": "https://pictures.blob.core.windows.net/?sv=1"}, "no 'sig'"),
-        ({"azurite": True, "endpoints": {"blob": "https://a"}}, "'endpoints' comes with"),
-        ({"defaultCredential": True, "endpoints": {"table": "https://a"}}, "'endpoints' must be one of"),
+        ({"azurite": True, "endpoints": {"blob": "https://a"}}, "'endpoints' is allowed with"),
+        ({"defaultCredential": True, "endpoints": {"table": "https://a"}}, "'endpoints' must be among"),
         ({"key": "a"}, "'key' is not a property"),
         ({"connectionString": 5}, "'connectionString' has the wrong type"),
     ],

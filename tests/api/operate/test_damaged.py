@@ -5,8 +5,8 @@ from base64 import b64encode
 import pytest
 
 from recapito.contracts.store import Damage
-from tests.api.arm.test_topics import refused
 from tests.api.client import EVENTS, World, event, run
+from tests.kit.arm_errors import refused
 from tests.stores.spoil import MemorySpoiler
 
 ENTRY = Damage("entry", 1, 0, 3, 0, 2, b"\xff body", b"columns")

@@ -8,9 +8,9 @@ import pytest
 from recapito.domain.dead_letter.record import array, path
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.subscription import Subscription
-from tests.api.arm.test_subscriptions import refused
 from tests.api.client import World, run
-from tests.intake.test_redrive import letter
+from tests.intake.letters import letter
+from tests.kit.arm_errors import refused
 
 NOON = 1_900_000_000 * SECOND // HOUR * HOUR
 BOX = {"endpointType": "Directory", "properties": {"name": "box"}}

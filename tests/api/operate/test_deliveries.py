@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from recapito.domain.access.roles import Operation, operation_of
-from recapito.domain.history.attempt import Ending, Fate, Label, Then
+from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.resources.subscription import Subscription
-from tests.api.arm.test_subscriptions import refused
 from tests.api.client import World, event, run
+from tests.kit.arm_errors import refused
 from tests.stores.attempts import attempt, failed
 
 SEEN_AT = 1_700_000_000 * SECOND  # where the world's clock stands
@@ -22,9 +22,9 @@ async def prepare(world: World) -> Subscription:
     await world.publish([event(), event(id="e-2")], topic.key1)
     label = Label(mine.id, topic.id, "orders", "mine")
     other = Label(99, 99, "others", "theirs")
-    retry = Fate(Then.RETRY, SEEN_AT + 30 * SECOND, failed("x").fates[0].rule)
+    retry = EventDisposition(DispositionKind.RETRY, SEEN_AT + 30 * SECOND, failed("x").dispositions[0].rule)
     at = {"at": SEEN_AT, "position": 3}
-    world.history.record(failed("e-1", "e-2", label=label, fates=[retry, retry], detail="busy <b>", **at))
+    world.history.record(failed("e-1", "e-2", label=label, dispositions=[retry, retry], detail="busy <b>", **at))
     world.history.record(attempt("e-1", label=label, numbers=[2], **at))
     for n in range(15):
         world.history.record(attempt(*(f"o-{m}" for m in range(n, n + 12)), label=other, **at))
@@ -285,8 +285,8 @@ def test_written_dead_letters_say_where() -> None:
     """A dead letter that was written is listed with the place of its file."""
 
     async def test(world: World) -> None:
-        lies = Fate(Then.DEAD_LETTER, where="box/MINE/2026/1/1/0/guid.json")
-        world.history.record(attempt("e-1", outcome=Ending.DEAD_LETTERED, status=None, fates=[lies]))
+        lies = EventDisposition(DispositionKind.DEAD_LETTER, where="box/MINE/2026/1/1/0/guid.json")
+        world.history.record(attempt("e-1", outcome=NonRequestOutcome.DEAD_LETTERED, status=None, dispositions=[lies]))
         (one,) = (await world.call("GET", "/deliveries?outcome=deadlettered")).json["value"]
         assert one["events"][0]["where"] == lies.where and one["status"] is None
 

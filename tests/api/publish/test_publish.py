@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from typing import Any
 
 import pytest
@@ -12,25 +11,9 @@ from recapito.domain import limits
 from recapito.domain.events.segment import Segment
 from recapito.domain.resources.topic import TopicKind
 from recapito.errors import StoreFailed
-from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
+from tests.api.client import EVENTS, TOPIC, World, event, run
 from tests.intake.doubles import ScriptedLog
-
-REPORT = re.compile(r"Report '[0-9a-f-]{36}:0:\d+/\d+/\d{4} \d+:\d\d:\d\d [AP]M \(UTC\)'")
-
-
-def refused(answer: Answer, status: int, name: str, code: str, outcome: str = "NotStored") -> str:
-    """Check the whole shape of a data plane error; its message. A fault of ours says what became of the events."""
-    assert answer.status == status, answer.body
-    assert set(answer.json) == {"error"}
-    assert set(answer.error) == {"code", "message", "details"}
-    assert answer.error["code"] == name
-    assert [detail["code"] for detail in answer.error["details"]] == [code, outcome][: 1 + (status >= 500)]
-    assert answer.error["details"][0]["message"] == answer.error["message"]
-    assert REPORT.search(answer.error["message"])
-    assert answer.headers["content-type"].startswith("application/json")
-    assert answer.headers["content-length"] == str(len(answer.body))
-    message: str = answer.error["message"]
-    return message
+from tests.kit.publish_errors import refused
 
 
 async def stored(world: World) -> list[dict[str, Any]]:

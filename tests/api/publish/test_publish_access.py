@@ -8,20 +8,20 @@ import msgspec
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.access import topic_sas
-from recapito.domain.capacity.rate import Rate
+from recapito.domain.access import sas
+from recapito.domain.capacity import Rate
 from recapito.domain.instant import HOUR, SECOND, utc
 from recapito.domain.resources.topic import Topic
 from tests.api.client import EVENTS, TOPIC, Answer, World, event, run
-from tests.api.publish.test_publish import refused
-from tests.api.server.test_fast_publish import Line, answer, publish, talk
+from tests.api.server.raw_http import Line, answer, publish, talk
+from tests.kit.publish_errors import refused
 
 ENDPOINT = f"http://127.0.0.1:8585{EVENTS}"
 
 
 def token(world: World, key: str, lifetime: int = HOUR, resource: str = ENDPOINT) -> str:
     """A SAS token that lives so long from now on."""
-    return topic_sas.sign(resource, f"{utc(world.clock.instant + lifetime):%Y-%m-%d %H:%M:%S+00:00}", key)
+    return sas.sign(resource, f"{utc(world.clock.instant + lifetime):%Y-%m-%d %H:%M:%S+00:00}", key)
 
 
 async def send(world: World, headers: dict[str, str], query: str = "", **more: Any) -> Answer:
@@ -220,7 +220,7 @@ def test_the_express_lane_takes_tokens_and_query_keys() -> None:
 
     async def conversation(line: Line, key: str) -> None:
         reader, writer = line
-        good = topic_sas.sign(ENDPOINT, "1/1/2099 12:00:00 AM", key)
+        good = sas.sign(ENDPOINT, "1/1/2099 12:00:00 AM", key)
         by_token = publish(key, 1).replace(f"aeg-sas-key: {key}".encode(), f"aeg-sas-token: {good}".encode())
         forged = by_token.replace(b"2099", b"2098")
         by_query = publish("", 2).replace(b"api/events", f"api/events?aeg-sas-key={key}".encode())

@@ -11,7 +11,8 @@ from recapito.domain.events.segment import Segment
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind
 from tests.api.client import GROUP, Answer, World, event, run
-from tests.api.publish.test_publish import refused
+from tests.kit.publish_errors import refused
+from tests.kit.resources import a_topic
 
 SINGLE = "application/cloudevents+json; charset=utf-8"
 BATCH = "application/cloudevents-batch+json; charset=utf-8"
@@ -28,18 +29,14 @@ async def put_topic(
     world: World, schema: InputSchema, kind: TopicKind = TopicKind.CUSTOM, name: str = "orders"
 ) -> Topic:
     return await world.log.put_topic(
-        Topic(
+        a_topic(
             kind=kind,
             name=name,
-            azure_subscription="s",
-            resource_group="g",
             location="westus2",
             key1="key-one",
             key2="key-two",
             input_schema=schema,
             mapping=MAPPING if schema is InputSchema.CUSTOM else None,
-            created_at=0,
-            modified_at=0,
         )
     )
 

@@ -8,7 +8,7 @@ import pytest
 from recapito.domain import limits
 from recapito.process.roles import HttpServer
 from tests.api.client import World
-from tests.api.server.test_fast_publish import EVENT, GET, Line, answer, publish, talk, talk_in
+from tests.api.server.raw_http import EVENT, GET, Line, answer, publish, talk, talk_in
 
 OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
 

@@ -8,10 +8,10 @@ from recapito.api.publish.route import Target
 from recapito.api.server.request_template import Head, RequestTemplate, template_of
 from recapito.domain.resources.topic import TopicKind
 from tests.api.client import World
-from tests.api.server.test_fast_publish import GET, Line, answer, publish, talk, talk_in
-from tests.domain.resources.test_topic import TOPIC
+from tests.api.server.raw_http import GET, Line, answer, publish, talk, talk_in
+from tests.kit.resources import a_topic
 
-HEAD = Head(Target("orders", (TopicKind.CUSTOM,)), TOPIC, b"", {})
+HEAD = Head(Target("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {})
 FIRST = publish("key", 1)
 
 

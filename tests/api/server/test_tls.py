@@ -12,7 +12,7 @@ import uvloop
 from recapito.identity.certificate import Files, load_context, prepare
 from recapito.process.roles import HttpServer
 from tests.api.client import World
-from tests.api.server.test_fast_publish import GET, answer, publish
+from tests.api.server.raw_http import GET, answer, publish
 
 
 @pytest.fixture

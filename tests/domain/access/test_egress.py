@@ -43,7 +43,7 @@ EMBEDDINGS = [
     lambda v4: f"2a00:1450::200:5efe:{v4}",
     lambda v4: f"2002:808:808::5efe:{v4}",
 ]
-# Local NAT64 prefixes of 64, 56 and 48 bits: how long the prefix is can not be seen.
+# Local NAT64 prefixes of 64, 56 and 48 bits: how long the prefix is cannot be seen.
 AMBIGUOUS = [
     lambda v4: str(IPv6Address(0x0064_FF9B_0001_0007 << 64 | int(v4) << 24)),
     lambda v4: str(IPv6Address(0x0064_FF9B_0001_0100 << 64 | int(v4) >> 24 << 64 | (int(v4) & 0xFFFFFF) << 32)),
@@ -123,7 +123,9 @@ def test_public(address: str) -> None:
 def test_endpoints(url: str, host: str, port: int, built: str) -> None:
     """An endpoint is put together again from its parts: lower case, ASCII, with its port."""
     endpoint = parse_endpoint(url)
-    assert (endpoint.host, endpoint.port, endpoint.url) == (host, port, built)
+    assert endpoint.host == host
+    assert endpoint.port == port
+    assert endpoint.url == built
     assert endpoint.url == f"{endpoint.scheme}://{f'[{host}]' if ':' in host else host}:{port}{endpoint.target}"
 
 
@@ -153,7 +155,8 @@ def test_not_endpoints(url: str) -> None:
     """Whatever leaves a doubt about where it leads is refused, without repeating the query."""
     with pytest.raises(InvalidInput) as caught:
         parse_endpoint(url)
-    assert (caught.value.code, caught.value.target) == ("InvalidEndpoint", "endpointUrl")
+    assert caught.value.code == "InvalidEndpoint"
+    assert caught.value.target == "endpointUrl"
 
 
 def test_the_query_is_not_shown() -> None:
@@ -179,4 +182,5 @@ def test_the_query_is_not_shown() -> None:
 def test_judgement_before_dialling(url: str, local: str | None, public: str | None) -> None:
     """A URL with an address, or with localhost, is judged at once; any other name when it is dialled."""
     endpoint = parse_endpoint(url)
-    assert (judge_endpoint(endpoint, Egress.LOCAL), judge_endpoint(endpoint, Egress.PUBLIC)) == (local, public)
+    assert judge_endpoint(endpoint, Egress.LOCAL) == local
+    assert judge_endpoint(endpoint, Egress.PUBLIC) == public

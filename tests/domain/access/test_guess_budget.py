@@ -1,4 +1,4 @@
-"""The budget of wrong secrets, and whom an address is counted as."""
+"""The budget of wrong secrets, and the source that an address is counted under."""
 
 import pytest
 from hypothesis import given

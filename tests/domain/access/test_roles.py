@@ -1,19 +1,24 @@
-"""Keys of a topic, its network rules, and what each role allows."""
+"""Keys of a topic, its network rules, the operations of each role, and signing in."""
 
 import pytest
 
 from recapito.domain.access.roles import (
     ALLOWED,
     Operation,
+    Principal,
+    PrincipalDirectory,
+    RegisteredPrincipal,
     Role,
+    hash_secret,
     is_loopback,
     key_matches,
     lets_in,
     may,
     operation_of,
 )
+from tests.domain.access.role_table import TABLE, A, D, F, R, W
 
-F, R, W, D, A, S = Operation
+READER = RegisteredPrincipal("Ours", hash_secret("secret").upper(), frozenset({Role.READER}))
 
 
 @pytest.mark.parametrize(
@@ -33,29 +38,6 @@ F, R, W, D, A, S = Operation
 def test_either_key_opens_and_nothing_else(given: str, matches: bool) -> None:
     """A key matches only if it is one of the two, whole and in its own case, and no text makes the check fail."""
     assert key_matches(given, "first-key", "second-key") is matches
-
-
-# Written out, so that a slip in the table of the code is one against this one.
-TABLE = {
-    (Role.READER, F): True,
-    (Role.READER, R): True,
-    (Role.READER, W): False,
-    (Role.READER, D): False,
-    (Role.READER, A): False,
-    (Role.READER, S): False,
-    (Role.CONTRIBUTOR, F): True,
-    (Role.CONTRIBUTOR, R): True,
-    (Role.CONTRIBUTOR, W): True,
-    (Role.CONTRIBUTOR, D): True,
-    (Role.CONTRIBUTOR, A): True,
-    (Role.CONTRIBUTOR, S): False,
-    (Role.DATA_SENDER, F): True,
-    (Role.DATA_SENDER, R): False,
-    (Role.DATA_SENDER, W): False,
-    (Role.DATA_SENDER, D): False,
-    (Role.DATA_SENDER, A): False,
-    (Role.DATA_SENDER, S): True,
-}
 
 
 @pytest.mark.parametrize(("pair", "allowed"), TABLE.items(), ids=lambda value: str(value))
@@ -98,7 +80,7 @@ TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/
     ],
 )
 def test_operations_of_requests(method: str, path: str, operation: Operation) -> None:
-    """What a request does is read from its method and path."""
+    """The operation of a request follows from its method and path."""
     assert operation_of(method, path) is operation
 
 
@@ -132,7 +114,7 @@ def test_loopback(address: str, ours: bool) -> None:
     ],
 )
 def test_ip_rules(peer: str, rules: tuple[str, ...], let_in: bool) -> None:
-    """With rules only the addresses that they name get in, loopback included; without, everybody does."""
+    """With rules only the addresses that they name get in, loopback included; without rules, all do."""
     assert lets_in(peer, True, rules) is let_in
 
 
@@ -143,3 +125,27 @@ def test_without_public_access_only_loopback_gets_in(rules: tuple[str, ...]) -> 
     assert lets_in("::1", False, rules)
     assert not lets_in("10.1.2.3", False, rules)
     assert not lets_in("", False, rules)
+
+
+@pytest.mark.parametrize(
+    ("client", "secret", "known"),
+    [
+        ("Ours", "secret", True),
+        ("OURS", "secret", True),
+        ("Ours", "Secret", False),
+        ("Ours", "", False),
+        ("Ours", READER.secret_sha256, False),
+        ("theirs", "secret", False),
+        ("", "", False),
+        ("Ours", "\udcff", False),
+    ],
+)
+def test_sign_in(client: str, secret: str, known: bool) -> None:
+    """Only a registered client with its own secret is let in; the hash is no secret."""
+    found = PrincipalDirectory([READER]).sign_in(client, secret)
+    assert found == (Principal("Ours", frozenset({Role.READER})) if known else None)
+
+
+def test_no_secret_is_shown() -> None:
+    """The repr of a registered principal, which may be logged, has no hash in it."""
+    assert READER.secret_sha256 not in repr(READER) + repr(PrincipalDirectory([READER]))

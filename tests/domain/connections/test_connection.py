@@ -77,7 +77,8 @@ def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
 def test_sas_urls(resource_id: str, url: str, endpoints: dict[Service, str]) -> None:
     """A SAS URL of an account, a container or a queue, in the cloud and on an emulator."""
     connection = from_sas_url(resource_id, url)
-    assert (connection.resource_id, connection.endpoints) == (resource_id, endpoints)
+    assert connection.resource_id == resource_id
+    assert connection.endpoints == endpoints
     assert isinstance(connection.credential, SharedAccess)
 
 
@@ -85,7 +86,8 @@ def test_the_default_credential() -> None:
     """Who has an identity needs no secret, only an endpoint, which must be https."""
     assert from_default_credential(ACCOUNT.upper()).endpoints == CLOUD
     own = from_default_credential(ACCOUNT, {BLOB: "https://blobs.example:8443/"})
-    assert (own.endpoints, own.credential) == ({BLOB: "https://blobs.example:8443"}, DefaultCredential())
+    assert own.endpoints == {BLOB: "https://blobs.example:8443"}
+    assert own.credential == DefaultCredential()
     with pytest.raises(InvalidInput, match="https://"):
         from_default_credential(ACCOUNT, {BLOB: "http://127.0.0.1:10000/a"})
 
@@ -93,7 +95,8 @@ def test_the_default_credential() -> None:
 def test_azurite() -> None:
     """One word connects any account to the Azurite of this machine; the connection string's word for it does too."""
     connection = azurite(ACCOUNT)
-    assert (connection.endpoints, connection.kind) == (LOCAL, "account key")
+    assert connection.endpoints == LOCAL
+    assert connection.kind == "account key"
     assert from_connection_string(ACCOUNT, "UseDevelopmentStorage=true") == connection
     assert AZURITE_ACCOUNT in connection.endpoints[BLOB]
 
@@ -101,7 +104,7 @@ def test_azurite() -> None:
 WRONG_STRINGS = {
     "": "neither AccountName",
     "orders1": "Name=Value",
-    f"Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey={CANARY}": "not one of a storage account",
+    f"Endpoint=sb://x/;SharedAccessKeyName=a;SharedAccessKey={CANARY}": "not that of a storage account",
     f"AccountName=orders1;AccountName=orders1;AccountKey={CANARY}": "AccountName twice",
     "AccountName=orders1": "either AccountKey or SharedAccessSignature",
     f"AccountName=orders1;AccountKey={CANARY};SharedAccessSignature={SAS}": "either AccountKey or",
@@ -133,10 +136,10 @@ def test_wrong_connection_strings(text: str, why: str) -> None:
         (ACCOUNT, "https://orders1.blob.core.windows.net/", "no 'sig'"),
         (ACCOUNT, f"orders1?sig={CANARY}", "The SAS URL must start with http"),
         (ACCOUNT, f"https://orders2.blob.core.windows.net/?{SAS}", "'orders2', not to 'orders1'"),
-        (ACCOUNT, f"https://orders1.blob.core.windows.net/dead?{SAS}", "opens 'dead' alone"),
-        (DEAD, f"https://orders1.blob.core.windows.net/alive?{SAS}", "not of 'dead'"),
-        (DEAD, f"https://orders1.blob.core.windows.net/dead/a.json?{SAS}", "not of 'dead'"),
-        (ACCOUNT, f"http://127.0.0.1:10000/devstoreaccount1?{SAS}", "which service"),
+        (ACCOUNT, f"https://orders1.blob.core.windows.net/dead?{SAS}", "is for 'dead' only"),
+        (DEAD, f"https://orders1.blob.core.windows.net/alive?{SAS}", "not that of 'dead'"),
+        (DEAD, f"https://orders1.blob.core.windows.net/dead/a.json?{SAS}", "not that of 'dead'"),
+        (ACCOUNT, f"http://127.0.0.1:10000/devstoreaccount1?{SAS}", "does not tell its service"),
         (ACCOUNT, f"https://user:{CANARY}@orders1.blob.core.windows.net/?{SAS}", "user name"),
     ],
 )
@@ -155,17 +158,21 @@ RELAY = f"{GROUP}/Microsoft.Relay/namespaces/relay"
 @pytest.mark.parametrize(
     ("make", "id", "says"),
     [
-        (azurite, f"{GROUP}/Microsoft.Sql/servers/a", "/a can not be connected to. What can: storage accounts"),
-        (azurite, f"{ACCOUNT}/blobServices/default", "/default can not be connected to. What can: storage accounts"),
-        (azurite, BUS, f"An Azurite opens storage accounts, .*: recapito connection set {BUS} --connection-string -"),
-        (from_default_credential, RELAY, f"A default credential opens .*set {RELAY} --connection-string -"),
+        (azurite, f"{GROUP}/Microsoft.Sql/servers/a", "/a cannot be connected. Connections exist for storage accounts"),
+        (azurite, f"{ACCOUNT}/blobServices/default", "/default cannot be connected. Connections exist for storage"),
+        (
+            azurite,
+            BUS,
+            f"An Azurite connects storage accounts, .*: recapito connection set {BUS} --connection-string -",
+        ),
+        (from_default_credential, RELAY, f"A default credential connects .*set {RELAY} --connection-string -"),
         (from_default_credential, f"{APP}/functions/OnOrder", f"A default credential .*set {APP} --host-url -"),
-        (partial(from_sas_url, url="x"), BUS, f"A SAS URL opens .* and {BUS} is none of these"),
-        (partial(from_connection_string, text="x"), APP, f"A connection string opens .*set {APP} --host-url -"),
+        (partial(from_sas_url, url="x"), BUS, f"A SAS URL connects .* and {BUS} is none of these"),
+        (partial(from_connection_string, text="x"), APP, f"A connection string connects .*set {APP} --host-url -"),
     ],
 )
 def test_the_wrong_way(make: Callable[[str], Connection], id: str, says: str) -> None:
-    """What a way does not open is named, with the command that does; what none opens is said to be so."""
+    """The error has the command that connects a resource of another kind, or the kinds that can be connected."""
     with pytest.raises(InvalidInput, match=says) as caught:
         make(id)
     assert caught.value.target == "resourceId"

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.access.namespace_sas import sign_access
+from recapito.domain.access.sas import sign_namespace_token
 from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
 from recapito.domain.connections.parse_host import from_function_host, from_relay_string
 from recapito.domain.instant import SECOND
@@ -53,7 +53,7 @@ def test_functions_hosts(resource_id: str, url: str, root: str, key: str) -> Non
     ],
 )
 def test_wrong_functions_hosts(resource_id: str, url: str, part: str) -> None:
-    """What is wrong is said, without the key."""
+    """The error names the wrong part, without the key."""
     with pytest.raises(InvalidInput) as refused:
         from_function_host(resource_id, url)
     assert part in refused.value.message and "canary" not in refused.value.message
@@ -88,18 +88,18 @@ def test_relay_strings(resource_id: str, text: str, root: str) -> None:
         (NAMESPACE, "Endpoint=sb://a.example/;SharedAccessKey=canary", "no SharedAccessKeyName"),
         (NAMESPACE, "Endpoint=sb://a.example/;SharedAccessKeyName=canary", "no SharedAccessKey"),
         (NAMESPACE, f"Endpoint=sb://a.example/;{KEY};EntityPath=orders", "that hybrid connection"),
-        (HYBRID, f"Endpoint=sb://a.example/;{KEY};EntityPath=others", "not 'orders'"),
-        (NAMESPACE, f"Endpoint=sb://a.example/path;{KEY}", "without a path"),
+        (HYBRID, f"Endpoint=sb://a.example/;{KEY};EntityPath=others", "names 'orders'"),
+        (NAMESPACE, f"Endpoint=sb://a.example/path;{KEY}", "without path"),
         (NAMESPACE, f"Endpoint=sb://other.servicebus.windows.net/;{KEY}", "'other'"),
-        (NAMESPACE, f"Endpoint=sb://a.example/;{KEY};AccountKey=canary", "not one of a relay"),
-        (NAMESPACE, f"Endpoint=sb://a.example/;{KEY};{KEY}", "not one of a relay"),
-        (NAMESPACE, "canary", "not one of a relay"),
+        (NAMESPACE, f"Endpoint=sb://a.example/;{KEY};AccountKey=canary", "not that of a relay"),
+        (NAMESPACE, f"Endpoint=sb://a.example/;{KEY};{KEY}", "not that of a relay"),
+        (NAMESPACE, "canary", "not that of a relay"),
         (NAMESPACE, f"Endpoint=sb://a.example/;{KEY}canary\u00e9", "SharedAccessKey"),
         (NAMESPACE, "canary" * 1000, "longer"),
     ],
 )
 def test_wrong_relay_strings(resource_id: str, text: str, part: str) -> None:
-    """What is wrong is said, without the key."""
+    """The error names the wrong part, without the key."""
     with pytest.raises(InvalidInput) as refused:
         from_relay_string(resource_id, text)
     assert part in refused.value.message and "canary" not in refused.value.message
@@ -110,5 +110,5 @@ def test_signatures() -> None:
     resource = quote("http://shop-relay.example/orders", safe="")
     signed = hmac.new(b"se cret", f"{resource}\n1900000000".encode(), hashlib.sha256).digest()
     signature = quote(base64.b64encode(signed).decode(), safe="")
-    token = sign_access("http://shop-relay.example/orders", "Send it", "se cret", 1_900_000_000 * SECOND + 7)
+    token = sign_namespace_token("http://shop-relay.example/orders", "Send it", "se cret", 1_900_000_000 * SECOND + 7)
     assert token == f"SharedAccessSignature sr={resource}&sig={signature}&se=1900000000&skn=Send%20it"

@@ -52,7 +52,8 @@ def test_the_event_is_that_of_the_sample() -> None:
             "url": NOTICE.url,
         },
     }
-    assert (stamped.type, stamped.subject) == (event["eventType"], event["subject"])
+    assert stamped.type == event["eventType"]
+    assert stamped.subject == event["subject"]
 
 
 def test_a_repeated_notice_is_recognised() -> None:
@@ -63,5 +64,5 @@ def test_a_repeated_notice_is_recognised() -> None:
 
 
 def test_a_notice_is_kept_whole() -> None:
-    """What is kept is read as it was."""
+    """A stored notice is read back unchanged."""
     assert decode_notice(encode_notice(NOTICE)) == NOTICE

@@ -18,7 +18,7 @@ from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSch
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import InvalidInput
-from tests.domain.dead_letter.test_record import EVENT, SAMPLE, members
+from tests.domain.dead_letter.samples import EVENT, SAMPLE, members
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 NOON = 1_900_000_000 * SECOND
@@ -65,13 +65,11 @@ def test_what_was_buried_is_restored(pair: tuple[InputSchema, DeliverySchema], e
     """An event comes back as it was stored; only what was sent as a CloudEvent no longer knows its data's version."""
     event = published(pair[0])
     (letter,) = read_dead_letters(array([buried(event, pair, extra, attempts)]))
-    assert (letter.id, letter.type, letter.subject, letter.reason, letter.attempts) == (
-        "1",
-        "Made",
-        "a/b",
-        "MaxDeliveryAttemptsExceeded",
-        attempts,
-    )
+    assert letter.id == "1"
+    assert letter.type == "Made"
+    assert letter.subject == "a/b"
+    assert letter.reason == "MaxDeliveryAttemptsExceeded"
+    assert letter.attempts == attempts
     assert letter.outcome == ("Busy" if attempts else "Probation")
     assert letter.published == "2030-03-17T17:46:40.0000000Z"
     restored = restore(letter, pair[0])
@@ -91,7 +89,9 @@ def test_extensions_of_our_names(name: str, value: object) -> None:
     odd = cloud_event.accept(json.dumps({**event, "data": 1}).encode(), headers)[0]
     pair = (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT)
     letter, other = read_dead_letters(array([buried(odd, pair), buried(published(pair[0]), pair)]))
-    assert (letter.reason, letter.attempts, letter.outcome) == ("MaxDeliveryAttemptsExceeded", 2, "Busy")
+    assert letter.reason == "MaxDeliveryAttemptsExceeded"
+    assert letter.attempts == 2
+    assert letter.outcome == "Busy"
     assert other.reason == letter.reason
     assert restore(letter, InputSchema.CLOUD_EVENT) == odd
 
@@ -113,7 +113,7 @@ def test_microsofts_sample_is_restored() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"null", b"7", b"[7]", b"[{}]", b'[{"id":7}]', b"[", b'{"id":"1"', b"[\xff]"])
 def test_other_files_are_refused(content: bytes) -> None:
-    """What does not hold dead letters is said to be so."""
+    """A file without dead letters is refused with that reason."""
     with pytest.raises(InvalidInput):
         read_dead_letters(content)
 
@@ -144,7 +144,8 @@ def test_reasons_are_counted() -> None:
     assert counted == {"MaxDeliveryAttemptsExceeded": 6, "UndeliverableDueToHttp418": 1, "Unknown": 5}
     assert all_reasons(counted, 12) == counted
     assert all_reasons(counted, 15) == {**counted, "Unknown": 8}
-    assert (all_reasons({}, 0), all_reasons({}, 2)) == ({}, {"Unknown": 2})
+    assert all_reasons({}, 0) == {}
+    assert all_reasons({}, 2) == {"Unknown": 2}
 
 
 def test_hours() -> None:

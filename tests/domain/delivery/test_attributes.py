@@ -10,7 +10,7 @@ from recapito.domain.delivery.attributes import Attributes, Header, is_allowed, 
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
-from tests.domain.filters.test_filter_reference import cloud_events, event_grid, find, keys
+from tests.domain.filters.reference import cloud_events, event_grid, find, keys
 
 EVENT = json.dumps(
     {
@@ -140,7 +140,7 @@ def test_static_values() -> None:
     ],
 )
 def test_names(name: str, allowed: bool) -> None:
-    """The service's own headers and those that frame a request can not be set, nor what is no name."""
+    """The service's own headers and those that frame a request cannot be set, nor what is no name."""
     assert is_allowed(name) is allowed
     found, left_out = headers(StaticAttribute(name, "v"))
     assert (found, left_out) == (({name: "v"}, []) if allowed else ({}, [name]))

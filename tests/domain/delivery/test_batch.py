@@ -78,4 +78,6 @@ def test_nothing_to_send() -> None:
 )
 def test_batching_settings(batching: Batching, on: bool, event_limit: int, byte_limit: int) -> None:
     """Batching is off unless one setting asks for it; then the other is 5000 events or 64 KB."""
-    assert (batching.on, batching.event_limit, batching.byte_limit) == (on, event_limit, byte_limit)
+    assert batching.on == on
+    assert batching.event_limit == event_limit
+    assert batching.byte_limit == byte_limit

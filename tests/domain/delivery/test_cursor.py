@@ -51,7 +51,7 @@ def test_all_at_once_is_one_by_one(data: st.DataObject, ranges: list[Range]) -> 
 
 @given(st.data(), partitions())
 def test_overlap_is_refused(data: st.DataObject, ranges: list[Range]) -> None:
-    """What is finished can not be finished again, not even in part."""
+    """A finished range cannot be finished again, not even in part."""
     done = data.draw(st.sampled_from(ranges))
     cursor = Cursor(ranges[0][0]).finish(*done)
     start = data.draw(st.sampled_from([place for place in PLACES if place < done[1]]))

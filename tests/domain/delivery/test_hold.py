@@ -50,8 +50,12 @@ def test_ten_events_in_a_row(profile: str, result: Result) -> None:
     """Nine events that fail hold nothing back; the tenth does."""
     nine = failed(CLEAR, profile, result, 9)
     ten = failed(nine, profile, result, 1, now=MINUTE)
-    assert (nine.on, nine.holds(0), nine.failures) == (False, False, 9)
-    assert (ten.on, ten.failures, ten.cause) == (True, 10, result)
+    assert not nine.on
+    assert not nine.holds(0)
+    assert nine.failures == 9
+    assert ten.on
+    assert ten.failures == 10
+    assert ten.cause == result
     assert ten.until == MINUTE + ten.period
     assert ten.holds(MINUTE) and ten.holds(ten.until - 1) and not ten.holds(ten.until)
 
@@ -126,16 +130,19 @@ def test_only_a_failed_probe_doubles(profile: str, longest: int) -> None:
     period, sweep_at = hold.period, longest
     while not hold.sweeps:
         late = failed(hold, profile, Result.SOCKET_ERROR, 5, now=hold.until)
-        assert (late.until, late.period, late.cause) == (hold.until, hold.period, hold.cause)
+        assert late.until == hold.until
+        assert late.period == hold.period
+        assert late.cause == hold.cause
         hold = probed(late, profile, Result.SOCKET_ERROR)
         period = min(2 * period, longest)
-        assert (hold.period, hold.until) == (period, min(late.until + period, sweep_at))
+        assert hold.period == period
+        assert hold.until == min(late.until + period, sweep_at)
     assert hold.until == hold.sweep_at == sweep_at
 
 
 @pytest.mark.parametrize(("profile", "longest"), [("2021-03", 4 * HOUR), ("2026-02", 2 * HOUR)])
 def test_after_a_sweep_comes_the_next_one(profile: str, longest: int) -> None:
-    """What fails in a sweep does not lengthen the hold; the sweep's end doubles it, as a failed probe does."""
+    """A failure in a sweep does not lengthen the hold; the sweep's end doubles it, as a failed probe does."""
     hold = Hold(12, HOUR, MINUTE, Result.BUSY, 503, HOUR)
     assert hold.sweeps
     assert probed(hold, profile, Result.NOT_FOUND) == replace(hold, failures=13)
@@ -153,7 +160,9 @@ def test_the_time_of_the_sweep_outlives_a_success(profile: str) -> None:
     """An endpoint that accepts some events and refuses others is held again and again, and swept in time."""
     held = failed(CLEAR, profile, Result.BUSY, 10)
     cleared = after_success(held)
-    assert (cleared.on, cleared.failures, cleared.sweep_at) == (False, 0, held.sweep_at)
+    assert not cleared.on
+    assert cleared.failures == 0
+    assert cleared.sweep_at == held.sweep_at
     again = failed(cleared, profile, Result.BUSY, 10, now=held.sweep_at - SECOND)
     assert again.until == again.sweep_at == held.sweep_at and again.sweeps
     overdue = failed(cleared, profile, Result.BUSY, 10, now=held.sweep_at + HOUR)
@@ -162,7 +171,7 @@ def test_the_time_of_the_sweep_outlives_a_success(profile: str) -> None:
 
 
 def test_a_hold_of_before_sweeps_had_their_time_ends_in_one() -> None:
-    """What an older version stored has no time for a sweep: everything is tried when it ends."""
+    """A hold stored by an older version has no time for a sweep: everything is tried when it ends."""
     assert msgspec.json.decode(b'[10,60000000000,60000000000,"Busy",503]', type=Hold).sweeps
 
 
@@ -170,7 +179,8 @@ def test_the_newest_outcome_counts() -> None:
     """A probe that fails for a reason with a longer row holds at least as long as that row."""
     busy = failed(CLEAR, "2026-02", Result.BUSY, 10)
     gone = probed(busy, "2026-02", Result.NOT_FOUND)
-    assert (gone.period, gone.cause) == (5 * MINUTE, Result.NOT_FOUND)
+    assert gone.period == 5 * MINUTE
+    assert gone.cause == Result.NOT_FOUND
     assert probed(gone, "2026-02", Result.BUSY).period == 10 * MINUTE
 
 
@@ -193,8 +203,11 @@ def test_a_policy_of_ones_own_is_not_held(profile: str) -> None:
 
 
 def test_success_clears() -> None:
-    """What a success leaves is neither on nor holding, and counts from zero."""
-    assert (CLEAR.on, CLEAR.holds(0), CLEAR.failures, CLEAR.sweeps) == (False, False, 0, False)
+    """The hold after a success is neither on nor holding, and counts from zero."""
+    assert not CLEAR.on
+    assert not CLEAR.holds(0)
+    assert CLEAR.failures == 0
+    assert not CLEAR.sweeps
 
 
 @given(
@@ -239,7 +252,8 @@ def test_steps_that_came_due_are_skipped(late: int, skipped: int) -> None:
     """A retry due at 10 s that goes late skips the steps of 30 s, 1 min, 5 min, … that came due meanwhile."""
     schedule = load("2021-03").schedule
     delivery = skip(schedule, RetryPolicy(), parked(1, 10 * SECOND), 10 * SECOND + late)
-    assert (delivery.attempts, delivery.skipped) == (1, skipped)
+    assert delivery.attempts == 1
+    assert delivery.skipped == skipped
 
 
 @pytest.mark.parametrize("policy", [RetryPolicy(max_attempts=29), RetryPolicy(ttl_minutes=1439), RetryPolicy(5, 10)])
@@ -288,6 +302,9 @@ def test_a_hold_remembers_the_status_that_caused_it() -> None:
     """The status of the request that began it, or of the last probe that failed, and of no other."""
     hold, now = after_failure(CLEAR, rules("2021-03"), answered(503), 0, first_attempts=10, probe=False), 0
     hold = after_failure(hold, rules("2021-03"), answered(404), now, first_attempts=1, probe=False)
-    assert (hold.on, hold.cause, hold.status) == (True, Result.BUSY, 503)
+    assert hold.on
+    assert hold.cause == Result.BUSY
+    assert hold.status == 503
     hold = after_failure(hold, rules("2021-03"), answered(429), hold.until, first_attempts=1, probe=True)
-    assert (hold.cause, hold.status) == (Result.BUSY, 429)
+    assert hold.cause == Result.BUSY
+    assert hold.status == 429

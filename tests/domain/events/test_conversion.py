@@ -81,7 +81,7 @@ def test_custom_event_in_three_schemas() -> None:
 @pytest.mark.parametrize("published", InputSchema)
 @pytest.mark.parametrize("delivered", DeliverySchema)
 def test_the_matrix_is_that_of_subscriptions(published: InputSchema, delivered: DeliverySchema) -> None:
-    """What may be subscribed to can be converted; of what may not, no event leaves in a wrong schema."""
+    """Every allowed pair of schemas can be converted; for any other pair no event leaves in a wrong schema."""
     stored = published_event()
     if delivered in DELIVERABLE[published]:
         assert converted(published, delivered, stored)

@@ -72,8 +72,12 @@ def test_mapped_fields() -> None:
         "v": "3",
     }
     found = envelope(event)
-    assert (found["id"], found["eventTime"], found["eventType"]) == ("7", "2026-01-01T00:00:00+02:00", "Orders.Created")
-    assert (found["subject"], found["dataVersion"], found["topic"]) == ("here", "3", TOPIC)
+    assert found["id"] == "7"
+    assert found["eventTime"] == "2026-01-01T00:00:00+02:00"
+    assert found["eventType"] == "Orders.Created"
+    assert found["subject"] == "here"
+    assert found["dataVersion"] == "3"
+    assert found["topic"] == TOPIC
     taken = take(event)
     assert taken == StampedEvent(taken.body, "Orders.Created", "here", "3", id="7")
 
@@ -113,7 +117,7 @@ def test_what_is_missing_has_its_default(event: Any, field: str, expected: str) 
         (b'[{"meta":{"id":["a"]}}]', "property 'meta.id', its 'id', must be a string"),
         (b'[{"kind":"' + b"x" * 4097 + b'"}]', "has more than 4096 characters"),
         (b'[{"at":"yesterday"}]', "'eventTime' is not a date and time"),
-        (b'[{"v":"\\r\\nX: y"}]', "'dataVersion' may hold printable ASCII"),
+        (b'[{"v":"\\r\\nX: y"}]', "'dataVersion' must be printable ASCII"),
         (b'[{"kind":"a\\u0000"}]', "U+0000"),
         (b'[{"a":NaN}]', "no NaN"),
         (b'[{"a":' + b"[" * 64 + b"]" * 64 + b"}]", "nested deeper than"),
@@ -126,14 +130,14 @@ def test_what_is_refused(body: bytes, said: str) -> None:
 
 @pytest.mark.parametrize("mapping", [None, InputMapping(), InputMapping(event_type=MappedField("type"))])
 def test_an_event_type_must_come_from_somewhere(mapping: InputMapping | None) -> None:
-    """Without one, by mapping or default, an event can not be matched."""
+    """Without one, by mapping or default, an event cannot be matched."""
     assert "finds no 'eventType'" in fault(b"[{}]", mapping)
 
 
 def test_an_empty_event_type_is_not_a_missing_one() -> None:
     """The default stands in for what is not there; what is there and empty is refused as that."""
     mapping = InputMapping(event_type=MappedField("type", "Default"))
-    assert "'eventType' is empty" in fault(b'[{"type":""}]', mapping)
+    assert "'eventType' that the topic's input mapping finds in it is empty" in fault(b'[{"type":""}]', mapping)
 
 
 def test_in_a_domain_the_mapped_topic_names_the_topic() -> None:

@@ -51,7 +51,9 @@ def test_delivery_order() -> None:
         b'{"id":"e-1","eventTime":"2026-01-01T00:00:00.000Z","eventType":"Orders.Created","dataVersion":"1.0",'
         b'"metadataVersion":"1","topic":"' + TOPIC.encode() + b'","subject":"/orders/1","data":{"n": 1}}'
     )
-    assert (stamped.type, stamped.subject, stamped.data_version) == ("Orders.Created", "/orders/1", "1.0")
+    assert stamped.type == "Orders.Created"
+    assert stamped.subject == "/orders/1"
+    assert stamped.data_version == "1.0"
 
 
 def test_absent_fields_are_stamped_and_absent_data_stays_absent() -> None:
@@ -72,7 +74,7 @@ def test_null_is_absent_where_a_field_may_be_absent(field: str) -> None:
 
 
 def test_own_topic_and_metadata_version_are_taken() -> None:
-    """What the service would stamp anyway may be sent."""
+    """A publisher may send the values that the service would stamp."""
     assert accept(body_of(event(topic=TOPIC, metadataVersion="1")), TOPIC)
 
 
@@ -138,8 +140,8 @@ def test_event_times_pass_unchanged(time: str) -> None:
         ({"topic": TOPIC.upper()}, "'topic' must be"),
         ({"topic": ""}, "'topic' must be"),
         ({"metadataVersion": "2"}, "'metadataVersion' must be '1'"),
-        ({"dataVersion": "1\r\nX-Evil: 1"}, "'dataVersion' may hold printable ASCII"),
-        ({"dataVersion": "é"}, "'dataVersion' may hold printable ASCII"),
+        ({"dataVersion": "1\r\nX-Evil: 1"}, "'dataVersion' must be printable ASCII"),
+        ({"dataVersion": "é"}, "'dataVersion' must be printable ASCII"),
         ({"id": "a\0b"}, "U+0000"),
         ({"subject": "\0"}, "U+0000"),
         ({"eventType": "\0"}, "U+0000"),
@@ -283,8 +285,8 @@ def test_wrong_types_are_never_our_fault(events: list[dict[str, Any]]) -> None:
     [
         (b"\xef\xbb\xbf[]", "The body begins with a byte order mark: send UTF-8 without one."),
         (b"\xff\xfe[\x00]\x00", "The body is not UTF-8 (byte 0)."),
-        (with_data("NaN"), "JSON knows no NaN and no Infinity"),
-        (with_data("[-Infinity]"), "JSON knows no NaN and no Infinity"),
+        (with_data("NaN"), "JSON has no NaN and no Infinity"),
+        (with_data("[-Infinity]"), "JSON has no NaN and no Infinity"),
         (with_data(r'"\ud800"'), r"must be half of a pair"),
         (with_data(r'"\udc00\ud800 and more"'), r"must be half of a pair"),
         (with_data("01"), "invalid number"),
@@ -318,7 +320,7 @@ def test_a_member_of_the_envelope_may_be_there_once(twice: str) -> None:
     """Of two ids one would be lost without a word; what is inside data is the publisher's."""
     once = '{"id":"1","subject":"s","eventType":"t","eventTime":"2026-01-01T00:00:00Z","data":{"a":1,"a":2}}'
     assert "Event 1: property '" in fault(f"[{once},{twice}]".encode())
-    assert "is there more than once" in fault(f"[{once} , {twice} ]".encode())
+    assert "is present more than once" in fault(f"[{once} , {twice} ]".encode())
     assert len(accept(f"[{once} , {once} ]".encode(), TOPIC)) == 2
 
 

@@ -60,7 +60,8 @@ def test_types_and_versions_are_kept_once() -> None:
     """A type or version that repeats is stored once."""
     events = [StampedEvent(b"{}", "t", str(n), "1") for n in range(100)]
     segment = Segment(*pack([Publish(0, events)]))
-    assert (segment.types, segment.versions) == (["t"], ["1"])
+    assert segment.types == ["t"]
+    assert segment.versions == ["1"]
 
 
 def test_repr_shows_no_content() -> None:

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from recapito.domain.filters.explanation import Seen, Verdict, explain
+from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
 from recapito.domain.filters.matcher import matches
-from tests.domain.filters.test_filter_reference import filters, plain, segments
+from tests.domain.filters.reference import filters, plain, segments
 
 BODY = {"id": "1", "subject": "s", "eventType": "T", "data": {"n": 5, "s": "Red", "a": [1, 2], "o": {}, "z": None}}
 
 
-def seen(type: str = "T", subject: str = "/a/b", domain_topic: str = "", **changes: Any) -> Seen:
-    return Seen(type, subject, json.dumps(BODY | changes).encode(), domain_topic)
+def seen(type: str = "T", subject: str = "/a/b", domain_topic: str = "", **changes: Any) -> FilteredEvent:
+    return FilteredEvent(type, subject, json.dumps(BODY | changes).encode(), domain_topic)
 
 
 @settings(max_examples=300)
@@ -25,7 +25,7 @@ def test_it_says_what_the_matcher_says(filter: Filter, events: list[tuple[str, s
     """An event is explained as matched exactly if it is matched, and the clause that is named refuses alone."""
     for type, subject, topic, event in events:
         body = json.dumps(event, ensure_ascii=False).encode()
-        verdict = explain(filter, Seen(type, subject, body, topic))
+        verdict = explain(filter, FilteredEvent(type, subject, body, topic))
         assert verdict.matched is matches(filter, type, subject, body, topic)
         if not verdict.matched:
             assert not matches(_only(filter, verdict.clause), type, subject, body, topic)
@@ -95,16 +95,17 @@ def condition(operator: Operator, key: str, *operands: Any) -> Filter:
 def test_words(filter: Filter, text: str) -> None:
     """The text says what was wanted and what was there."""
     verdict = explain(filter, seen())
-    assert (verdict.matched, verdict.text) == (False, text)
+    assert verdict.matched is False
+    assert verdict.text == text
 
 
 def test_what_passes() -> None:
     """A filter that takes everything is told from one whose clauses all hold."""
-    assert explain(TAKE_ALL, seen()) == Verdict(True, "all", "the filter takes every event")
-    assert explain(Filter(event_types=("t",)), seen()) == Verdict(True, "all", "every clause of the filter holds")
+    assert explain(TAKE_ALL, seen()) == FilterVerdict(True, "all", "the filter takes every event")
+    assert explain(Filter(event_types=("t",)), seen()) == FilterVerdict(True, "all", "every clause of the filter holds")
 
 
 def test_hostile_texts_are_cut_and_printable() -> None:
-    """What comes from an event is shown short, and without a character that a terminal would obey."""
+    """Values of an event are shown shortened, and without control characters of a terminal."""
     text = explain(Filter(subject_begins_with="x"), seen(subject="\x1b[31m" + "y" * 5000)).text
     assert text.isprintable() and len(text) < 200

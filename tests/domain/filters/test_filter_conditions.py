@@ -182,7 +182,7 @@ CLOUD_EVENT = (
     ],
 )
 def test_keys_of_the_event_grid_schema(key: str, value: str | None) -> None:
-    """The first name of a key has no case, the others do; names with dots and arrays of objects can not be reached."""
+    """The first name of a key has no case, the others do; names with dots and arrays of objects cannot be reached."""
     assert takes(EVENT_GRID, O.STRING_IN, key, value or "") is (value is not None)
 
 

@@ -1,4 +1,4 @@
-"""What people read when a handshake did not succeed: each typical mistake has advice of its own, and no secret."""
+"""The message after a failed handshake: each typical mistake has advice of its own, and no secret."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from recapito.domain.handshake.advice import advise, explain_refusal, explain_wa
 from recapito.domain.handshake.handshake import Invitation, invite
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.resources.subscription import StaticAttribute
-from tests.domain.handshake.test_handshake import CODE, NOW, subscription, topic
+from tests.domain.handshake.invited import CODE, NOW, subscription, topic
 
 HEADER = StaticAttribute("Authorization", "Basic c2VjcmV0", True)
 
@@ -54,7 +54,7 @@ MISTAKES: list[tuple[Invitation, CallResult, str, str]] = [
     (OPTIONS, Reply(302), "status 302", "Redirects are not followed"),
     (OPTIONS, Reply(204), "status 204", "the header is missing"),
     (OPTIONS, Reply(200), "no WebHook-Allowed-Origin", "WebHook-Request-Callback within 10 minutes"),
-    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "somebody else"),
+    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "another origin"),
     (OPTIONS, Reply(500), "status 500", "WebHook-Allowed-Origin: eventgrid.azure.net (or *)"),
 ]
 

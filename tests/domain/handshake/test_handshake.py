@@ -1,4 +1,4 @@
-"""What a handshake sends, to the byte, and how every answer is judged."""
+"""The requests of a handshake, to the byte, and the verdict on every answer."""
 
 import json
 from urllib.parse import parse_qs, urlsplit
@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain.events.schema import DeliverySchema
-from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.handshake.handshake import (
     Awaited,
     ConsentTarget,
@@ -25,48 +24,12 @@ from recapito.domain.handshake.handshake import (
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
 from recapito.domain.resources.subscription import (
     DynamicAttribute,
-    FilterSince,
     StaticAttribute,
-    Subscription,
-    WebHook,
 )
 from recapito.domain.resources.topic import Source, Topic, TopicKind
+from tests.domain.handshake.invited import CODE, NOW, subscription, topic
 
-CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"
-NOW = 1_516_918_339_455_681_100
 CE = DeliverySchema.CLOUD_EVENT
-
-
-def topic(kind: TopicKind = TopicKind.CUSTOM, source: Source | None = None) -> Topic:
-    return Topic(
-        id=5,
-        kind=kind,
-        name="Orders",
-        azure_subscription="5b4b650e",
-        resource_group="rg",
-        location="local",
-        key1="k",
-        key2="k",
-        source=source,
-        created_at=1,
-        modified_at=1,
-    )
-
-
-def subscription(
-    schema: DeliverySchema = DeliverySchema.EVENT_GRID, domain_topic: str | None = None, **more: object
-) -> Subscription:
-    return Subscription(
-        topic=5,
-        name="orders-hook",
-        domain_topic=domain_topic,
-        destination=WebHook(url="https://example.com/hook?code=hush-hush"),
-        delivery_schema=schema,
-        filters=(FilterSince(0, TAKE_ALL),),
-        created_at=1,
-        modified_at=1,
-        **more,  # type: ignore[arg-type]
-    )
 
 
 def invitation(schema: DeliverySchema = DeliverySchema.EVENT_GRID) -> Invitation:
@@ -76,7 +39,8 @@ def invitation(schema: DeliverySchema = DeliverySchema.EVENT_GRID) -> Invitation
 def test_the_validation_event() -> None:
     """The event has Event Grid's fields in Event Grid's order, alone in an array, with the headers of a delivery."""
     sent = validation_request(invitation(), "2d1781af-3a4c-4d7c-bd0c-e34b19da4e66", NOW)
-    assert (sent.method, sent.url) == ("POST", "https://example.com/hook?code=hush-hush")
+    assert sent.method == "POST"
+    assert sent.url == "https://example.com/hook?code=hush-hush"
     [event] = json.loads(sent.body)
     assert list(event) == [
         "id", "topic", "subject", "data", "eventType", "eventTime", "metadataVersion", "dataVersion"
@@ -108,7 +72,8 @@ def test_the_validation_url() -> None:
     assert url._replace(query="").geturl() == "https://grid.example/eventsubscriptions/orders-hook/validate"
     query = parse_qs(url.query)
     assert list(query) == ["id", "t", "apiVersion", "token"]
-    assert (query["id"], query["t"]) == ([CODE], ["2018-01-25T22:12:19.4556811Z"])
+    assert query["id"] == [CODE]
+    assert query["t"] == ["2018-01-25T22:12:19.4556811Z"]
     assert query["apiVersion"] == ["2018-05-01-preview"]
     assert read_token(query["token"][0]) == ConsentTarget(5, None)
 
@@ -117,7 +82,8 @@ def test_the_options_request() -> None:
     """A CloudEvents endpoint is asked by OPTIONS, with our origin and a callback, and without a body."""
     asked = invitation(CE)
     sent = validation_request(asked, "id", NOW)
-    assert (sent.method, sent.body) == ("OPTIONS", b"")
+    assert sent.method == "OPTIONS"
+    assert sent.body == b""
     assert dict(sent.headers) == {
         "WebHook-Request-Origin": "eventgrid.azure.net",
         "WebHook-Request-Callback": asked.callback,

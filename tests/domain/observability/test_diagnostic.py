@@ -3,10 +3,10 @@
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
-from recapito.domain.resources.subscription import FilterSince, StorageQueue, Subscription, WebHook
+from recapito.domain.resources.subscription import StorageQueue, Subscription, WebHook
+from tests.kit.resources import a_subscription
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 HOOK = WebHook(url="https://example.com/hook?code=secret")
@@ -15,8 +15,7 @@ NOON = 1_572_567_430 * SECOND  # 2019-11-01 00:17:10
 
 def subscription(destination: WebHook | StorageQueue = HOOK) -> Subscription:
     """One with this destination."""
-    filters = (FilterSince(0, TAKE_ALL),)
-    return Subscription(topic=1, name="Billing", destination=destination, filters=filters, created_at=0, modified_at=0)
+    return a_subscription(name="Billing", destination=destination)
 
 
 def test_a_failed_delivery_is_told_as_azure_tells_it() -> None:
@@ -61,7 +60,8 @@ def test_what_is_not_known_is_left_empty() -> None:
 def test_a_failed_publish_is_told() -> None:
     """It has no subscription; the id is that of the failure, which the publisher was told too."""
     record = publish_failure(TOPIC, "BadRequest", "report-1", "http://x/topics/orders/api/events", "400: no\nid", NOON)
-    assert (record["category"], record["operationName"]) == ("PublishFailures", "Publish")
+    assert record["category"] == "PublishFailures"
+    assert record["operationName"] == "Publish"
     assert "eventSubscriptionName" not in record
     assert record["message"] == (
         "Message:outcome=BadRequest, id=report-1, url=http://x/topics/orders/api/events, publishResponse=400: no id"

@@ -44,7 +44,7 @@ def test_what_is_no_traceparent(text: str) -> None:
 
 
 def test_it_is_written_as_it_is_read() -> None:
-    """What we send is version 00."""
+    """A traceparent of ours has version 00."""
     assert str(TraceParent(TRACE, SPAN)) == TEXT
     assert str(TraceParent(TRACE, SPAN, False)).endswith("-00")
 

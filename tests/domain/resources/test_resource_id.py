@@ -18,7 +18,9 @@ ACCOUNT = "/subscriptions/s-1/resourceGroups/Shop/providers/Microsoft.Storage/st
 def test_parts_of_an_id() -> None:
     """An id gives its kind in lower case, its names as they are, and a key without regard to case."""
     found = parse_resource_id(ACCOUNT)
-    assert (found.kind, found.names, found.name) == (STORAGE_ACCOUNT, ("Orders1",), "Orders1")
+    assert found.kind == STORAGE_ACCOUNT
+    assert found.names == ("Orders1",)
+    assert found.name == "Orders1"
     assert found.key == parse_resource_id(ACCOUNT.upper() + "/").key
 
 
@@ -28,7 +30,8 @@ def test_parts_of_an_id() -> None:
 def test_parts_of_an_account(text: str, kind: str) -> None:
     """A container and a queue are parts of their account."""
     found = parse_resource_id(text)
-    assert (found.kind, found.top) == (kind, parse_resource_id(ACCOUNT))
+    assert found.kind == kind
+    assert found.top == parse_resource_id(ACCOUNT)
     assert found.top.top == found.top
 
 

@@ -12,20 +12,14 @@ from recapito.domain.resources.subscription import (
     DeadLetterDirectory,
     FilterSince,
     RetryPolicy,
-    Subscription,
     WebHook,
 )
+from tests.kit.resources import a_subscription
 
 OLD, NEW = Filter(event_types=("old",)), Filter(event_types=("new",))
 HOOK = WebHook(url="https://example.test/hook?code=SECRET")
-SUBSCRIPTION = Subscription(
-    id=4,
-    topic=2,
-    name="audit",
-    destination=HOOK,
-    filters=(FilterSince(5, OLD), FilterSince(9, NEW)),
-    created_at=0,
-    modified_at=0,
+SUBSCRIPTION = a_subscription(
+    id=4, topic=2, name="audit", destination=HOOK, filters=(FilterSince(5, OLD), FilterSince(9, NEW))
 )
 
 

@@ -1,17 +1,14 @@
 """Topics: the ARM id that every event carries, and no key in a log line."""
 
-from recapito.domain.resources.topic import Topic
+from tests.kit.resources import a_topic
 
-TOPIC = Topic(
+TOPIC = a_topic(
     id=3,
-    name="orders",
     azure_subscription="00000000-0000-0000-0000-000000000001",
     resource_group="shop",
     location="local",
     key1="KEY1",
     key2="KEY2",
-    created_at=0,
-    modified_at=0,
 )
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import jwt
 
 from recapito.api.auth.tokens import Claims, Trust, same_audience
-from recapito.domain.access.principals import PrincipalDirectory
-from recapito.domain.access.roles import Plane, Principal
+from recapito.domain.access.roles import Plane, Principal, PrincipalDirectory
 from recapito.identity.signer import ALGORITHM, Signer
 
 

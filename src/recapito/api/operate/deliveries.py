@@ -23,13 +23,13 @@ from recapito.domain.events.accept import accept
 from recapito.domain.events.cloud_event import SINGLE
 from recapito.domain.events.json_text import Fault, decode
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import FAILED, AttemptQuery, Ending
+from recapito.domain.history.attempt import FAILED, AttemptQuery, NonRequestOutcome
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import InvalidInput
 
 PATH = "/deliveries"
-OUTCOMES = (*Result, *Ending, FAILED)
+OUTCOMES = (*Result, *NonRequestOutcome, FAILED)
 
 
 class _Wanted(Body):

@@ -9,7 +9,7 @@ from urllib.parse import unquote_to_bytes
 from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
 from recapito.api.errors import Forbidden
 from recapito.domain import limits
-from recapito.domain.access import topic_sas
+from recapito.domain.access import sas
 from recapito.domain.access.roles import Operation, Plane, Principal, key_matches, lets_in, may
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Unauthorized
@@ -65,10 +65,10 @@ class PublishGate:
         now = self._now()
         if known is not None and known[0] is topic:  # a topic whose keys change is another object
             return now < known[1]
-        token = topic_sas.parse_token(text.decode("latin-1").strip())
-        if token is None or token.expires_at <= now or not topic_sas.is_for(token, topic):
+        token = sas.parse_token(text.decode("latin-1").strip())
+        if token is None or token.expires_at <= now or not sas.is_for(token, topic):
             return False
-        if not topic_sas.is_signed(token, topic.key1, topic.key2):
+        if not sas.is_signed(token, topic.key1, topic.key2):
             return False
         if len(self._verified) >= limits.VERIFIED_TOKENS:
             del self._verified[next(iter(self._verified))]

@@ -14,7 +14,7 @@ from recapito.intake.explain.explainer import Explained, Explanation
 def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
     """An attempt with its first events, those that were asked for before all."""
     attempt = kept.attempt
-    told = list(attempt.told())
+    told = list(attempt.events())
     if selection.event is not None or selection.search is not None:
         told.sort(key=lambda one: not _is_meant(one, selection))
     return _show(kept.mark, attempt, told[: limits.HISTORY_EVENTS_SHOWN])
@@ -54,15 +54,15 @@ def _show(mark: int, attempt: Attempt, told: Sequence[AttemptedEvent]) -> Shown:
 
 
 def _show_told(told: AttemptedEvent) -> Shown:
-    fate = told.fate
+    disposition = told.disposition
     return {
         "id": told.id,
         "attempt": told.number,
-        "then": fate.then,
-        "dueAt": None if fate.due_at is None else stamp(fate.due_at),
-        "rule": fate.rule,
-        "reason": fate.reason,
-        "where": fate.where,
+        "then": disposition.kind,
+        "dueAt": None if disposition.due_at is None else stamp(disposition.due_at),
+        "rule": disposition.rule,
+        "reason": disposition.reason,
+        "where": disposition.where,
     }
 
 
@@ -90,7 +90,7 @@ def _show_explained(explained: Explained, id: str, now: int) -> Shown:
         "matched": verdict.matched,
         "decidedBy": {"clause": verdict.clause, "text": verdict.text},
         "attempts": [
-            _show(kept.mark, kept.attempt, [told for told in kept.attempt.told() if told.id == id])
+            _show(kept.mark, kept.attempt, [told for told in kept.attempt.events() if told.id == id])
             for kept in explained.kept
         ],
         **_show_standing(standing, now),

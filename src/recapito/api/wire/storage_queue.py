@@ -42,7 +42,7 @@ def _read_name(name: str, target: str) -> str:
 def _read_ttl(ttl_s: int | None, target: str) -> int:
     if ttl_s is None:
         return limits.QUEUE_MESSAGE_TTL_S_DEFAULT
-    if ttl_s == limits.QUEUE_MESSAGE_FOR_EVER:
+    if ttl_s == limits.QUEUE_MESSAGE_FOREVER:
         return ttl_s
     least, most = limits.QUEUE_MESSAGE_TTL_S
     if not least <= ttl_s <= most:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from recapito.cli.toolkit.client import Client
 from recapito.cli.toolkit.session import PROVIDER, Session
 from recapito.domain.access.roles import is_loopback
-from recapito.domain.capacity.volume_shares import share_out
+from recapito.domain.capacity import share_out
 from recapito.domain.connections.connection import command_for
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import CallerError

@@ -13,8 +13,8 @@ from rich.table import Table
 from recapito.cli.text.duration import show_duration
 from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.lazy import commands
+from recapito.domain.delivery.delivery import Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.delivery.timetable import Timetable, timetable
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
 from recapito.domain.resources.subscription import RetryPolicy

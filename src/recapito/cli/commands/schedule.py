@@ -9,8 +9,8 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
+from recapito.domain.delivery.delivery import timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.delivery.timetable import timetable
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import DEFAULT, EndpointKind, load
 from recapito.domain.resources.subscription import RetryPolicy

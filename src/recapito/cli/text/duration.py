@@ -2,8 +2,8 @@
 
 import typer
 
-from recapito.domain import duration
-from recapito.domain.duration import show_duration
+from recapito.domain import instant
+from recapito.domain.instant import show_duration
 
 __all__ = ["read_duration", "show_briefly", "show_duration"]
 
@@ -11,7 +11,7 @@ __all__ = ["read_duration", "show_briefly", "show_duration"]
 def read_duration(text: str) -> float:
     """The seconds of `90`, `10m`, `1h30m`, `2d`, `1 h 46 min 40 s`."""
     try:
-        return duration.read_duration(text)
+        return instant.read_duration(text)
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="DURATION") from None
 

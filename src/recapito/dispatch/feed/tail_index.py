@@ -51,7 +51,7 @@ class TailIndex:
 
     def add(self, wake_keys: list[WakeKey], events: int) -> None:
         """Add the entry at the next position: its keys, and the number of its events."""
-        if len(wake_keys) > limits.TAIL_WORDS:
+        if len(wake_keys) > limits.TAIL_WAKE_KEYS:
             wake_keys = [ANY]
         for wake_key in wake_keys:
             self._places.setdefault(wake_key, []).append(self.end + 1)

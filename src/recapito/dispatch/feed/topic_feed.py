@@ -152,7 +152,7 @@ class TopicFeed:
         shared = NO_KEYS
         for lane in self.lanes.values():
             keys = shared | compile_filter(lane.subscription.filter).keys
-            shared = keys if len(keys) <= limits.LENS_KEYS else shared
+            shared = keys if len(keys) <= limits.FIELD_READER_KEYS else shared
         self.shared_keys = shared
 
     async def grow(self, end: int, now: int) -> int | None:

@@ -12,7 +12,7 @@ from recapito.domain.dead_letter.parser import attempts_of
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.segment import id_of
-from recapito.domain.history.attempt import Attempt, Ending, Fate, Label, Then
+from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label, NonRequestOutcome
 
 CANCELED = str(Result.CANCELED)  # the reason of drops after a subscription was deleted
 
@@ -45,8 +45,8 @@ class AttemptRecorder:
                 )
             )
 
-    def failed(self, request: InFlight, outcome: Outcome, now: int, fates: Sequence[Fate]) -> None:
-        """A request failed; `fates` has one for each of its events."""
+    def failed(self, request: InFlight, outcome: Outcome, now: int, dispositions: Sequence[EventDisposition]) -> None:
+        """A request failed; `dispositions` has one for each of its events."""
         if self._history is not None:
             ids, positions, offsets, numbers = request.pending.columns()
             self._history.record(
@@ -63,37 +63,46 @@ class AttemptRecorder:
                     positions,
                     offsets,
                     numbers,
-                    fates,
+                    dispositions,
                 )
             )
 
     def canceled(self, request: InFlight, now: int) -> None:
         """A request was aborted because its subscription is deleted."""
-        fates = [Fate(Then.DROP, reason=CANCELED)] * request.pending.events
-        self.failed(request, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, fates)
+        dispositions = [EventDisposition(DispositionKind.DROP, reason=CANCELED)] * request.pending.events
+        self.failed(request, Outcome(Result.CANCELED, detail="the subscription was deleted"), now, dispositions)
 
-    def buried(self, burials: Sequence[Burial], now: int, ending: Ending, fate: Fate) -> None:
+    def buried(
+        self, burials: Sequence[Burial], now: int, ending: NonRequestOutcome, disposition: EventDisposition
+    ) -> None:
         """Dead letters were written, or given up."""
         if self._history is not None:
             ids = [id_of(burial.record) for burial in burials]
             numbers = [attempts_of(burial.record) for burial in burials]
-            self._record(now, ending, ids, [burial.identity for burial in burials], numbers, fate)
+            self._record(now, ending, ids, [burial.identity for burial in burials], numbers, disposition)
 
-    def ended(self, deliveries: Sequence[Delivery], now: int, fate: Fate) -> None:
+    def ended(self, deliveries: Sequence[Delivery], now: int, disposition: EventDisposition) -> None:
         """Deliveries ended without a request."""
         if self._history is not None and deliveries:
             ids = [id_of(delivery.body) for delivery in deliveries]
             identities = [delivery.identity for delivery in deliveries]
-            self._record(now, Ending.NOT_SENT, ids, identities, [delivery.attempts for delivery in deliveries], fate)
+            self._record(
+                now,
+                NonRequestOutcome.NOT_SENT,
+                ids,
+                identities,
+                [delivery.attempts for delivery in deliveries],
+                disposition,
+            )
 
     def _record(
         self,
         now: int,
-        ending: Ending,
+        ending: NonRequestOutcome,
         ids: Sequence[str],
         identities: Sequence[DeliveryId],
         numbers: Sequence[int],
-        fate: Fate,
+        disposition: EventDisposition,
     ) -> None:
         assert self._history is not None
         self._history.record(
@@ -110,6 +119,6 @@ class AttemptRecorder:
                 positions=[(1, identity.position) for identity in identities],
                 offsets=[identity.offset for identity in identities],
                 numbers=numbers,
-                fates=[fate] * len(ids),
+                dispositions=[disposition] * len(ids),
             )
         )

@@ -9,10 +9,10 @@ from recapito.dispatch.lane.in_flight import InFlightSet, PendingBatch
 from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
-from recapito.domain.history.attempt import Fate, Then
+from recapito.domain.history.attempt import DispositionKind, EventDisposition
 from recapito.domain.resources.subscription import Subscription
 
-DROPPED = Fate(Then.DROP, reason=CANCELED)
+DROPPED = EventDisposition(DispositionKind.DROP, reason=CANCELED)
 
 
 class Cancellation:

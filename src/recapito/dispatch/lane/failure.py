@@ -11,7 +11,7 @@ from recapito.domain.delivery.delivery import TTL_EXCEEDED, Dead, Delivery, Done
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import DELIVERED, Fate, Then
+from recapito.domain.history.attempt import DELIVERED, DispositionKind, EventDisposition
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure
 from recapito.domain.profiles.profile import Profile
@@ -50,19 +50,19 @@ class FailureHandler:
         deliveries = request.pending.deliveries()
         if self._context.diagnostics is not None:
             self._diagnose(self._context.diagnostics, deliveries, request.sent_at, outcome, now, after)
-        fates = [
+        dispositions = [
             DELIVERED
             if delivery.identity in request.settled
             else self._retry(attempted(delivery, outcome, request.sent_at), outcome, now, request.pending.fresh)
             for delivery in deliveries
         ]
-        self._recorder.failed(request, outcome, now, fates)
+        self._recorder.failed(request, outcome, now, dispositions)
 
     def expired(self, delivery: Delivery, now: int, fresh: bool) -> None:
         """The delivery's time to live has passed before its next attempt."""
         self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
-    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> Fate:
+    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, fresh: bool) -> EventDisposition:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -76,13 +76,13 @@ class FailureHandler:
         match disposition:
             case RetryAt(due_at, rule):
                 self._staged.park(Parked(due_at, delivery), fresh)
-                return Fate(Then.RETRY, due_at, rule)
+                return EventDisposition(DispositionKind.RETRY, due_at, rule)
             case Dead(reason):
                 return self._give_up(delivery, reason, now, fresh)
             case Done():
                 raise AssertionError("a failed attempt cannot be done")
 
-    def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> Fate:
+    def _give_up(self, delivery: Delivery, reason: str, now: int, fresh: bool) -> EventDisposition:
         destination = self._subscription.dead_letter
         self._context.journal(
             "delivery.given_up",
@@ -95,14 +95,14 @@ class FailureHandler:
         )
         if destination is None:
             self._staged.drop(delivery.identity, reason, fresh)
-            return Fate(Then.DROP, reason=reason)
+            return EventDisposition(DispositionKind.DROP, reason=reason)
         last = delivery.last_attempt_at
         write_at = now if last is None else max(now, last + self._profile.dead_letter.delay_s * SECOND)
         letter = record(
             delivery, reason, self._published, self._subscription.delivery_schema, self._context.extra_fields
         )
         self._staged.bury(Burial(delivery.identity, write_at, destination.container, letter), fresh)
-        return Fate(Then.DEAD_LETTER, write_at, reason=reason)
+        return EventDisposition(DispositionKind.DEAD_LETTER, write_at, reason=reason)
 
     def _diagnose(
         self, log: DiagnosticLog, deliveries: list[Delivery], sent_at: int, outcome: Outcome, now: int, hold: Hold

@@ -1,7 +1,7 @@
-"""Where deliveries may go: endpoints are parsed strictly, and addresses are judged by a table of our own.
+"""The destinations that deliveries may go to: endpoints are parsed strictly, addresses are judged by a table.
 
 Link-local, cloud metadata, multicast and reserved addresses are refused in every mode and in every IPv6 spelling of
-an IPv4 address. The judgement that counts is of the address being dialled, at the moment of dialling.
+an IPv4 address. The sender judges the very address that it dials, at the moment of dialling.
 """
 
 import re
@@ -83,7 +83,7 @@ def judge(address: str, egress: Egress) -> str | None:
 
 
 def _kinds(address: IPv4Address | IPv6Address) -> Iterator[str | None]:
-    """What the address is, and what each IPv4 address in it is; None is public."""
+    """The kind of the address, and the kind of each IPv4 address in it; None is public."""
     if isinstance(address, IPv4Address):
         yield next((kind for network, kind in _SPECIAL_V4 if address in network), None)
         return
@@ -118,7 +118,7 @@ def _is_isatap(bits: int) -> bool:
 def _local_nat64(bits: int) -> Iterator[int]:
     """RFC 6052 puts the address behind a prefix of 48, 56, 64 or 96 bits, around the octet at bit 64.
 
-    How long the prefix is can not be seen, so every reading counts.
+    The address does not tell the length of the prefix, so every reading counts.
     """
     yield bits
     without_octet = bits >> 64 << 56 | bits & (1 << 56) - 1
@@ -142,7 +142,7 @@ _NEVER_IN_URL = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Endpoint:
-    """A webhook's address, whole: `url` is put together from the other parts. Its query may be a secret."""
+    """The full address of a webhook: `url` is composed of the other parts. Its query may be a secret."""
 
     scheme: str
     host: str
@@ -160,11 +160,11 @@ class Endpoint:
 
 
 def parse_endpoint(url: str) -> Endpoint:
-    """The endpoint that a URL names; InvalidInput if there is any doubt. No message repeats the query."""
+    """Parse a URL; InvalidInput if there is any doubt. No message repeats the query."""
     if len(url) > limits.URL_CHARS:
         raise _invalid(f"The endpoint URL is longer than {limits.URL_CHARS} characters.")
     if _NEVER_IN_URL.search(url):
-        raise _invalid("The endpoint URL has a blank, a backslash or a control character in it.")
+        raise _invalid("The endpoint URL contains a blank, a backslash or a control character: percent-encode it.")
     parts = _URL.fullmatch(url)
     if parts is None:
         raise _invalid("The endpoint URL must start with http:// or https:// and have no fragment.")
@@ -174,12 +174,12 @@ def parse_endpoint(url: str) -> Endpoint:
     host, port = _parse_authority(authority, 443 if scheme == "https" else 80)
     if not target.startswith("/"):
         target = f"/{target}"
-    shown = f"[{host}]" if ":" in host else host
-    return Endpoint(scheme, host, port, target, f"{scheme}://{shown}:{port}{target}")
+    url_host = f"[{host}]" if ":" in host else host
+    return Endpoint(scheme, host, port, target, f"{scheme}://{url_host}:{port}{target}")
 
 
 def judge_endpoint(endpoint: Endpoint, egress: Egress) -> str | None:
-    """The judgement of an endpoint that can be known before dialling: of IP addresses and of localhost."""
+    """Judge an endpoint before dialling, which is possible for IP addresses and localhost only; None otherwise."""
     if endpoint.host == "localhost" or endpoint.host.endswith(".localhost"):
         return judge("127.0.0.1", egress)
     return judge(endpoint.host, egress) if endpoint.is_literal else None
@@ -193,7 +193,7 @@ def _parse_authority(authority: str, default_port: int) -> tuple[str, int]:
         raise _invalid("The endpoint URL's host or port is malformed.")
     port = int(parts[2]) if parts[2] else default_port
     if not 1 <= port <= 65535 or port in _REFUSED_PORTS:
-        raise _invalid(f"Port {port} of the endpoint URL is not one that a webhook may use.")
+        raise _invalid(f"Port {port} of the endpoint URL is not allowed for webhooks: choose another port.")
     return _parse_host(parts[1]), port
 
 

@@ -1,5 +1,9 @@
-"""Who may do what: the holders of a topic's keys, the addresses that its rules let in, and what each role allows."""
+"""Roles and the operations that each allows, the principals that hold them, a topic's keys and its network rules.
 
+Secrets and keys are compared in constant time."""
+
+import hashlib
+from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
 from hmac import compare_digest
@@ -10,7 +14,7 @@ from recapito.domain import limits
 
 
 class Role(StrEnum):
-    """What a principal may be, by Azure's names for the roles."""
+    """The roles of principals, by Azure's names."""
 
     READER = "Reader"
     CONTRIBUTOR = "Contributor"
@@ -18,9 +22,9 @@ class Role(StrEnum):
 
 
 class Operation(StrEnum):
-    """What can be asked for. `find` reads topics and what they are in, `read` reads everything else.
+    """The operations that roles allow. `find` reads topics and their containers, `read` reads everything else.
 
-    `act` is what shows or changes secrets, or moves the clock; `send` publishes.
+    `act` shows or changes secrets, or moves the clock; `send` publishes.
     """
 
     FIND = "find"
@@ -32,14 +36,14 @@ class Operation(StrEnum):
 
 
 class Plane(StrEnum):
-    """What a token is for: a token for the one side of the service is none for the other."""
+    """The two sides of the service: a token for one side is not valid for the other."""
 
     MANAGEMENT = "management"
     DATA = "data"
 
 
 class Principal(NamedTuple):
-    """Somebody who is known, with what they may be."""
+    """An authenticated caller and its roles."""
 
     id: str
     roles: frozenset[Role]
@@ -54,7 +58,7 @@ ALLOWED: dict[Role, frozenset[Operation]] = {
 }
 
 _FOUND = ("/subscriptions", "/providers", "/tenants")
-_ASKED = ("/deliveries/explain",)  # whatever the method, this only reads
+_ASKED = ("/deliveries/explain",)  # only reads, whatever the method
 _BY_METHOD = {
     "PUT": Operation.WRITE,
     "PATCH": Operation.WRITE,
@@ -64,12 +68,11 @@ _BY_METHOD = {
 
 
 def may(roles: frozenset[Role], operation: Operation) -> bool:
-    """Whether any of these roles allows it."""
     return any(operation in ALLOWED[role] for role in roles)
 
 
 def operation_of(method: str, path: str) -> Operation:
-    """Which operation a request to management is."""
+    """The operation that a management request needs a role for."""
     lower = path.lower()
     operation = None if lower in _ASKED else _BY_METHOD.get(method)
     if operation is not None:
@@ -78,14 +81,50 @@ def operation_of(method: str, path: str) -> Operation:
 
 
 def roles_named(names: object) -> frozenset[Role]:
-    """The roles of a claim that lists them by name; what is no role of ours counts for nothing."""
+    """The roles of a claim that lists them by name; unknown names are ignored."""
     known = {role.lower(): role for role in Role}
     listed = names if isinstance(names, list) else [names]
     return frozenset(known[name.lower()] for name in listed if isinstance(name, str) and name.lower() in known)
 
 
+class RegisteredPrincipal(NamedTuple):
+    """A principal and the SHA-256 of its secret, in hex."""
+
+    client_id: str
+    secret_sha256: str
+    roles: frozenset[Role]
+
+    def __repr__(self) -> str:
+        return f"<Registered {self.client_id}>"
+
+
+class PrincipalDirectory:
+    """Finds principals by their client ids, which compare without case."""
+
+    def __init__(self, registered: Iterable[RegisteredPrincipal]) -> None:
+        self._registered = {principal.client_id.lower(): principal for principal in registered}
+
+    def __repr__(self) -> str:
+        return f"<Directory of {len(self._registered)}>"
+
+    def sign_in(self, client_id: str, secret: str) -> Principal | None:
+        """The principal, if this is its secret. An unknown client id takes as long as a known one."""
+        registered = self._registered.get(client_id.lower())
+        matches = compare_digest(hash_secret(secret), registered.secret_sha256.lower() if registered else "0" * 64)
+        return self.principal(client_id) if matches and registered else None
+
+    def principal(self, client_id: str) -> Principal | None:
+        registered = self._registered.get(client_id.lower())
+        return None if registered is None else Principal(registered.client_id, registered.roles)
+
+
+def hash_secret(secret: str) -> str:
+    """The hash that is kept of a secret. Secrets are long and random, so a plain hash is enough."""
+    return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def key_matches(given: str, key1: str, key2: str) -> bool:
-    """Whether a key is one of the topic's two. Both are always compared, in a time that tells nothing about them."""
+    """Whether a key is one of the topic's two. Both are always compared, in constant time."""
     offered = given.encode("utf-8", "surrogatepass")
     first = compare_digest(offered, key1.encode())
     second = compare_digest(offered, key2.encode())

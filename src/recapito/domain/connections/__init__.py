@@ -1,4 +1,4 @@
-"""Connections: how an Azure resource is reached, parsed from connection strings, URLs and settings.
+"""Connections: how the server reaches an Azure resource, parsed from connection strings, URLs and settings.
 
 A connection that parses can be used; an error names the part that is wrong and never repeats the secret.
 """

@@ -1,4 +1,4 @@
-"""The five ways to say how a resource is reached, of which one is chosen: over HTTP and in settings alike."""
+"""The five forms of a connection, of which the caller chooses one, over HTTP and in settings alike."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from recapito.errors import InvalidInput
 
 
 class Choice(NamedTuple):
-    """What was said. `endpoints`, by the names of services, may come with a default credential."""
+    """The parameters as given. `endpoints`, by service name, may accompany a default credential."""
 
     connection_string: str | None = None
     sas_url: str | None = None
@@ -24,23 +24,25 @@ class Choice(NamedTuple):
 
 
 def choose(resource_id: str, choice: Choice) -> Connection:
-    """The connection that was chosen, or InvalidInput; its target is the way, by its name over HTTP."""
-    ways: dict[str, Callable[[], Connection]] = {}
+    """Parse the one form that was given; the target of an InvalidInput is its name over HTTP."""
+    forms: dict[str, Callable[[], Connection]] = {}
     if (text := choice.connection_string) is not None:
-        ways["connectionString"] = lambda: _from_string(resource_id, text)
+        forms["connectionString"] = lambda: _from_string(resource_id, text)
     if (url := choice.sas_url) is not None:
-        ways["sasUrl"] = lambda: parse_storage.from_sas_url(resource_id, url)
+        forms["sasUrl"] = lambda: parse_storage.from_sas_url(resource_id, url)
     if (host := choice.host_url) is not None:
-        ways["hostUrl"] = lambda: parse_host.from_function_host(resource_id, host)
+        forms["hostUrl"] = lambda: parse_host.from_function_host(resource_id, host)
     if choice.default_credential:
-        ways["defaultCredential"] = lambda: parse_storage.from_default_credential(resource_id, _endpoints(choice))
+        forms["defaultCredential"] = lambda: parse_storage.from_default_credential(resource_id, _endpoints(choice))
     if choice.azurite:
-        ways["azurite"] = lambda: parse_storage.azurite(resource_id)
-    if len(ways) != 1:
-        raise _invalid("Give one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None)
+        forms["azurite"] = lambda: parse_storage.azurite(resource_id)
+    if len(forms) != 1:
+        raise _invalid(
+            "Give exactly one of 'connectionString', 'sasUrl', 'hostUrl', 'defaultCredential' and 'azurite'.", None
+        )
     if choice.endpoints is not None and not choice.default_credential:
-        raise _invalid("'endpoints' comes with 'defaultCredential' alone.", "endpoints")
-    return next(iter(ways.values()))()
+        raise _invalid("'endpoints' is allowed with 'defaultCredential' only.", "endpoints")
+    return next(iter(forms.values()))()
 
 
 def _from_string(resource_id: str, text: str) -> Connection:
@@ -55,7 +57,7 @@ def _endpoints(choice: Choice) -> dict[Service, str] | None:
     services = (*STORAGE_SERVICES, Service.MESSAGING)
     for name in choice.endpoints:
         if name not in services:
-            raise _invalid(f"'endpoints' must be one of {', '.join(services)}.", "endpoints")
+            raise _invalid(f"The names in 'endpoints' must be among {', '.join(services)}.", "endpoints")
     return {Service(name): url for name, url in choice.endpoints.items()}
 
 

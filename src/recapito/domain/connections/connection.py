@@ -1,6 +1,6 @@
-"""A connection: how an Azure resource that subscriptions name by its id is reached, and as whom.
+"""A connection: the endpoints and the credential with which the server reaches an Azure resource.
 
-What is secret in it is never part of a message, of `repr` or of what is shown: it goes in, and out to the service.
+Its secrets are never in a message, in `repr` or in an API answer; they are sent to the service only.
 """
 
 import re
@@ -18,7 +18,7 @@ _SECONDS = re.compile(r"[0-9]{9,11}")
 
 
 class Service(StrEnum):
-    """What a connection has an endpoint for."""
+    """The services that a connection may have an endpoint for."""
 
     BLOB = "blob"
     QUEUE = "queue"
@@ -29,7 +29,7 @@ class Service(StrEnum):
 
 STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
 TO_WRITE = {Service.BLOB: "cw", Service.QUEUE: "a"}
-"""The permissions of a shared access signature of which one is needed: create or write a blob, add a message."""
+"""Permissions of a shared access signature, one of which is needed: create or write a blob, add a message."""
 
 
 class AccountKey(msgspec.Struct, frozen=True, tag="account key", tag_field="kind"):
@@ -59,22 +59,22 @@ class PolicyKey(msgspec.Struct, frozen=True, tag="shared access key", tag_field=
 
 
 class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", tag_field="kind"):
-    """A shared access signature: what it may be used for, and until when, is written in it."""
+    """A shared access signature: its permissions and its end are parameters of the token."""
 
     token: str
 
     @property
     def expires_at(self) -> int | None:
-        """When it ends, if it says so itself: a stored access policy may say it instead."""
+        """The end of the token; None if a stored access policy sets it instead."""
         return parse_instant(parameters_of(self.token).get("se"))
 
     @property
     def starts_at(self) -> int | None:
-        """When it begins, if it says so itself."""
+        """The beginning of the token; None if it has none."""
         return parse_instant(parameters_of(self.token).get("st"))
 
     def may(self, any_of: str) -> bool:
-        """Whether it permits one of these things, by their letters; a stored access policy may say it instead."""
+        """Whether it has one of these permission letters; True without any: a stored access policy may set them."""
         permitted = parameters_of(self.token).get("sp")
         return permitted is None or any(letter in permitted for letter in any_of)
 
@@ -86,11 +86,11 @@ class SharedAccess(msgspec.Struct, frozen=True, tag="shared access signature", t
 
 
 class DefaultCredential(msgspec.Struct, frozen=True, tag="default credential", tag_field="kind"):
-    """Whoever this server is to Azure: its environment, its managed identity, or the developer who is signed in."""
+    """The server's own identity at Azure: its environment, its managed identity, or the signed-in developer."""
 
 
 class FunctionKey(msgspec.Struct, frozen=True, tag="function key", tag_field="kind"):
-    """The key of a Functions host; empty for one that asks for none, as that of `func start`."""
+    """The key of a Functions host; empty for a host without one, such as that of `func start`."""
 
     key: str = ""
 
@@ -105,7 +105,7 @@ Credential = AccountKey | PolicyKey | SharedAccess | DefaultCredential | Functio
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):
-    """How a resource is reached: a storage account, a function app or a namespace, or one thing in it."""
+    """The connection to a storage account, a function app or a namespace, or to one resource in it."""
 
     resource_id: str
     endpoints: dict[Service, str]
@@ -113,22 +113,19 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """By which it is found."""
+        """The key of the keyring: the resource id in lower case."""
         return self.resource_id.lower()
 
     @property
     def kind(self) -> str:
-        """The kind of its credential."""
         return str(type(self.credential).__struct_config__.tag)
 
     @property
     def starts_at(self) -> int | None:
-        """When its credential begins, if that is known."""
         return self.credential.starts_at if isinstance(self.credential, SharedAccess) else None
 
     @property
     def expires_at(self) -> int | None:
-        """When its credential ends, if that is known."""
         return self.credential.expires_at if isinstance(self.credential, SharedAccess) else None
 
     def __repr__(self) -> str:
@@ -139,24 +136,24 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def command_for(resource: ResourceId) -> str:
-    """The command that says how the account, the app or the namespace of a resource is reached."""
+    """The command that sets the connection of the account, the app or the namespace of a resource."""
     way = "--host-url" if resource.top.kind == FUNCTION_APP else "--connection-string"
     return f"recapito connection set {resource.top.text} {way} -"
 
 
 def check_unexpired(connection: Connection, now: int) -> None:
-    """Refuse a connection that has ended already."""
+    """Refuse a connection whose credential has already ended."""
     if connection.expires_at is not None and connection.expires_at <= now:
         ended = stamp(connection.expires_at)
         raise InvalidInput(
             "InvalidRequest",
-            f"The shared access signature ended at {ended}: make a new one, and check this machine's clock.",
+            f"The shared access signature ended at {ended}: create a new one, or check this machine's clock.",
             "connection",
         )
 
 
 def check_usable(connection: Connection, service: Service, now: int, target: str = "resourceId") -> None:
-    """Refuse a connection of which its signature says itself that nothing can be written by it."""
+    """Refuse a connection whose signature has ended or does not permit writing to the service."""
     credential, name = connection.credential, connection.resource_id
     if not isinstance(credential, SharedAccess):
         return
@@ -170,19 +167,19 @@ def check_usable(connection: Connection, service: Service, now: int, target: str
         raise InvalidInput(
             "InvalidRequest",
             f"The signature of the connection to {name} may not write to its {service} service (sp needs one of"
-            f" '{TO_WRITE[service]}'): make another one, then {again}",
+            f" '{TO_WRITE[service]}'): create another one, then {again}",
             target,
         )
 
 
 def parameters_of(token: str) -> dict[str, str]:
-    """What a shared access signature says, by the names of its parameters."""
+    """The parameters of a shared access signature, by name."""
     pairs = (part.partition("=") for part in token.split("&"))
     return {name: value.replace("%3A", ":").replace("%3a", ":") for name, _, value in pairs}
 
 
 def parse_instant(text: str | None) -> int | None:
-    """An instant as signatures write it: seconds, or a date, with or without a time; None if it is neither."""
+    """Parse an instant of a signature: seconds since 1970, or a date with or without a time; None if it is neither."""
     if text is not None and _SECONDS.fullmatch(text):
         return int(text) * SECOND
     try:

@@ -1,6 +1,6 @@
-"""The forms in which a connection to a Functions host or a relay is given: a URL, or a namespace's connection string.
+"""Parses the URL of a Functions host and the connection string of a relay.
 
-Each is taken whole or refused with what is wrong in it; no message repeats a value of it.
+An error names the part that is wrong and never repeats a value of it.
 """
 
 from urllib.parse import parse_qsl
@@ -23,7 +23,7 @@ _PARTS = {"endpoint", "sharedaccesskeyname", "sharedaccesskey", "entitypath"}
 
 
 def from_function_host(resource_id: str, url: str) -> Connection:
-    """The connection to a Functions host: its URL, alone or as the host shows it, with the key as `code`."""
+    """Parse the URL of a Functions host: the bare URL, or the one that the host prints, with the key as `code`."""
     resource = _resource(resource_id, (FUNCTION_APP, FUNCTION), "a function app or a function")
     base, _, query = url.strip().partition("?")
     endpoint = read_endpoint(base, "The URL of the host")
@@ -31,20 +31,22 @@ def from_function_host(resource_id: str, url: str) -> Connection:
         raise invalid_connection(f"The URL of the host must have no path, or {WEBHOOK_PATH}.")
     given = {name.lower(): value for name, value in parse_qsl(query)}
     if not given.keys() <= {"code", "functionname"}:
-        raise invalid_connection("The URL of the host may have 'code' and 'functionName' in its query, and no more.")
+        raise invalid_connection("The URL of the host may have only 'code' and 'functionName' in its query.")
     named = given.get("functionname")
     if named and resource.kind == FUNCTION and named.lower() != resource.name.lower():
-        raise invalid_connection(f"The URL is not of '{resource.name}', which the resource id names.")
+        raise invalid_connection(f"The URL is not that of '{resource.name}', which the resource id names.")
     key = given.get("code", "")
     if len(key) > limits.CONNECTION_CHARS or not key.isascii() or not key.isprintable():
-        raise invalid_connection("The key, 'code', is not one of a Functions host: it was cut or changed.")
+        raise invalid_connection(
+            "The key, 'code', is not a key of a Functions host: copy it again, it was cut or changed."
+        )
     return Connection(
         resource_id=resource.text, endpoints={Service.FUNCTION: root_of(endpoint)}, credential=FunctionKey(key)
     )
 
 
 def from_relay_string(resource_id: str, text: str) -> Connection:
-    """The connection that the connection string of a relay namespace, or of a hybrid connection, describes."""
+    """Parse the connection string of a relay namespace or of a hybrid connection."""
     resource = _resource(resource_id, (RELAY_NAMESPACE, HYBRID_CONNECTION), "a relay namespace or a hybrid connection")
     parts = _split(text)
     for name in ("Endpoint", "SharedAccessKeyName", "SharedAccessKey"):
@@ -52,14 +54,18 @@ def from_relay_string(resource_id: str, text: str) -> Connection:
             raise invalid_connection(f"The connection string has no {name}.")
     entity = parts.get("entitypath", "")
     if entity and resource.kind == RELAY_NAMESPACE:
-        raise invalid_connection(f"It opens '{entity}' alone: set it as the connection of that hybrid connection.")
+        raise invalid_connection(
+            f"The connection string is for '{entity}' only: set it as the connection of that hybrid connection."
+        )
     if entity and entity.lower() != resource.name.lower():
-        raise invalid_connection(f"It opens '{entity}', not '{resource.name}', which the resource id names.")
+        raise invalid_connection(
+            f"The connection string is for '{entity}', but the resource id names '{resource.name}'."
+        )
     url = parts["endpoint"]
     scheme, _, rest = url.partition("://")
     endpoint = read_endpoint(f"https://{rest}" if scheme.lower() == "sb" else url, "The Endpoint")
     if endpoint.target != "/":
-        raise invalid_connection("The Endpoint must be a URL without a path and a query.")
+        raise invalid_connection("The Endpoint must be a URL without path and query.")
     namespace, _, suffix = endpoint.host.partition(".")
     if suffix.startswith("servicebus.") and namespace != resource.names[0].lower():
         raise invalid_connection(f"This is a connection to the namespace '{namespace}', not to '{resource.names[0]}'.")
@@ -82,10 +88,10 @@ def _split(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals or name.lower() not in _PARTS or name.lower() in parts:
             raise invalid_connection(
-                "The connection string is not one of a relay: it must be Endpoint, SharedAccessKeyName,"
-                " SharedAccessKey and, of a hybrid connection, EntityPath, each once, with semicolons between them."
+                "The connection string is not that of a relay: it must consist of Endpoint, SharedAccessKeyName,"
+                " SharedAccessKey and, for a hybrid connection, EntityPath, each once, separated by semicolons."
             )
         if not value.isascii() or not value.isprintable():
-            raise invalid_connection(f"The connection string's {name} has a character that can not be sent.")
+            raise invalid_connection(f"The connection string's {name} contains a character that cannot be sent.")
         parts[name.lower()] = value
     return parts

@@ -1,6 +1,6 @@
-"""The connection strings of messaging namespaces, Service Bus and Event Hubs: taken whole, or refused with the reason.
+"""Parses the connection strings of Service Bus and Event Hubs.
 
-No message repeats a value of one.
+An error names the part that is wrong and never repeats a value of it.
 """
 
 import re
@@ -47,12 +47,11 @@ _PARTS = {
 
 
 def is_messaging(resource: ResourceId) -> bool:
-    """Whether a resource is a messaging namespace or a part of one."""
     return resource.kind in _KINDS
 
 
 def from_connection_string(resource: ResourceId, text: str) -> Connection:
-    """The connection that a namespace's or an entity's connection string describes; an emulator speaks without TLS."""
+    """Parse the connection string of a namespace or an entity; an emulator is reached without TLS."""
     parts = _split(text)
     emulated = parts.get("usedevelopmentemulator", "").lower() == "true"
     _check_entity(parts.get("entitypath", ""), resource)
@@ -61,10 +60,10 @@ def from_connection_string(resource: ResourceId, text: str) -> Connection:
 
 
 def from_default_credential(resource: ResourceId, endpoints: Mapping[Service, str] | None = None) -> Connection:
-    """The connection of a server that has an identity of its own; the endpoint is that of the public cloud."""
+    """The connection with the server's own identity; the default endpoint is that of the public cloud."""
     given = dict(endpoints or {Service.MESSAGING: f"sb://{resource.names[0].lower()}.{_CLOUD}/"})
     if set(given) != {Service.MESSAGING}:
-        raise _invalid("A messaging namespace has one endpoint, for messaging.")
+        raise _invalid("A messaging namespace has one endpoint: give 'messaging' only.")
     endpoint = _read_endpoint(given[Service.MESSAGING], "amqps", resource)
     return Connection(
         resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=DefaultCredential()
@@ -79,8 +78,8 @@ def _split(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals or name.lower() not in _PARTS:
             raise _invalid(
-                "The connection string is not one of Service Bus or Event Hubs: it must be Name=Value parts with"
-                " semicolons between them: Endpoint, SharedAccessKeyName and SharedAccessKey."
+                "The connection string is not that of Service Bus or Event Hubs: it must consist of Name=Value parts,"
+                " separated by semicolons: Endpoint, SharedAccessKeyName and SharedAccessKey."
             )
         if name.lower() in parts:
             raise _invalid(f"The connection string has {name} twice.")
@@ -91,14 +90,14 @@ def _split(text: str) -> dict[str, str]:
 def _read_endpoint(text: str, scheme: str, resource: ResourceId) -> str:
     parts = _ENDPOINT.fullmatch(text)
     if parts is None:
-        raise _invalid("The endpoint must be such as sb://<namespace>.servicebus.windows.net/.")
+        raise _invalid("The endpoint must have the form sb://<namespace>.servicebus.windows.net/.")
     try:
         host = parse_endpoint(f"https://{parts[1]}").host
     except InvalidInput:
-        raise _invalid("The endpoint has a host that is no valid name or address.") from None
+        raise _invalid("The host of the endpoint is not a valid name or address.") from None
     port = int(parts[2]) if parts[2] else _PORTS[scheme]
     if not 1 <= port <= 65535:
-        raise _invalid("The endpoint has a port that is none.")
+        raise _invalid("The port of the endpoint must be between 1 and 65535.")
     named = _NAMESPACE_HOST.fullmatch(host)
     if named is not None and named[1] != resource.names[0].lower():
         raise _invalid(f"This is a connection to the namespace '{named[1]}', not to '{resource.names[0]}'.")
@@ -109,9 +108,9 @@ def _check_entity(path: str, resource: ResourceId) -> None:
     if not path:
         return
     if resource.kind in _NAMESPACES:
-        raise _invalid(f"The connection string opens '{path}' alone: set it as the connection of that resource.")
+        raise _invalid(f"The connection string is for '{path}' only: set it as the connection of that resource.")
     if path.lower() != resource.name.lower():
-        raise _invalid(f"The connection string is not of '{resource.name}', which the resource id names.")
+        raise _invalid(f"The connection string is not that of '{resource.name}', which the resource id names.")
 
 
 def _credential(parts: dict[str, str]) -> Credential:

@@ -1,6 +1,6 @@
-"""The forms in which a connection is given: a connection string, a URL with a shared access signature, or one word.
+"""Parses connection strings, URLs with a shared access signature, default credentials and Azurite into connections.
 
-Each is taken whole or refused with what is wrong in it; no message repeats a value of it.
+An error names the part that is wrong and never repeats a value of it.
 """
 
 import re
@@ -36,7 +36,7 @@ from recapito.domain.resources.resource_id import (
 from recapito.errors import InvalidInput
 
 AZURITE_ACCOUNT = "devstoreaccount1"
-# The same in every Azurite, printed in its manual: no secret.
+# The same in every Azurite and printed in its manual, so not a secret.
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
 _AZURITE_PORTS = {Service.BLOB: 10000, Service.QUEUE: 10001}
 _CLOUD = "core.windows.net"
@@ -60,7 +60,7 @@ _PARTS = {
 
 
 def from_connection_string(resource_id: str, text: str) -> Connection:
-    """The connection that a connection string describes: of a storage account or of a messaging namespace."""
+    """Parse the connection string of a storage account or of a messaging namespace."""
     if parse_messaging.is_messaging(resource := parse_resource_id(resource_id)):
         return parse_messaging.from_connection_string(resource, text)
     resource = _storage(resource_id, "A connection string", f"{_STORAGE}, {_MESSAGING} and relays")
@@ -83,7 +83,7 @@ def from_connection_string(resource_id: str, text: str) -> Connection:
 
 
 def from_sas_url(resource_id: str, url: str) -> Connection:
-    """The connection that a URL with a shared access signature describes: of a service, a container or a queue."""
+    """Parse the URL of a service, a container or a queue with a shared access signature."""
     resource = _storage(resource_id, "A SAS URL")
     base, _, query = url.strip().partition("?")
     endpoint = read_endpoint(base, "The SAS URL")
@@ -102,12 +102,12 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
 
 
 def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
-    """The connection of a server that has an identity of its own; endpoints are those of the public cloud."""
+    """The connection with the server's own identity; the default endpoints are those of the public cloud."""
     if parse_messaging.is_messaging(resource := parse_resource_id(resource_id)):
         return parse_messaging.from_default_credential(resource, endpoints)
     resource = _storage(resource_id, "A default credential", f"{_STORAGE} and {_MESSAGING}")
     if endpoints and Service.MESSAGING in endpoints:
-        raise invalid_connection("A storage account has a blob and a queue endpoint, and none for messaging.")
+        raise invalid_connection("A storage account has no endpoint for messaging: give 'blob' or 'queue'.")
     account = resource.names[0].lower()
     given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
     checked = {service: _base_url(url, f"The {service} endpoint") for service, url in given.items()}
@@ -117,7 +117,7 @@ def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] |
 
 
 def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, int] = _AZURITE_PORTS) -> Connection:
-    """The connection to an Azurite, which stands for whatever account the resource id names."""
+    """The connection to an Azurite, which stands in for any account that the resource id names."""
     resource = _storage(resource_id, "An Azurite")
     urls = {service: f"http://{host}:{port}/{AZURITE_ACCOUNT}" for service, port in ports.items()}
     return Connection(
@@ -128,23 +128,21 @@ def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, i
 
 
 def _storage(text: str, way: str, opened: str = _STORAGE) -> ResourceId:
-    """The storage that a resource id names; what this way does not open is told which one does."""
+    """The storage that a resource id names; for other resources the error has the command that connects them."""
     resource = parse_resource_id(text)
     if resource.kind in (STORAGE_ACCOUNT, BLOB_CONTAINER, QUEUE):
         return resource
     if resource.top.kind in _OTHERS:
-        message = f"{way} opens {opened}, and {resource.text} is none of these: {command_for(resource)}"
+        message = f"{way} connects {opened}, and {resource.text} is none of these: {command_for(resource)}"
     else:
-        message = f"{resource.text} can not be connected to. What can: {_CONNECTABLE}."
+        message = f"{resource.text} cannot be connected. Connections exist for {_CONNECTABLE}."
     raise InvalidInput("InvalidRequest", message, "resourceId")
 
 
 def _base_url(url: str, what: str) -> str:
     endpoint = read_endpoint(url, what)
     if "?" in endpoint.target or endpoint.target.rstrip("/").count("/") > 1:
-        raise invalid_connection(
-            f"{what} must be a URL without a query, and with the account's name for a path at most."
-        )
+        raise invalid_connection(f"{what} must be a URL without a query, whose path is empty or the account's name.")
     return root_of(endpoint) + endpoint.target.rstrip("/")
 
 
@@ -156,7 +154,7 @@ def root_of(endpoint: Endpoint) -> str:
 
 
 def read_endpoint(url: str, what: str) -> Endpoint:
-    """The endpoint that a URL names, or an error that calls it `what`."""
+    """Parse a URL; an error calls it `what`."""
     try:
         return parse_endpoint(url.strip())
     except InvalidInput as error:
@@ -166,12 +164,12 @@ def read_endpoint(url: str, what: str) -> Endpoint:
 
 
 def invalid_connection(message: str) -> InvalidInput:
-    """What is wrong with a connection; no message repeats a value of it."""
+    """The error of a connection; its message must not repeat a value of it."""
     return InvalidInput("InvalidRequest", message, "connection")
 
 
 def _split(text: str) -> dict[str, str]:
-    """The parts of a connection string by their lower-cased names. No message repeats a value."""
+    """The parts of a connection string by their names in lower case. No message repeats a value."""
     if len(text) > limits.CONNECTION_CHARS:
         raise invalid_connection(f"The connection string is longer than {limits.CONNECTION_CHARS} characters.")
     parts: dict[str, str] = {}
@@ -179,8 +177,8 @@ def _split(text: str) -> dict[str, str]:
         name, equals, value = part.partition("=")
         if not equals or name.lower() not in _PARTS:
             raise invalid_connection(
-                "The connection string is not one of a storage account: it must be Name=Value parts with semicolons"
-                " between them, such as AccountName, AccountKey and EndpointSuffix."
+                "The connection string is not that of a storage account: it must consist of Name=Value parts,"
+                " separated by semicolons, such as AccountName, AccountKey and EndpointSuffix."
             )
         if name.lower() in parts:
             raise invalid_connection(f"The connection string has {name} twice.")
@@ -195,11 +193,13 @@ def _credential(parts: Mapping[str, str], account: str) -> Credential:
     if not key or token:
         raise invalid_connection("The connection string must have either AccountKey or SharedAccessSignature.")
     if not account:
-        raise invalid_connection("The connection string has an AccountKey and no AccountName.")
+        raise invalid_connection("The connection string has an AccountKey but no AccountName.")
     try:
         b64decode(key, validate=True)
     except ValueError:
-        raise invalid_connection("The connection string's AccountKey is not base64: it was cut or changed.") from None
+        raise invalid_connection(
+            "The connection string's AccountKey is not base64: copy it again, it was cut or changed."
+        ) from None
     return AccountKey(account, key)
 
 
@@ -214,7 +214,7 @@ def _shared_access(token: str) -> SharedAccess:
 
 
 def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: ResourceId) -> dict[Service, str]:
-    """Which services a SAS URL opens: its own, and the others of an account SAS where their names are known."""
+    """The services that a SAS URL opens: its own, and the others of an account SAS where their hosts are known."""
     if resource.kind != STORAGE_ACCOUNT:
         return {Service.BLOB if resource.kind == BLOB_CONTAINER else Service.QUEUE: root}
     signed = [service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")]
@@ -222,8 +222,8 @@ def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: 
         return {signed[0]: root}
     if host is None:
         raise invalid_connection(
-            "It can not be seen which service this SAS URL is of: give a connection string with BlobEndpoint or"
-            " QueueEndpoint, and SharedAccessSignature."
+            "The SAS URL does not tell its service: give a connection string with BlobEndpoint or QueueEndpoint, and"
+            " SharedAccessSignature."
         )
     own = Service(host[2])
     covered = {*signed, own}
@@ -235,10 +235,10 @@ def _check_place(path: list[str], resource: ResourceId) -> None:
         return
     if resource.kind == STORAGE_ACCOUNT:
         raise invalid_connection(
-            f"The SAS URL opens '{path[0]}' alone: set it as the connection of that container or queue."
+            f"The SAS URL is for '{path[0]}' only: set it as the connection of that container or queue."
         )
     if path != [resource.name.lower()]:
-        raise invalid_connection(f"The SAS URL is not of '{resource.name}', which the resource id names.")
+        raise invalid_connection(f"The SAS URL is not that of '{resource.name}', which the resource id names.")
 
 
 def _check_account(account: str, resource: ResourceId) -> None:

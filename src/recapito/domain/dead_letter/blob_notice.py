@@ -1,4 +1,4 @@
-"""The notice of a dead-letter blob: what is kept of it until its storage account's system topic has the event.
+"""The notice of a dead-letter blob, which dispatch keeps until the storage account's system topic has the event.
 
 The event is Microsoft.Storage.BlobCreated, with the members, the names and the order of Event Grid's sample.
 """
@@ -16,7 +16,7 @@ CONTENT_TYPE = "application/octet-stream"
 
 
 class BlobNotice(msgspec.Struct, frozen=True, array_like=True):
-    """A blob that the service has confirmed. `account` is the resource id of its storage account."""
+    """A blob that the storage service has confirmed. `account` is the resource id of its storage account."""
 
     account: str
     container: str
@@ -30,7 +30,7 @@ class BlobNotice(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def event_id(self) -> str:
-        """Always the same for one blob, so that a notice that is repeated can be recognised."""
+        """Always the same for one blob, so that a subscriber recognises a repeated notice."""
         return str(uuid5(NAMESPACE_URL, self.url))
 
 

@@ -1,6 +1,6 @@
-"""A dead letter, read again: what its record says, and the event in it as it was stored before it was sent.
+"""Reads dead letters: the fields of a record, and its event as it was stored before it was sent.
 
-What was added to the event is taken off; the bytes of the data are never written anew.
+The added properties are removed; the bytes of the data are never encoded again.
 """
 
 import re
@@ -19,7 +19,7 @@ from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import SECOND
 from recapito.errors import InvalidInput
 
-UNKNOWN = "Unknown"  # the reason of a letter that does not tell one of ours
+UNKNOWN = "Unknown"  # the reason of a letter without one of ours
 _REASONS = re.compile(
     "|".join((ATTEMPTS_EXCEEDED, TTL_EXCEEDED, *NEVER_RETRIED.values(), "UndeliverableDueToHttp[0-9]{3}"))
 )
@@ -30,8 +30,8 @@ _ADDED_TO_CLOUD_EVENTS = frozenset(name.lower() for name in _ADDED)
 
 
 class _Record(msgspec.Struct, gc=False):
-    """What is looked at of a record of either schema. A publisher may have an extension of one of these names, of any
-    type: what was added for the dead letter comes after it, and the last of one name counts.
+    """The fields that are read of a record of either schema. A publisher may have an extension of one of these names,
+    of any type: the property added for the dead letter comes after it, and the last of one name counts.
     """
 
     id: str
@@ -54,7 +54,7 @@ class _Record(msgspec.Struct, gc=False):
 
 
 class DeadLetter(NamedTuple):
-    """One dead letter. `topic` is what its event says of where it was published, the source of a CloudEvent."""
+    """One dead letter. `topic` is the `topic` of its event, or the `source` of a CloudEvent."""
 
     record: bytes
     cloud_event: bool
@@ -76,31 +76,31 @@ _encode = msgspec.json.Encoder().encode
 
 
 def read_dead_letters(content: bytes) -> list[DeadLetter]:
-    """The letters of one file: a JSON array, or a single object as in Microsoft's samples. InvalidInput if neither."""
+    """Parse one file: a JSON array, or a single object as in Microsoft's samples. InvalidInput if it is neither."""
     try:
         content.decode()
         records = [content] if content.lstrip()[:1] == b"{" else [bytes(raw) for raw in _decode_list(content)]
         return [_read(record.strip()) for record in records]
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise InvalidInput("InvalidRequest", "The file does not hold dead letters.") from None
+        raise InvalidInput("InvalidRequest", "The file does not contain dead letters.") from None
 
 
 def _read(record: bytes) -> DeadLetter:
-    it = _decode(record)
-    cloud_event = it.specversion is not UNSET
-    attempts = it.deliveryattempts if cloud_event else it.deliveryAttempts
+    fields = _decode(record)
+    cloud_event = fields.specversion is not UNSET
+    attempts = fields.deliveryattempts if cloud_event else fields.deliveryAttempts
     return DeadLetter(
         record=record,
         cloud_event=cloud_event,
-        id=it.id,
-        type=it.type if cloud_event else _text(it.eventType),
-        subject=it.subject or "",
-        topic=it.source if cloud_event else _text(it.topic),
-        data_version=_text(it.dataVersion),
-        reason=_text(it.deadletterreason if cloud_event else it.deadLetterReason),
+        id=fields.id,
+        type=fields.type if cloud_event else _text(fields.eventType),
+        subject=fields.subject or "",
+        topic=fields.source if cloud_event else _text(fields.topic),
+        data_version=_text(fields.dataVersion),
+        reason=_text(fields.deadletterreason if cloud_event else fields.deadLetterReason),
         attempts=attempts if type(attempts) is int else 0,
-        outcome=_text(it.lastdeliveryoutcome if cloud_event else it.lastDeliveryOutcome),
-        published=_text(it.publishtime if cloud_event else it.publishTime),
+        outcome=_text(fields.lastdeliveryoutcome if cloud_event else fields.lastDeliveryOutcome),
+        published=_text(fields.publishtime if cloud_event else fields.publishTime),
     )
 
 
@@ -109,7 +109,7 @@ def _text(value: object) -> str:
 
 
 def attempts_of(record: bytes) -> int:
-    """How many attempts a record tells of; 0 if it can not be read."""
+    """The number of attempts in a record; 0 if it cannot be read."""
     try:
         return _read(record).attempts
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -117,7 +117,7 @@ def attempts_of(record: bytes) -> int:
 
 
 def count_reasons(records: Iterable[bytes]) -> dict[str, int]:
-    """How many of these records have which reason; there are few, whatever publishers write into their events."""
+    """Count records by reason. The reasons are few, whatever publishers write into their events."""
     return dict(Counter(_reason(record) for record in records))
 
 
@@ -129,14 +129,14 @@ def _reason(record: bytes) -> str:
     return reason if _REASONS.fullmatch(reason) else UNKNOWN
 
 
-def all_reasons(known: Mapping[str, int], total: int) -> dict[str, int]:
-    """The reasons of all letters: those whose reason was not counted are unknown."""
-    rest = total - sum(known.values())
-    return {**known, UNKNOWN: known.get(UNKNOWN, 0) + rest} if rest else dict(known)
+def all_reasons(counted: Mapping[str, int], total: int) -> dict[str, int]:
+    """The counts by reason of all letters: those whose reason was not counted are unknown."""
+    rest = total - sum(counted.values())
+    return {**counted, UNKNOWN: counted.get(UNKNOWN, 0) + rest} if rest else dict(counted)
 
 
 def hour_of(path: str) -> int | None:
-    """The instant at which the hour began in which a file was named; None if it is no path of dead letters."""
+    """The start of the hour in which a file was named; None if it is not a path of dead letters."""
     parts = _HOUR.fullmatch(path)
     if parts is None:
         return None
@@ -148,13 +148,13 @@ def hour_of(path: str) -> int | None:
 
 
 def restore(letter: DeadLetter, published: InputSchema, domain_topic: str = "") -> StampedEvent:
-    """The event as a topic of this input schema stores it. InvalidInput if it can not have come from one."""
+    """The event as a topic of this input schema stores it. InvalidInput if it cannot have come from one."""
     if letter.cloud_event and published is InputSchema.CLOUD_EVENT:
         body = _without(letter.record, _CLOUD_EVENT_TAIL, _ADDED_TO_CLOUD_EVENTS)
     elif letter.cloud_event:
         body = _from_cloud_event(letter)
     elif published is InputSchema.CLOUD_EVENT:
-        raise InvalidInput("InvalidRequest", "The letter is of the Event Grid schema, its topic takes CloudEvents.")
+        raise InvalidInput("InvalidRequest", "The letter is in the Event Grid schema, but its topic takes CloudEvents.")
     else:
         body = _without(letter.record, _EVENT_TAIL, _ADDED)
     _check(letter, body, published)
@@ -162,17 +162,17 @@ def restore(letter: DeadLetter, published: InputSchema, domain_topic: str = "") 
 
 
 def _check(letter: DeadLetter, body: bytes, published: InputSchema) -> None:
-    """What others wrote may lack what every event has; a lane would stop at it."""
+    """Refuse a letter without a field that every event has: a lane would stop at it. Others may have written it."""
     try:
-        known = published is InputSchema.CLOUD_EVENT or bool(to_cloud_event(body))
+        whole = published is InputSchema.CLOUD_EVENT or bool(to_cloud_event(body))
     except msgspec.DecodeError:
-        known = False
-    if not known or not letter.topic or not letter.type:
-        raise InvalidInput("InvalidRequest", "The letter does not hold a whole event.")
+        whole = False
+    if not whole or not letter.topic or not letter.type:
+        raise InvalidInput("InvalidRequest", "The letter does not contain a whole event.")
 
 
 def _tail(rename: Callable[[str], str]) -> re.Pattern[bytes]:
-    """What we add behind an event. The publisher may have members of the same names before it, which stay."""
+    """The properties that we append to an event. Members of the same names before them are the publisher's and stay."""
     text, number = r'"[^"\\]*"', r"[0-9]+"
     members = (("deadLetterReason", text), ("deliveryAttempts", number), ("lastDeliveryOutcome", text))
     whole = "".join(f',"{rename(name)}":{value}' for name, value in (*members, ("publishTime", text)))
@@ -185,9 +185,9 @@ _EVENT_TAIL, _CLOUD_EVENT_TAIL = _tail(str), _tail(str.lower)
 
 
 def _without(record: bytes, tail: re.Pattern[bytes], added: frozenset[str]) -> bytes:
-    found = tail.search(record)
-    if found is not None:
-        return record[: found.start()] + b"}"
+    ours = tail.search(record)
+    if ours is not None:
+        return record[: ours.start()] + b"}"
     members = {name: bytes(raw) for name, raw in _decode_members(record).items() if name not in added}
     data = members.pop("data", None)
     envelope = b"{" + b",".join(_encode(name) + b":" + raw for name, raw in members.items())
@@ -195,7 +195,7 @@ def _without(record: bytes, tail: re.Pattern[bytes], added: frozenset[str]) -> b
 
 
 def _from_cloud_event(letter: DeadLetter) -> bytes:
-    """The Event Grid schema of what was converted on its way out; a CloudEvent does not say the data's version."""
+    """The Event Grid form of an event that was sent as a CloudEvent, which does not carry the data version."""
     members = _decode_members(letter.record)
     envelope = {
         "id": letter.id,

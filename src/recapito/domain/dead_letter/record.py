@@ -1,6 +1,6 @@
-"""The dead-letter record: the event as it was sent, with why and how it was given up added at top level.
+"""The dead-letter record: the event as it was sent, with the reason and the last attempt added at top level.
 
-The event's data is never parsed or written anew: the record is spliced around it (spec §1.8).
+The event's data is neither parsed nor encoded again: the record is spliced around it (spec §1.8).
 """
 
 from collections.abc import Iterable
@@ -21,10 +21,10 @@ def record(
     delivered: DeliverySchema = DeliverySchema.EVENT_GRID,
     extra_fields: bool = False,
 ) -> bytes:
-    """The record of one dead delivery in its subscription's schema, names and order as Event Grid's samples.
+    """The record of one dead delivery in its subscription's schema, with the names and order of Event Grid's samples.
 
-    A custom event is shown in its envelope, with the added properties before its data. `extra_fields` adds what the
-    samples do not have but records in the field did.
+    A custom event is in its envelope, with the added properties before its data. `extra_fields` adds properties that
+    records in the field had and the samples do not.
     """
     if delivered is DeliverySchema.CUSTOM:
         envelope, data = split_data(delivery.body)
@@ -39,9 +39,9 @@ def record(
 
 
 def _properties(delivery: Delivery, reason: str, extra_fields: bool) -> bytes:
-    """What is added in the Event Grid schema.
+    """The added properties in the Event Grid schema.
 
-    A delivery that was never tried spent its life in a hold, which Event Grid calls the outcome `Probation`.
+    A delivery that was never tried spent its life in a hold, whose outcome Event Grid calls `Probation`.
     """
     properties: dict[str, str | int] = {
         "deadLetterReason": reason,
@@ -57,7 +57,7 @@ def _properties(delivery: Delivery, reason: str, extra_fields: bool) -> bytes:
 
 
 def _attributes(delivery: Delivery, reason: str, extra_fields: bool) -> bytes:
-    """What is added in the CloudEvents schema: extensions, whose names are in lower case."""
+    """The added properties in the CloudEvents schema: extensions, whose names are in lower case."""
     attributes: dict[str, str | int] = {
         "deadletterreason": reason,
         "deliveryattempts": delivery.attempts,
@@ -77,6 +77,6 @@ def array(records: Iterable[bytes]) -> bytes:
 
 
 def path(subscription: str, now: int, guid: str) -> str:
-    """Where a dead-letter file goes in its container: by subscription and UTC hour, nothing zero-padded."""
+    """The path of a dead-letter file in its container: by subscription and UTC hour, nothing zero-padded."""
     at = utc(now)
     return f"{subscription.upper()}/{at.year}/{at.month}/{at.day}/{at.hour}/{guid}.json"

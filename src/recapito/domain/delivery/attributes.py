@@ -1,8 +1,7 @@
 """Custom delivery properties: headers that a subscriber wants on each delivery (spec §1.9).
 
-A source field is found as a filter key is, in the event as it was published.
-
-A value from an event that is missing, too long or could be mistaken for more than a value is left out, never sent.
+A source field is looked up like a filter key, in the event as it was published. A value that is missing, too long or
+unsafe in a header is left out, never sent.
 """
 
 import re
@@ -19,7 +18,7 @@ from recapito.domain.filters.field_reader import path_of
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
 RESERVED_PREFIX = "aeg-"
-# Whose values are the service's own, or say how the request is framed.
+# Headers that the service sets itself, or that frame the request.
 RESERVED = frozenset(
     {
         "accept-encoding",
@@ -46,7 +45,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class Header(NamedTuple):
-    """A header of a delivery. A secret value is shown nowhere."""
+    """A header of a delivery. Its value may be a secret and is never shown."""
 
     name: str
     value: str
@@ -57,31 +56,31 @@ class Header(NamedTuple):
 
 
 def is_header_name(name: str) -> bool:
-    """Whether a header may have this name at all."""
+    """Whether HTTP allows a header of this name."""
     return _TOKEN.fullmatch(name) is not None
 
 
 def is_allowed(name: str) -> bool:
-    """Whether a subscriber may set a header of this name."""
+    """Whether a subscriber may set a header of this name: a valid one that the service does not reserve."""
     lower = name.lower()
     return is_header_name(name) and lower not in RESERVED and not lower.startswith(RESERVED_PREFIX)
 
 
 def is_sendable(value: str) -> bool:
-    """Whether a value is nothing but a value on the wire, and not too long."""
+    """Whether a value is safe in a header, and not too long."""
     return len(value) <= limits.HEADER_VALUE_CHARS and value.isascii() and value.isprintable()
 
 
 def is_key(value: str) -> bool:
-    """Whether a broker takes a value to sort messages by."""
+    """Whether a broker accepts a value as a message key."""
     return 1 <= len(value) <= limits.BROKER_KEY_CHARS
 
 
 class Attributes:
     """The custom headers of one subscription; the `static` ones are the same for every event.
 
-    `left_out` gets the name of each header that cannot be sent, once for each request. `keys` are the names, in lower
-    case, of what a broker sorts messages by, which must be short and not empty.
+    `left_out` is called with the name of each header that cannot be sent, once for each request. `keys` are the names,
+    in lower case, of a broker's message keys, whose values must be short and not empty.
     """
 
     def __init__(
@@ -112,27 +111,26 @@ class Attributes:
         return bool(self._dynamic)
 
     def headers(self, stored: bytes) -> tuple[Header, ...]:
-        """The headers for one event."""
         return self.headers_of(self.values(stored)) if self._dynamic else self.static
 
     def values(self, stored: bytes) -> Values:
-        """What one event, looked at as it was published, has for each dynamic header; None for what cannot be sent."""
+        """The values of an event, as it was published, for each dynamic header; None if one cannot be sent."""
         event = top(split_data(stored)[1] if self._inside_data else stored)
         return tuple([self._value(event, name, path) for name, path in self._dynamic])
 
     def headers_of(self, values: Values) -> tuple[Header, ...]:
         """The headers for events that have these values."""
-        found = list(self.static)
+        headers = list(self.static)
         for (name, _), value in zip(self._dynamic, values, strict=True):
             if value is None:
                 self._left_out(name)
             else:
-                found.append(Header(name, value))
-        return tuple(found)
+                headers.append(Header(name, value))
+        return tuple(headers)
 
     def _value(self, event: dict[str, Raw], name: str, path: tuple[str, ...]) -> str | None:
-        found = reach(event, path)
-        text = None if found is None else scalar(found)
+        value = reach(event, path)
+        text = None if value is None else scalar(value)
         return text if text is not None and self._fits(name, text) else None
 
     def _fits(self, name: str, value: str) -> bool:

@@ -1,7 +1,7 @@
 """A batch: the events of one request to one endpoint.
 
-It is filled with what is there and never waits; it holds at most `event_limit` events, and more than `byte_limit`
-bytes of request body only when a single event is larger, which then goes alone.
+It is filled with the events that are available and never waits. It has at most `event_limit` events, and more than
+`byte_limit` bytes of request body only when a single event is larger, which then goes alone.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from recapito.domain.events.schema import DeliverySchema
 
 
 class Form(StrEnum):
-    """What a request holds, by its content type: events in an array, a CloudEvent, or CloudEvents in an array."""
+    """The three forms of a request, by content type: an array of events, a CloudEvent, an array of CloudEvents."""
 
     EVENTS = "application/json; charset=utf-8"
     CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
@@ -31,11 +31,11 @@ def form_of(schema: DeliverySchema, batching: bool) -> Form:
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
-    """One request's content, with what the headers say about it.
+    """The content of one request, and the values of its headers.
 
-    `attempts_before` is the least number of attempts that any of its events has behind it; `data_version` is None
-    when the events differ or their schema has none; `output_id` is None when there are several; `headers` are the
-    subscriber's own. `traces` are the traceparents of those events that are traced, `traceparent` is the one to send.
+    `attempts_before` is the smallest number of earlier attempts among its events; `data_version` is None when the
+    events differ or their schema has none; `output_id` is None when there are several events; `headers` are the
+    subscriber's own. `traces` are the traceparents of the traced events, `traceparent` is the one to send.
     """
 
     subscription: str
@@ -54,17 +54,17 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
 
 def goes_alone(attempts: int) -> bool:
-    """Whether an event with so many attempts behind it is tried without company.
+    """Whether an event with this number of earlier attempts is sent in a request of its own.
 
-    A batch succeeds or fails as a whole: with one event that is refused every time, the others would never arrive.
+    A batch succeeds or fails as a whole: one event that is always refused would keep the others from arriving.
     """
     return attempts >= limits.ATTEMPTS_IN_COMPANY
 
 
 def fill(sizes: Iterable[int], event_limit: int, byte_limit: int) -> int:
-    """How many of the first events, of these sizes, go into one batch: at least one, if there is one.
+    """The number of leading events, of these sizes, that go into one batch: at least one, if there is one.
 
-    The body of n events is their sizes plus n + 1 bytes: brackets and commas.
+    The body of n events has the sum of their sizes plus n + 1 bytes for brackets and commas.
     """
     total, count = 1, 0
     for size in islice(sizes, event_limit):

@@ -1,4 +1,4 @@
-"""What a broker is handed for an event: one message, with Event Grid's metadata and the subscriber's properties.
+"""The message that a broker gets for an event, with Event Grid's metadata and the subscriber's properties.
 
 Names that a broker understands become its own fields (spec §1.9); all others are application properties.
 """
@@ -30,7 +30,7 @@ _SERVICE_BUS_KEYS = frozenset({"messageid", "partitionkey", "sessionid", "replyt
 
 
 class Message(NamedTuple):
-    """One event as a broker takes it. `fields` are by Event Grid's names for them."""
+    """One event as a message. `fields` has the broker's own fields, by Event Grid's names for them."""
 
     body: bytes
     content_type: str
@@ -39,7 +39,7 @@ class Message(NamedTuple):
 
     @property
     def group(self) -> tuple[str | None, ...]:
-        """What must be equal among the messages of one batch: they go to one partition and one session."""
+        """The fields that all messages of one batch share: they go to one partition and one session."""
         return tuple(self.fields.get(name) for name in (PARTITION_KEY, SESSION_ID, "ViaPartitionKey"))
 
     def __repr__(self) -> str:
@@ -47,14 +47,14 @@ class Message(NamedTuple):
 
 
 def keys_of(destination: Destination) -> frozenset[str]:
-    """The names, in lower case, of the properties that a destination sorts messages by."""
+    """The names, in lower case, of the properties that are message keys at a destination."""
     if isinstance(destination, ServiceBusQueue | ServiceBusTopic):
         return _SERVICE_BUS_KEYS
     return frozenset(EVENT_HUB_FIELDS) if isinstance(destination, EventHub) else frozenset()
 
 
 def service_bus_message(batch: Batch) -> Message:
-    """The event itself, without an array; its id is the same at each delivery, for duplicate detection."""
+    """The bare event, without an array; its message id is the same at each delivery, for duplicate detection."""
     body = batch.body if batch.form is Form.CLOUD_EVENT else batch.body[1:-1]
     message = _message(batch, body, SERVICE_BUS_FIELDS)
     if batch.output_id is not None:
@@ -63,14 +63,14 @@ def service_bus_message(batch: Batch) -> Message:
 
 
 def event_hub_message(batch: Batch) -> Message:
-    """The event as a webhook would get it: in Event Grid's schema as an array of one."""
+    """The event as a webhook would get it: in the Event Grid schema an array of one."""
     return _message(batch, batch.body, EVENT_HUB_FIELDS)
 
 
-def _message(batch: Batch, body: bytes, known: dict[str, str]) -> Message:
+def _message(batch: Batch, body: bytes, fields: dict[str, str]) -> Message:
     message = Message(body, str(batch.form), _metadata(batch), {})
     for header in batch.headers:
-        field = known.get(header.name.lower())
+        field = fields.get(header.name.lower())
         if field is None:
             message.properties[header.name] = header.value
         else:
@@ -79,7 +79,7 @@ def _message(batch: Batch, body: bytes, known: dict[str, str]) -> Message:
 
 
 def _metadata(batch: Batch) -> dict[str, str]:
-    """The same as the headers of a webhook's request."""
+    """The values of the `aeg-` headers of a webhook request."""
     properties = {
         "aeg-subscription-name": batch.subscription.upper(),
         "aeg-delivery-count": str(batch.attempts_before),

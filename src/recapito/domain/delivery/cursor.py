@@ -1,4 +1,4 @@
-"""How far a lane has come in its topic's log: a low mark, and the finished ranges above it.
+"""The progress of a lane in its topic's log: a low mark, and the finished ranges above it.
 
 A place is (position, index): the event at that index of the segment at that position. A range runs from its first
 place up to, not including, its end; the end of a segment is the start of the next position, so that ranges touch
@@ -24,13 +24,13 @@ class Cursor(msgspec.Struct, frozen=True, array_like=True):
         return self.finish_all([(start, end)])
 
     def finish_all(self, ranges: Iterable[Range]) -> "Cursor":
-        """The cursor after these ranges are finished; ranges that touch are merged. None may be finished already."""
+        """The cursor after these ranges are finished; touching ranges are merged. None may be finished already."""
         low = self.low
         merged: list[Range] = []
         for start, end in sorted((*self.finished, *ranges)):
             reach = merged[-1][1] if merged else low
             if start >= end or start < reach:
-                raise ValueError(f"range {start}–{end} is empty, or lies in what is finished up to {reach}")
+                raise ValueError(f"range {start}–{end} is empty, or overlaps the range that is finished up to {reach}")
             if start > reach:
                 merged.append((start, end))
             elif merged:

@@ -1,6 +1,7 @@
-"""A delivery: one event for one subscription; and what is done about it after an attempt.
+"""A delivery: one event for one subscription, and its disposition after each attempt.
 
-`decide` is the whole rule: a pure function from the outcome of an attempt to Done, RetryAt or Dead.
+`decide` is the whole rule: a pure function from the outcome of an attempt to Done, RetryAt or Dead. `timetable` runs it
+for an event that keeps failing, so the timetable that people see is the one that lanes follow.
 """
 
 from enum import StrEnum
@@ -16,17 +17,17 @@ from recapito.domain.resources.subscription import RetryPolicy
 
 
 class DeliveryId(NamedTuple):
-    """Which delivery of a lane this is: the position of its segment, and which event of it. Never reused."""
+    """The id of a delivery in its lane: the position of its segment, and the index of its event in it. Never reused."""
 
     position: int
     offset: int
 
 
 class Delivery(msgspec.Struct, frozen=True):
-    """One delivery with its history. `attempts` counts requests made; `skipped` counts schedule steps passed over.
+    """One delivery with its history. `attempts` counts requests; `skipped` counts schedule steps that were passed over.
 
-    `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result; one
-    that is not traced has no `trace`, which is a traceparent.
+    `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result. `trace`
+    is the traceparent of a traced delivery.
     """
 
     identity: DeliveryId
@@ -52,7 +53,7 @@ class Done(NamedTuple):
 
 
 class Rule(StrEnum):
-    """Which of three set the time of the next attempt: the schedule, the least delay of the code, or the endpoint."""
+    """The rule that set the time of the next attempt: the schedule, the least delay of the status, or Retry-After."""
 
     SCHEDULE = "schedule"
     MINIMUM = "minimum"
@@ -60,14 +61,14 @@ class Rule(StrEnum):
 
 
 class RetryAt(NamedTuple):
-    """To be tried again, not before this instant (a hold may come on top), and which rule set it."""
+    """To be tried again, not before this instant (a hold may delay it further), which `rule` set."""
 
     due_at: int
     rule: Rule
 
 
 class Dead(NamedTuple):
-    """Given up: dead-lettered where that is set up, dropped and counted otherwise."""
+    """Given up: dead-lettered if the subscription has a dead-letter destination, else dropped and counted."""
 
     reason: str
 
@@ -92,7 +93,7 @@ def succeeded(profile: Profile, outcome: Outcome) -> bool:
 
 
 def attempted(delivery: Delivery, outcome: Outcome, sent_at: int) -> Delivery:
-    """The delivery with one more attempt behind it; what is kept of the outcome is read only if it failed."""
+    """The delivery after one more attempt; the fields of the outcome are read only if it failed."""
     return msgspec.structs.replace(
         delivery,
         attempts=delivery.attempts + 1,
@@ -112,10 +113,10 @@ def decide(
     now: int,
     random: float,
 ) -> Disposition:
-    """What is done after an attempt; `delivery` already counts it, `random` is in [0, 1).
+    """The disposition after an attempt; `delivery` already counts it, `random` is in [0, 1).
 
-    The last allowed attempt wins over a never-retried code (the seeds' record: one attempt, 404,
-    MaxDeliveryAttemptsExceeded). The time to live is not looked at here but when the next attempt comes due.
+    The last allowed attempt wins over a never-retried status (as in a recorded dead letter: one attempt, 404,
+    MaxDeliveryAttemptsExceeded). The time to live is checked when the next attempt comes due, not here.
     """
     if succeeded(profile, outcome):
         return Done()
@@ -140,14 +141,14 @@ def delay_ns(schedule: Schedule, step: int) -> int:
 
 
 def expired(delivery: Delivery, policy: RetryPolicy, now: int) -> bool:
-    """Whether the time to live has passed; asked only when an attempt comes due."""
+    """Whether the time to live has passed; checked only when an attempt comes due."""
     return now >= delivery.published_at + policy.ttl_ns
 
 
 def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> Delivery:
     """The delivery when it is taken late, as after a hold: the schedule steps that came due meanwhile are skipped.
 
-    They are not attempts; they only make the delay after the next failure a later one. Under a policy of the
+    Skipped steps are not attempts; they only lengthen the delay after the next failure. Under a retry policy of the
     subscriber's own nothing is skipped, so that the number of attempts is determined.
     """
     delivery = parked.delivery
@@ -159,3 +160,31 @@ def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> D
         step += 1
         came_due += delay_ns(schedule, step + 1)
     return msgspec.structs.replace(delivery, skipped=step - delivery.attempts)
+
+
+class Timetable(NamedTuple):
+    """The attempts and the end of a delivery, in nanoseconds since publishing, and the reason if it is given up.
+
+    A delivery that expires is not tried at its end; one that is delivered has no reason.
+    """
+
+    attempts: list[int]
+    end: int
+    reason: str | None
+
+
+def timetable(
+    profile: Profile, kind: EndpointKind, policy: RetryPolicy, outcome: Outcome, dead_letters: bool = False
+) -> Timetable:
+    """The timetable of one event whose every attempt ends at once with this outcome, without jitter and holds."""
+    delivery = Delivery(DeliveryId(0, 0), published_at=0, body=b"")
+    attempts: list[int] = []
+    now = 0
+    while not expired(delivery, policy, now):
+        attempts.append(now)
+        delivery = attempted(delivery, outcome, now)
+        disposition = decide(profile, kind, policy, dead_letters, delivery, outcome, now, random=0.0)
+        if not isinstance(disposition, RetryAt):
+            return Timetable(attempts, now, disposition.reason if isinstance(disposition, Dead) else None)
+        now = disposition.due_at
+    return Timetable(attempts, now, TTL_EXCEEDED)

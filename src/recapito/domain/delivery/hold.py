@@ -1,6 +1,6 @@
-"""Holding a subscription back: delayed delivery and probation, which protect an endpoint that is not well.
+"""Holds: delayed delivery and probation, which protect an endpoint that fails.
 
-The law: a hold never starves an endpoint that is well. Five rules see to it (docs/decisions/0026-delayed-delivery.md):
+The law: a hold never starves an endpoint that works. Five rules ensure it (docs/decisions/0026-delayed-delivery.md):
 
 1. Events count, not tries: a first attempt that fails counts one for each event of its request; a retry counts nothing.
 2. A refusal of the event itself (BadRequest, PayloadTooLarge) counts nothing, and ends a hold if a probe meets it.
@@ -18,14 +18,14 @@ from recapito.domain.instant import SECOND, stamp
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from recapito.domain.resources.subscription import RetryPolicy
 
-REFUSED_EVENT = frozenset({Result.BAD_REQUEST, Result.PAYLOAD_TOO_LARGE})  # the endpoint lives, the event is wrong
+REFUSED_EVENT = frozenset({Result.BAD_REQUEST, Result.PAYLOAD_TOO_LARGE})  # the endpoint works, the event is wrong
 
 
 class Hold(msgspec.Struct, frozen=True, array_like=True):
-    """The failures since the last success; and, while they hold the lane back, until when, for how long, and why.
+    """The failures since the last success; and, while the lane is held, until when, for how long, and the cause.
 
     `failures` counts events whose first attempt failed. `status` is the HTTP status of the cause, if there was one.
-    `sweep_at` is the instant at which everything that waits is tried, whatever the probes found; it outlives a success
+    `sweep_at` is the instant at which everything that waits is tried, whatever the probes met; it outlives a success
     for as long as something waits, because an endpoint that refuses every other event is held again and again.
     """
 
@@ -38,7 +38,7 @@ class Hold(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def on(self) -> bool:
-        """True from the failure that held the lane until a success, probes included."""
+        """True from the failure that began the hold until a success, also while a probe is under way."""
         return self.period > 0
 
     @property
@@ -100,7 +100,7 @@ def after_sweep(hold: Hold, rules: DelayedDelivery, now: int) -> Hold:
 
 
 def explain(hold: Hold, now: int) -> str:
-    """Why a hold that is on is there, and what comes next, for people."""
+    """The cause of a hold that is on, and the next step, in words."""
     events = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
     status = "" if hold.status is None else f" ({hold.status})"
     last = "" if hold.cause is None else f", the last: {hold.cause}{status}"

@@ -1,4 +1,4 @@
-"""What came back from one attempt: a value, never an exception.
+"""The outcome of one attempt: a value, never an exception.
 
 The names are Event Grid's `lastDeliveryOutcome` values; rules are keyed by the HTTP status where there is one.
 """
@@ -32,10 +32,10 @@ class Result(StrEnum):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """One attempt's end. `status` is the HTTP status or its equivalent; None when nothing was answered.
+    """The end of one attempt. `status` is the HTTP status or its equivalent; None without an answer.
 
-    `retry_after_ns` is what the endpoint asked for, not yet capped; `detail` is a short, printable reason
-    for the operator (a curl error, an excerpt of the answer) and never holds a secret.
+    `retry_after_ns` is the delay that the endpoint asked for, not yet capped; `detail` is a short, printable reason
+    for the operator (a curl error, an excerpt of the answer) and never contains a secret.
     """
 
     result: Result
@@ -62,6 +62,6 @@ RESULT_OF_STATUS = {
 
 
 def answered(status: int, retry_after_ns: int = 0, detail: str = "") -> Outcome:
-    """The outcome of an HTTP answer. Whether a 2xx is a success is the profile's to say, not ours."""
+    """The outcome of an HTTP answer. The profile decides whether a 2xx is a success."""
     result = RESULT_OF_STATUS.get(status, Result.SUCCESS if 200 <= status < 300 else Result.GENERIC_ERROR)
     return Outcome(result, status, retry_after_ns, detail)

@@ -1,4 +1,4 @@
-"""Accepting a publish request: the topic's input schema says how its body is read, whatever is in it."""
+"""Accepts publish requests: the topic's input schema alone decides how the body is read."""
 
 from collections.abc import Callable, Mapping
 
@@ -14,7 +14,7 @@ NAMES = {InputSchema.EVENT_GRID: "EventGridEvent", InputSchema.CUSTOM: "CustomEv
 def accept(
     topic: Topic, headers: Mapping[bytes, bytes], body: bytes, now: int, new_id: Callable[[], str]
 ) -> list[StampedEvent]:
-    """The events of one request that is published at `now`, as they are stored; or an error that says why not.
+    """The events of one request that is published at `now`, as they are stored; InvalidInput or TooLarge otherwise.
 
     The names of the headers are in lower case; `new_id` makes ids for custom events that have none.
     """

@@ -1,4 +1,4 @@
-"""The CloudEvents 1.0 schema: what a publisher may send, in its three modes (spec §2.2).
+"""The CloudEvents 1.0 schema: checks the events that publishers send, in its three modes (spec §2.2).
 
 An event is stored as the JSON object that it came as, byte for byte; one that came in binary mode, in headers and a
 body, is written as an object first. Attributes are checked; extensions pass.
@@ -36,7 +36,7 @@ HEADER = b"ce-"
 
 
 class _Attributes(msgspec.Struct, kw_only=True, gc=False):
-    """What the specification gives a meaning; null is absent where an attribute may be absent."""
+    """The attributes that the specification defines; null counts as absent where an attribute is optional."""
 
     id: NonEmptyText
     source: NonEmptyText
@@ -68,19 +68,19 @@ _decode_any = msgspec.json.Decoder(Raw).decode
 
 @lru_cache(100)
 def media_of(content_type: bytes | None) -> Media:
-    """The content type of a request, taken apart."""
+    """Parse the content type of a request."""
     text = content_type or b""
     charset = _CHARSET.search(text)
     return Media(text.partition(b";")[0].strip().lower(), charset[1].lower() if charset else b"")
 
 
 def in_binary_mode(headers: Mapping[bytes, bytes], media: Media) -> bool:
-    """Whether a request carries its event in headers and body; its content type is that of the data then."""
+    """Whether a request carries its event in headers and body; then its content type is that of the data."""
     return media.type not in (SINGLE, BATCH) and any(name.startswith(HEADER) for name in headers)
 
 
 def accept(body: bytes, headers: Mapping[bytes, bytes], domain: bool = False) -> list[StampedEvent]:
-    """The events of one publish request; or an error that says why not. In a domain `source` names the topic."""
+    """The events of one publish request; InvalidInput or TooLarge otherwise. In a domain `source` names the topic."""
     check_size(body)
     media = media_of(headers.get(b"content-type"))
     try:
@@ -105,7 +105,7 @@ def accept(body: bytes, headers: Mapping[bytes, bytes], domain: bool = False) ->
 
 
 def _checked(text: bytes, domain: bool) -> StampedEvent:
-    """One event, which is valid JSON, after a look at all its attributes."""
+    """Check all attributes of one event, which is valid JSON."""
     event = decode(_decode_event, text)
     if event.specversion != SPEC_VERSION:
         raise Fault(f"'specversion' must be '{SPEC_VERSION}'.")
@@ -125,7 +125,7 @@ def _checked(text: bytes, domain: bool) -> StampedEvent:
 
 def _check_base64(event: _Attributes) -> None:
     if event.data is not UNSET:
-        raise Fault("'data' and 'data_base64' can not both be there.")
+        raise Fault("'data' and 'data_base64' must not both be present.")
     try:
         binascii.a2b_base64(event.data_base64 or "", strict_mode=True)
     except ValueError:
@@ -138,7 +138,9 @@ def _check_extension(name: str, value: Raw) -> None:
             f"attribute '{shortened(name)}': the name of an extension is 1 to 20 lower-case letters and digits."
         )
     if bytes(value)[:1] in (b"{", b"["):
-        raise Fault(f"attribute '{name}' must be a string, a number or a boolean: only data may be more.")
+        raise Fault(
+            f"attribute '{name}' must be a string, a number or a boolean: only 'data' may be an object or an array."
+        )
 
 
 def _from_headers(headers: Mapping[bytes, bytes], media: Media, body: bytes) -> bytes:
@@ -159,7 +161,7 @@ def _from_headers(headers: Mapping[bytes, bytes], media: Media, body: bytes) -> 
         name, data = _data(media, body)
         event[name] = data
     text = encode(event)
-    if len(text) > limits.EVENT_BYTES:  # Base64 and escapes make it grow
+    if len(text) > limits.EVENT_BYTES:  # Base64 and escapes make the text longer
         raise TooLarge("RequestEntityTooLarge", f"The event is larger than {limits.EVENT_BYTES} bytes as JSON.")
     return text
 
@@ -178,7 +180,7 @@ def _value(name: bytes, value: bytes) -> str:
 
 
 def _data(media: Media, body: bytes) -> tuple[str, str | Raw]:
-    """The data as the JSON format has it: JSON as it came, text as a string, anything else in Base64."""
+    """The data in the JSON format: JSON as it came, text as a string, anything else in Base64."""
     if not media.type or media.type.endswith((b"/json", b"+json")):
         return "data", decode(_decode_any, body)
     if media.type.startswith(b"text/") and media.charset in _UTF_8:

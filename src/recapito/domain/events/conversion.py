@@ -1,7 +1,7 @@
-"""From the schema that events are stored in to the one that a subscription gets: the matrix of spec §2.4.
+"""Converts stored events to the schema that a subscription gets: the matrix of spec §2.4.
 
-Events published in the Event Grid schema and custom ones are stored in the Event Grid schema with `data` last,
-CloudEvents as they came. The bytes of the data are never written anew.
+Event Grid events and custom events are stored in the Event Grid schema with `data` last, CloudEvents as they came. The
+bytes of the data are never encoded again.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def to_cloud_event(stored: bytes) -> bytes:
-    """An event of the Event Grid schema as a CloudEvent, which can not have an empty subject."""
+    """An event of the Event Grid schema as a CloudEvent, which cannot have an empty subject."""
     event = _decode_stored(stored)
     subject = event.subject or UNSET
     return _encode(_CloudEvent("1.0", event.id, event.topic, event.eventType, event.eventTime, subject, event.data))
@@ -57,7 +57,7 @@ def to_custom_event(stored: bytes) -> bytes:
 
 
 def split_data(stored: bytes) -> tuple[bytes, bytes]:
-    """The envelope of an event of the Event Grid schema, up to its `data`, and the bytes of that."""
+    """The envelope of a stored event in the Event Grid schema, up to its `data`, and the bytes of `data`."""
     data = _decode_data(stored).data
     if data is UNSET:
         return stored[:-1], b""
@@ -66,7 +66,7 @@ def split_data(stored: bytes) -> tuple[bytes, bytes]:
 
 
 def _refuse(stored: bytes) -> bytes:
-    """A subscription can not be made with such a pair; if one were there, its lane must stop."""
+    """No subscription can be created with such a pair of schemas; if one existed, its lane must stop."""
     raise ValueError("events of this topic's input schema are not delivered in this schema")
 
 
@@ -81,5 +81,5 @@ _CONVERSIONS: dict[tuple[InputSchema, DeliverySchema], Convert | None] = {
 
 
 def conversion(published: InputSchema, delivered: DeliverySchema) -> Convert | None:
-    """How stored events become delivered ones; None if they are delivered as they are stored."""
+    """The conversion from stored to delivered events; None if they are delivered as they are stored."""
     return _CONVERSIONS.get((published, delivered), _refuse)

@@ -1,4 +1,4 @@
-"""The custom input schema: any JSON objects, whose envelope is made by the topic's mapping (spec §2.3).
+"""The custom input schema: any JSON objects; the topic's mapping makes their envelopes (spec §2.3).
 
 An event is stored in the Event Grid schema, with the publisher's object, byte for byte, as its `data`.
 """
@@ -29,7 +29,7 @@ _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 
 class Mapper:
-    """Makes envelopes. What the mapping does not give an id or a time gets `new_id()` and the publish time."""
+    """Makes envelopes. An event without a mapped id or time gets `new_id()` and the publish time."""
 
     def __init__(self, mapping: InputMapping | None, topic_id: str, domain: bool) -> None:
         mapping = mapping or InputMapping()
@@ -43,25 +43,24 @@ class Mapper:
         self._version = _Source("dataVersion", mapping.data_version)
 
     def stamped(self, event: Raw, now: str, new_id: Callable[[], str]) -> StampedEvent:
-        """One event with its envelope."""
         text = bytes(event)
         if text[:1] != b"{":
             raise Fault("an event must be an object.")
-        found = top(text)
-        topic = self._topic.of(found) if self._domain else None
-        event_type = self._type.of(found)
+        properties = top(text)
+        topic = self._topic.of(properties) if self._domain else None
+        event_type = self._type.of(properties)
         if event_type is None:
-            raise Fault("the topic's input mapping finds no 'eventType' in it, and has no default.")
+            raise Fault("the topic's input mapping finds no 'eventType' in it and has no default.")
         if not event_type:
-            raise Fault("what the topic's input mapping finds as its 'eventType' is empty.")
+            raise Fault("the 'eventType' that the topic's input mapping finds in it is empty.")
         envelope = Envelope(
-            id=self._id.of(found) or new_id(),
-            eventTime=self._time.of(found) or now,
+            id=self._id.of(properties) or new_id(),
+            eventTime=self._time.of(properties) or now,
             eventType=event_type,
-            dataVersion=self._version.of(found) or "",
+            dataVersion=self._version.of(properties) or "",
             metadataVersion=METADATA_VERSION,
             topic=topic,
-            subject=self._subject.of(found) or "",
+            subject=self._subject.of(properties) or "",
             data=event,
         )
         stamp(envelope, self._topic_id, self._domain)
@@ -73,7 +72,7 @@ class Mapper:
 
 
 class _Source:
-    """Where one field of the envelope comes from: a path into the event, else the default, else nothing."""
+    """The source of one field of the envelope: a path into the event, else the default, else nothing."""
 
     def __init__(self, name: str, field: MappedField) -> None:
         self._name = name
@@ -81,7 +80,7 @@ class _Source:
         self._default = field.default
 
     def of(self, event: dict[str, Raw]) -> str | None:
-        """The field of this event; None if there is nothing, or null, at the path, and no default."""
+        """The value in this event; None if the path leads to nothing or null, and there is no default."""
         value = reach(event, self._path) if self._path else None
         if value is None or bytes(value) == b"null":
             return self._default
@@ -107,7 +106,7 @@ def accept(
     new_id: Callable[[], str],
     domain: bool = False,
 ) -> list[StampedEvent]:
-    """The events of one publish request that is published at `now`; or an error that says why not."""
+    """The events of one request that is published at `now`; InvalidInput or TooLarge otherwise."""
     check_size(body)
     mapper = _mapper(mapping, topic_id, domain)
     published = stamp_time(now)

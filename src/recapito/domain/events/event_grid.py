@@ -1,7 +1,7 @@
-"""The Event Grid schema: what a publisher may send, and what every subscriber gets.
+"""The Event Grid schema: checks the events that publishers send, and stamps their envelopes (spec §2.1).
 
-The envelope is checked and stamped (spec §2.1); the bytes of `data` are forwarded as they came, and nothing on the way
-re-serialises them. Whatever is wrong with a body is the publisher's error, never ours.
+The bytes of `data` are forwarded as they came, and nothing on the way encodes them again. Every fault of a body is the
+publisher's error, never ours.
 """
 
 import re
@@ -50,7 +50,7 @@ _STAMPS = ('"dataVersion":"",', f'"metadataVersion":"{METADATA_VERSION}",', '"to
 
 
 def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEvent]:
-    """The events of one publish request, stamped for the topic with this ARM id; or an error that says why not.
+    """The events of one publish request, stamped for the topic with this ARM id; InvalidInput or TooLarge otherwise.
 
     In a domain each event names its domain topic.
     """
@@ -59,7 +59,7 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
         events = decode(_decode, body)
         check_count(events)
         sizes = _sizes(topic_id, domain)
-        spare = len(body) - len(events) - 1  # what the events do not account for: blanks, or members there twice
+        spare = len(body) - len(events) - 1  # bytes that no event accounts for: blanks, or repeated members
         members = 0
         stamped: list[StampedEvent] = []
         for event in events:
@@ -83,7 +83,7 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
 
 
 def stamp(event: Envelope, topic_id: str, domain: bool) -> int:
-    """Check the envelope and fill in what the service adds: a bit for each member of it."""
+    """Check the envelope and add the members that the service adds; returns a bit for each added member."""
     added = 0
     if not is_date_time(event.eventTime):
         raise Fault("'eventTime' is not a date and time in ISO 8601 form.")
@@ -91,7 +91,7 @@ def stamp(event: Envelope, topic_id: str, domain: bool) -> int:
         event.dataVersion = ""
         added = 1
     elif not (event.dataVersion.isascii() and event.dataVersion.isprintable()):
-        raise Fault("'dataVersion' may hold printable ASCII characters only, because it becomes a header.")
+        raise Fault("'dataVersion' must be printable ASCII, because it becomes a header.")
     if event.metadataVersion is None:
         event.metadataVersion = METADATA_VERSION
         added |= 2
@@ -111,7 +111,7 @@ def stamp(event: Envelope, topic_id: str, domain: bool) -> int:
 
 @lru_cache(limits.TOPIC_CACHE)
 def _sizes(topic_id: str, domain: bool) -> tuple[int, ...]:
-    """For each set of members that `stamp` may add: by how many bytes the event grows. In a domain its topic does."""
+    """The bytes by which an event grows, for each set of members that `stamp` may add. In a domain its topic grows."""
     topic = len(encode(topic_id)) - 2
     version, metadata, own_topic = map(len, _STAMPS)
     grown = topic + len("/topics/") if domain else 0
@@ -121,9 +121,9 @@ def _sizes(topic_id: str, domain: bool) -> tuple[int, ...]:
 
 
 def _only_blanks(body: bytes, stamped: list[StampedEvent], members: int) -> bool:
-    """Whether a body has exactly the quotes of its events without the added members: then none is there twice."""
+    """Whether a body has exactly the quotes of its events without the added members: then no member is repeated."""
     quotes = sum([event.body.count(b'"') for event in stamped]) - 4 * members
-    return body.count(b'"') == quotes and b"\\u0022" not in body  # an escape that would hide a quote
+    return body.count(b'"') == quotes and b"\\u0022" not in body  # an escaped quote would not be counted
 
 
 def domain_topic_id(domain_id: str, name: str | None) -> str:
@@ -136,7 +136,6 @@ def domain_topic_id(domain_id: str, name: str | None) -> str:
 
 
 def domain_topic_name(id: str) -> str:
-    """The name in the ARM id of a domain topic."""
     return id.rpartition("/")[2]
 
 
@@ -150,7 +149,7 @@ def is_date_time(text: str) -> bool:
 
 
 def _is_other_date_time(text: str) -> bool:
-    """As ISO 8601 has it and RFC 3339 has not. Python alone would let much pass that is neither."""
+    """The forms of ISO 8601 that RFC 3339 does not have. Python alone would accept texts that are neither."""
     if _ISO_8601.fullmatch(text) is None:
         return False
     try:
@@ -161,7 +160,6 @@ def _is_other_date_time(text: str) -> bool:
 
 
 def check_size(body: bytes) -> None:
-    """Refuse a body that is too large."""
     if len(body) > limits.PUBLISH_BYTES:
         raise TooLarge("RequestEntityTooLarge", f"The request is larger than {limits.PUBLISH_BYTES} bytes.")
 

@@ -1,6 +1,6 @@
-"""JSON texts as they came: what is wrong with one, what its members are, what lies at a path of it.
+"""Reads JSON texts without changing them: their faults, their members, the value at a path.
 
-Nothing here writes a value anew: a member's value is the very bytes that stood in the text.
+Nothing here encodes a value again: the value of a member is the very bytes of the text.
 """
 
 import re
@@ -19,11 +19,11 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Fault(Exception):
-    """What is wrong with a text, in words for its publisher."""
+    """A fault of a text, in words for its publisher."""
 
 
 class _Name:
-    """The name of a member, equal to no other: a dict of these keeps members that a text repeats."""
+    """The name of a member, equal to no other: a dict with such keys keeps repeated members."""
 
     __slots__ = ("text",)
 
@@ -42,10 +42,10 @@ _decode_string = msgspec.json.Decoder(str).decode
 
 
 def decode(decoder: Callable[[bytes], T], body: bytes) -> T:
-    """What a decoder of msgspec makes of a body; or the fault that it finds, explained."""
+    """Decode a body with a decoder of msgspec; its error becomes a Fault."""
     try:
         if not body.isascii():
-            body.decode()  # msgspec skips over raw values without a look at their UTF-8
+            body.decode()  # msgspec does not check the UTF-8 of raw values
         return decoder(body)
     except UnicodeDecodeError as error:
         raise Fault(f"The body is not UTF-8 (byte {error.start}).") from None
@@ -58,16 +58,16 @@ def decode(decoder: Callable[[bytes], T], body: bytes) -> T:
 
 
 def members(text: bytes | Raw) -> dict[str, Raw]:
-    """The members of an object, none of them twice. The text is valid JSON."""
+    """The members of an object, which is valid JSON; a repeated member is a Fault."""
     found = _decode_members(text)
     compact = 1 + sum([len(name) + len(bytes(value)) + 4 for name, value in found.items()])
-    if len(bytes(text)) - compact >= SHORTEST_MEMBER:  # room enough for one that is repeated, or just for blanks
+    if len(bytes(text)) - compact >= SHORTEST_MEMBER:  # room for a repeated member, or for blanks only
         _check_once(_decode_pairs(text))
     return found
 
 
 def check_members_once(body: bytes) -> None:
-    """Refuse a list of objects, which is valid JSON, if a member of one is there twice."""
+    """Refuse a list of objects, which is valid JSON, if one of them repeats a member."""
     for n, event in enumerate(_decode_lists_of_pairs(body)):
         try:
             _check_once(event)
@@ -79,18 +79,18 @@ def _check_once(pairs: dict[_Name, Raw]) -> None:
     seen: set[str] = set()
     for name in pairs:
         if name.text in seen:
-            raise Fault(f"property '{shortened(name.text)}' is there more than once.")
+            raise Fault(f"property '{shortened(name.text)}' is present more than once.")
         seen.add(name.text)
 
 
 def top(text: bytes | Raw) -> dict[str, Raw]:
-    """The members of an object, which is valid JSON; of repeated ones the last."""
+    """The members of an object, which is valid JSON; the last of repeated ones."""
     return _decode_members(text)
 
 
-def reach(found: dict[str, Raw], path: tuple[str, ...]) -> Raw | None:
-    """The value at a path of names, from these members on; None where there is none."""
-    value = found.get(path[0])
+def reach(properties: dict[str, Raw], path: tuple[str, ...]) -> Raw | None:
+    """The value at a path of names, starting from these members; None if there is none."""
+    value = properties.get(path[0])
     for name in path[1:]:
         if value is None:
             return None
@@ -102,7 +102,7 @@ def reach(found: dict[str, Raw], path: tuple[str, ...]) -> Raw | None:
 
 
 def scalar(value: Raw) -> str | None:
-    """A string, a number or a boolean as text, a number as it was written; None for anything else."""
+    """The text of a string, a number (as it was written) or a boolean; None for anything else."""
     text = bytes(value)
     match text[:1]:
         case b'"':
@@ -118,9 +118,9 @@ _NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def too_deep(text: bytes) -> bool:
-    """Whether valid JSON is nested deeper than allowed: the innermost pairs are taken away, level by level.
+    """Whether valid JSON is nested deeper than allowed: the innermost pairs are removed, level by level.
 
-    Few events have brackets enough for that; `replace` finds them five times faster than `count` does.
+    Few events have enough brackets for that; `replace` finds them five times faster than `count` does.
     """
     if len(text) - len(text.replace(b"{", b"").replace(b"[", b"")) <= limits.JSON_DEPTH:
         return False
@@ -146,22 +146,22 @@ _TOKENS = {
 
 
 def _explain(error: str) -> str:
-    """A validation error of msgspec, in Event Grid's manner: which event, which property, what was expected."""
+    """A validation error of msgspec in Event Grid's words: the event, the property, the expected type."""
     place = _PLACE.search(error)
-    said = error[: place.start()] if place else error
+    message = error[: place.start()] if place else error
     index, field = place.groups() if place else (None, None)
     where = "" if index is None else f"Event {index}: "
-    if unknown := _UNKNOWN.fullmatch(said):
+    if unknown := _UNKNOWN.fullmatch(message):
         return f"{where}received unexpected property '{shortened(unknown[1])}' in JSON."
-    if missing := _MISSING.fullmatch(said):
+    if missing := _MISSING.fullmatch(message):
         return f"{where}required property '{missing[1]}' is missing."
-    if not where and not field and (shape := _SHAPE.fullmatch(said)):
+    if not where and not field and (shape := _SHAPE.fullmatch(message)):
         return _wrong_shape(*shape.groups())
-    return f"{where}property '{field}': {_sentence(said)}." if field else f"{where}{_sentence(said)}."
+    return f"{where}property '{field}': {_sentence(message)}." if field else f"{where}{_sentence(message)}."
 
 
 def _wrong_shape(expected: str, received: str) -> str:
-    """Event Grid's words for a body that is not of the kind that was expected, and ours."""
+    """Event Grid's words for a body of the wrong kind, and then ours."""
     wanted = "an array of events" if expected == "array" else "one event, an object"
     return (
         f"Token Expected: {_TOKENS.get(expected, expected)}, Actual Token Received: {_TOKENS.get(received, received)}: "
@@ -174,25 +174,25 @@ _NOT_A_NUMBER = re.compile(rb"-?(NaN|Infinity)")
 
 
 def _malformed(error: str, body: bytes) -> str:
-    """A text that is not JSON: what msgspec says, and what it does not know of the usual mistakes."""
+    """A text that is not JSON: the error of msgspec, and an explanation of the usual mistakes."""
     if not body.strip():
         return "The body is empty."
     if body.startswith(_BOM):
         return "The body begins with a byte order mark: send UTF-8 without one."
-    said = f"{_sentence(error)}."
+    message = f"{_sentence(error)}."
     place = re.search(r"\(byte (\d+)\)$", error)
     if place and _NOT_A_NUMBER.match(body, int(place[1])):
-        return f"{said} JSON knows no NaN and no Infinity: send null or a string."
+        return f"{message} JSON has no NaN and no Infinity: send null or a string."
     if "surrogate" in error or _LONE_SURROGATE.search(body):
-        return f"{said} An escape from \\ud800 to \\udfff must be half of a pair."
-    return said
+        return f"{message} An escape from \\ud800 to \\udfff must be half of a pair."
+    return message
 
 
-def _sentence(said: str) -> str:
-    return said.replace("`", "'").replace(" | null", "")
+def _sentence(message: str) -> str:
+    return message.replace("`", "'").replace(" | null", "")
 
 
 def shortened(name: str) -> str:
-    """A name as it may be shown: printable, and not longer than one line takes."""
+    """A name for an error message: printable, and at most 64 characters."""
     printable = "".join(c if c.isprintable() else "?" for c in name[:65])
     return printable if len(name) <= 64 else f"{printable[:64]}…"

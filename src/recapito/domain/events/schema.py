@@ -1,4 +1,4 @@
-"""The event schemas: in which a topic takes events, and in which a subscription gets them (spec §2).
+"""The schemas in which topics take events and subscriptions get them (spec §2).
 
 The two lists have different names for the custom schema, as Event Grid's have.
 """
@@ -9,7 +9,7 @@ import msgspec
 
 
 class InputSchema(StrEnum):
-    """What publishers send to a topic; it can not change once the topic exists."""
+    """The schema that publishers send to a topic; it cannot change once the topic exists."""
 
     EVENT_GRID = "EventGridSchema"
     CUSTOM = "CustomEventSchema"
@@ -17,8 +17,6 @@ class InputSchema(StrEnum):
 
 
 class DeliverySchema(StrEnum):
-    """What a subscription gets."""
-
     EVENT_GRID = "EventGridSchema"
     CUSTOM = "CustomInputSchema"
     CLOUD_EVENT = "CloudEventSchemaV1_0"
@@ -33,14 +31,14 @@ DELIVERABLE = {
 
 
 class MappedField(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a field of the envelope comes from in a custom event: a path into it, else the default, else nothing."""
+    """The source of a field of the envelope of a custom event: a path into it, else the default, else nothing."""
 
     source: str | None = None
     default: str | None = None
 
 
 class InputMapping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """How the envelope of a custom event is made. Only type, subject and data version may have defaults."""
+    """The mapping from a custom event to its envelope. Only type, subject and data version may have defaults."""
 
     id: MappedField = MappedField()
     topic: MappedField = MappedField()

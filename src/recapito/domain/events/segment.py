@@ -1,24 +1,23 @@
 """A segment: the events of one topic that one commit appended, ready to be sent as they lie.
 
-The body is the stamped events joined by commas, so any run of neighbours is one slice of it; the columns say where
-each event ends, and its type, subject and publish time. Nothing here re-serialises an event.
+The body is the stamped events joined by commas, so any run of neighbours is one slice of it; the columns have
+the end, the type, the subject and the publish time of each event. Nothing here encodes an event again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
-
-from recapito.domain.events.columnar import by_field, numbered
+from msgspec.structs import astuple
 
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
 
 class StampedEvent(msgspec.Struct, frozen=True, gc=False):
-    """One accepted event: the bytes that are stored, and what is looked at. Only in a domain it has a topic."""
+    """One accepted event: the bytes to store, and the fields that filters read. Only a domain's events have a topic."""
 
     body: bytes
     type: str
@@ -31,7 +30,7 @@ class StampedEvent(msgspec.Struct, frozen=True, gc=False):
 class Publish(NamedTuple):
     """The events of one accepted request; they are stored together or not at all.
 
-    `traces` has the traceparents of those events that are traced, by their place.
+    `traces` has the traceparents of the traced events, by their index.
     """
 
     published_at: int
@@ -40,10 +39,10 @@ class Publish(NamedTuple):
 
 
 class Columns(msgspec.Struct, frozen=True, array_like=True):
-    """Where each event of a segment ends, what filters look at, and its id, in columns; old segments have no ids.
+    """The ends, the fields that filters read, and the ids of the events of a segment; old segments have no ids.
 
-    A segment that was redriven is for `only` one subscription, and comes from the dead letters of `origin`. `traces`
-    has the traceparents of the few events that are traced.
+    A redriven segment is for `only` one subscription and comes from the dead letters of `origin`. `traces` has the
+    traceparents of the few traced events. The order of the fields is a file format.
     """
 
     ends: list[int]
@@ -52,7 +51,7 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     versions: list[str]
     version_of: list[int]
     subjects: Sequence[str]
-    publishes: list[tuple[int, int]]  # (how many events, published at)
+    publishes: list[tuple[int, int]]  # (number of events, published at)
     domain_topics: list[str] = []
     domain_topic_of: list[int] = []
     only: int = 0
@@ -71,7 +70,7 @@ _decode = msgspec.msgpack.Decoder(Columns).decode
 
 
 def id_of(event: bytes) -> str:
-    """The id of an event as it is stored: all schemas have one, under the same name. Empty for what has none."""
+    """The id of a stored event, which has the same name in all schemas; empty if there is none."""
     try:
         return _decode_named(event).id
     except msgspec.DecodeError:
@@ -86,7 +85,7 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
     versions, version_of = numbered(version)
     domain_topics: list[str] = []
     domain_topic_of: list[int] = []
-    if domain_topic and domain_topic[0]:  # of one log all events are a domain's, or none
+    if domain_topic and domain_topic[0]:  # all events of a log are a domain's, or none
         domain_topics, domain_topic_of = numbered(domain_topic)
     columns = Columns(
         ends=_ends(bodies),
@@ -107,12 +106,12 @@ def pack(publishes: Sequence[Publish], only: int = 0, origin: str = "") -> tuple
 
 
 def _ends(bodies: Sequence[bytes]) -> list[int]:
-    """Where each of these ends when they are joined by commas."""
+    """The end of each body when they are joined by commas."""
     return [end + commas for commas, end in enumerate(accumulate(map(len, bodies)))]
 
 
 def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
-    """The traceparents of all publishes, by the places of their events in the segment."""
+    """The traceparents of all publishes, by the index of the event in the segment."""
     traces: dict[int, str] = {}
     start = 0
     for publish in publishes:
@@ -122,10 +121,24 @@ def _traces(publishes: Sequence[Publish]) -> dict[int, str]:
     return traces
 
 
-class Segment:
-    """A decoded segment, shared read-only by all lanes near it; `original` is what a converted one was made of.
+def by_field(kind: type[msgspec.Struct], values: Iterable[msgspec.Struct]) -> Sequence[Sequence[Any]]:
+    """The fields of structs of this kind, each as a column, without a step of Python for each value."""
+    return tuple(zip(*map(astuple, values), strict=True)) or ((),) * len(kind.__struct_fields__)
 
-    `domain_topics` are the distinct topics of a domain's events, without any outside a domain.
+
+def numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The distinct names, and for each name its index among them; mostly there is only one."""
+    distinct = list(dict.fromkeys(names))
+    if len(distinct) == 1:
+        return distinct, [0] * len(names)
+    number = {name: n for n, name in enumerate(distinct)}
+    return distinct, [number[name] for name in names]
+
+
+class Segment:
+    """A decoded segment, shared read-only by all lanes near it; `original` is the source of a converted one.
+
+    `domain_topics` are the distinct topics of a domain's events; empty outside a domain.
     """
 
     __slots__ = (
@@ -171,11 +184,10 @@ class Segment:
         return f"<Segment of {len(self.ends)} events, {len(self.body)} bytes>"
 
     def start(self, i: int) -> int:
-        """Where event `i` starts in the body."""
+        """The offset of event `i` in the body."""
         return self.ends[i - 1] + 1 if i else 0
 
     def event(self, i: int) -> bytes:
-        """The bytes of event `i`."""
         return self.body[self.start(i) : self.ends[i]]
 
     def stored(self, i: int) -> bytes:
@@ -183,11 +195,9 @@ class Segment:
         return self.event(i) if self.original is None else self.original.event(i)
 
     def type(self, i: int) -> str:
-        """The event type of event `i`."""
         return self.types[self.type_of[i]]
 
     def id(self, i: int) -> str:
-        """The id of event `i`."""
         return self.ids[i] if self.ids else id_of(self.stored(i))
 
     def converted(self, convert: Callable[[bytes], bytes]) -> "Segment":

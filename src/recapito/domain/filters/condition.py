@@ -1,8 +1,8 @@
-"""Whether a value of an event meets a condition (spec §5). The law: what is missing, null or of another type is alike,
-and so is an array without an element of the type.
+"""Tests values of events against conditions (spec §5).
 
-Operators that say "not" fail when any element of an array is hit; the others hold when any is. What a missing key
-gives is a table, because Event Grid's answers follow no rule.
+The law: a value that is missing, null or of another type is treated alike, and so is an array without an element of the
+type. A negative operator fails when any element of an array is hit; a positive one holds when any is. The result for a
+missing key is a table, because Event Grid's results follow no rule.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from recapito.domain.filters.filter import Condition, Operator
 
-Value = Any  # of JSON: None and UNSET, bool, int, float, str, a list of these, or something else for an object
+Value = Any  # a JSON value: None or UNSET, bool, int, float, str, a list of these, or a struct for an object
 Test = Callable[[Value], bool]
 
 # By exact type: to Python a bool is an int.
@@ -30,7 +30,7 @@ _MISSING_MATCHES = frozenset({Operator.NUMBER_NOT_IN, Operator.NUMBER_NOT_IN_RAN
 
 
 def compile_condition(condition: Condition, arrays: bool, integers_as_text: bool = False) -> Test:
-    """The test that a value must pass. String operators may take integers by their canonical text (spec §5)."""
+    """The test of a condition. String operators may compare integers by their canonical text (spec §5)."""
     match condition.operator:
         case Operator.IS_NULL_OR_UNDEFINED:
             return lambda value: value is None or value is UNSET
@@ -62,13 +62,13 @@ def kind_of(operator: Operator) -> str:
 
 
 def compares(operator: Operator, value: Value) -> bool:
-    """Whether a value is of the kind that an operator compares, or an array that has an element of it."""
+    """Whether a value is of the kind that an operator compares, or an array with an element of it."""
     elements = value if isinstance(value, list) else [value]
     return any(type(element) in _KINDS[kind_of(operator)] for element in elements)
 
 
 def _hit(operator: Operator, operands: tuple[Any, ...]) -> Test:
-    """Whether a value of the kind that a positive operator compares is hit by any operand."""
+    """The test whether any operand of a positive operator hits a value of its kind."""
     match kind_of(operator):
         case "number":
             return _hit_number(operator, operands)

@@ -1,6 +1,6 @@
-"""Why an event passes a filter or does not: the clause that decides, in words.
+"""Explains why an event passes a filter or does not: the deciding clause, in words.
 
-It asks the very matcher that lanes use, clause by clause, in the order in which Event Grid's filter is written.
+It asks the very matcher that lanes use, clause by clause, in the order of Event Grid's filter.
 """
 
 from collections.abc import Iterator
@@ -19,16 +19,16 @@ VALUE_CHARS = 100
 VALUES = 5
 
 
-class Verdict(NamedTuple):
-    """Whether an event is matched, None if that is not known any more; the clause that decided, and why in words."""
+class FilterVerdict(NamedTuple):
+    """Whether an event is matched, None if that is no longer known; the deciding clause, and the reason in words."""
 
     matched: bool | None
     clause: str
     text: str
 
 
-class Seen(NamedTuple):
-    """What a filter looks at of one event."""
+class FilteredEvent(NamedTuple):
+    """The parts of an event that filters read."""
 
     type: str
     subject: str
@@ -36,46 +36,46 @@ class Seen(NamedTuple):
     domain_topic: str = ""
 
 
-def explain(filter: Filter, event: Seen) -> Verdict:
-    """The first clause that refuses the event, or that none does."""
+def explain(filter: Filter, event: FilteredEvent) -> FilterVerdict:
+    """The verdict of the first clause that refuses the event, or of the whole filter if none does."""
     for verdict in _refusals(filter, event):
         return verdict
     if filter.takes_all:
-        return Verdict(True, "all", "the filter takes every event")
-    return Verdict(True, "all", "every clause of the filter holds")
+        return FilterVerdict(True, "all", "the filter takes every event")
+    return FilterVerdict(True, "all", "every clause of the filter holds")
 
 
-def _refusals(filter: Filter, event: Seen) -> Iterator[Verdict]:
+def _refusals(filter: Filter, event: FilteredEvent) -> Iterator[FilterVerdict]:
     matcher = compile_filter(filter)
     if not matcher.takes_domain_topic(event.domain_topic):
         text = f"the event is of topic {_quoted(event.domain_topic)}, not of {_quoted(filter.domain_topic)}"
-        yield Verdict(False, "domainTopic", text)
+        yield FilterVerdict(False, "domainTopic", text)
     if not matcher.takes_type(event.type):
         taken = f"is not one of {_listed(filter.event_types)}" if filter.event_types else "is not taken: no type is"
-        yield Verdict(False, "includedEventTypes", f"eventType {_quoted(event.type)} {taken}")
+        yield FilterVerdict(False, "includedEventTypes", f"eventType {_quoted(event.type)} {taken}")
     begins = compile_filter(msgspec.structs.replace(filter, subject_ends_with=""))
     if not begins.takes_subject(event.subject):
         text = f"subject {_quoted(event.subject)} does not begin with {_quoted(filter.subject_begins_with)}"
-        yield Verdict(False, "subjectBeginsWith", text + _case(filter))
+        yield FilterVerdict(False, "subjectBeginsWith", text + _case(filter))
     ends = compile_filter(msgspec.structs.replace(filter, subject_begins_with=""))
     if not ends.takes_subject(event.subject):
         text = f"subject {_quoted(event.subject)} does not end with {_quoted(filter.subject_ends_with)}"
-        yield Verdict(False, "subjectEndsWith", text + _case(filter))
+        yield FilterVerdict(False, "subjectEndsWith", text + _case(filter))
     yield from _refused_conditions(filter, event)
 
 
-def _refused_conditions(filter: Filter, event: Seen) -> Iterator[Verdict]:
+def _refused_conditions(filter: Filter, event: FilteredEvent) -> Iterator[FilterVerdict]:
     if not filter.conditions:
         return
     cloud_events = is_cloud_event(event.body)
-    through = field_reader(frozenset(condition.key for condition in filter.conditions), cloud_events)
-    view = through.look(event.body)
+    reader = field_reader(frozenset(condition.key for condition in filter.conditions), cloud_events)
+    view = reader.read(event.body)
     for n, condition in enumerate(filter.conditions):
         as_text = cloud_events and is_extension(condition.key)
         test = compile_condition(condition, filter.arrays, as_text)
-        value = through.values[condition.key](view)
+        value = reader.values[condition.key](view)
         if not test(value):
-            yield Verdict(False, f"advancedFilters[{n}]", _why(condition, value, filter.arrays, as_text))
+            yield FilterVerdict(False, f"advancedFilters[{n}]", _why(condition, value, filter.arrays, as_text))
 
 
 def _why(condition: Condition, value: Value, arrays: bool, integers_as_text: bool) -> str:
@@ -94,7 +94,7 @@ def _why(condition: Condition, value: Value, arrays: bool, integers_as_text: boo
 
 
 def _shown(value: Value) -> str:
-    """A value of an event, as JSON, cut."""
+    """A value of an event as JSON, shortened."""
     if isinstance(value, msgspec.Struct):
         return "an object"
     if isinstance(value, str):
@@ -107,7 +107,9 @@ def _shown(value: Value) -> str:
 
 
 def _listed(operands: tuple[object, ...]) -> str:
-    shown = ", ".join(_quoted(one) if isinstance(one, str) else _operand(one) for one in operands[:VALUES])
+    shown = ", ".join(
+        _quoted(operand) if isinstance(operand, str) else _operand(operand) for operand in operands[:VALUES]
+    )
     return f"{shown} and {len(operands) - VALUES} more" if len(operands) > VALUES else shown
 
 

@@ -1,6 +1,6 @@
-"""Holding events against a filter, a segment at a time: each distinct type, subject and domain topic is judged once.
+"""Matches events with filters, a segment at a time: each distinct type, subject and domain topic is tested once.
 
-Conditions are judged last, on events that pass everything else; what they look at is seen once for all filters.
+Conditions are tested last, on events that pass everything else; their fields are read once for all filters.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,14 +13,14 @@ from recapito.domain.filters.condition import Test, compile_condition
 from recapito.domain.filters.field_reader import EventFields, field_reader, is_cloud_event, is_extension
 from recapito.domain.filters.filter import Filter
 
-WakeKey = str | Filter  # by which a lane knows whether a segment may concern it
+WakeKey = str | Filter  # wakes the lanes that a segment may concern
 
 
 class Matcher:
-    """A filter, compiled. `keys` are those that its conditions name; `judges_all`: only they tell what may pass.
+    """A compiled filter. `keys` are the keys of its conditions; `judges_all`: they may test any event.
 
-    A segment in which an event passes holds one of `wake_keys` (`wake_keys_of`). A filter that goes neither by type nor
-    by a domain topic is itself the wake key of such segments. One that takes all events has no wake keys: None.
+    A segment in which an event passes has one of `wake_keys` (`wake_keys_of`). A filter that tests neither the type nor
+    the domain topic is itself the wake key of such segments. One that takes all events has no wake keys: None.
     """
 
     def __init__(self, filter: Filter) -> None:
@@ -29,7 +29,7 @@ class Matcher:
         self._begins, self._ends = fold(filter.subject_begins_with), fold(filter.subject_ends_with)
         self._types = None if filter.event_types is None else frozenset(name.casefold() for name in filter.event_types)
         self._domain_topic = None if filter.domain_topic is None else filter.domain_topic.casefold()
-        self.wake_keys = self._find_words(filter)
+        self.wake_keys = self._find_wake_keys(filter)
         self.keys = frozenset(condition.key for condition in filter.conditions)
         self.judges_all = bool(self.keys) and self.wake_keys is not None and filter in self.wake_keys
         self._tests = {
@@ -40,11 +40,11 @@ class Matcher:
             for cloud_events in (False, True)
         }
 
-    def _find_words(self, filter: Filter) -> frozenset[WakeKey] | None:
+    def _find_wake_keys(self, filter: Filter) -> frozenset[WakeKey] | None:
         if self._domain_topic is not None:
-            return frozenset((_domain_topic_word(self._domain_topic),))
+            return frozenset((_domain_topic_key(self._domain_topic),))
         if self._types is not None:
-            return frozenset(map(_type_word, self._types))
+            return frozenset(map(_type_key, self._types))
         return None if filter.takes_all else frozenset((filter,))
 
     def takes_type(self, name: str) -> bool:
@@ -52,11 +52,9 @@ class Matcher:
         return self._types is None or name.casefold() in self._types
 
     def takes_domain_topic(self, name: str) -> bool:
-        """Whether the topic of a domain alone lets an event pass."""
         return self._domain_topic is None or name.casefold() == self._domain_topic
 
     def takes_subject(self, subject: str) -> bool:
-        """Whether the subject alone lets an event pass."""
         folded = self._fold(subject)
         return folded.startswith(self._begins) and folded.endswith(self._ends)
 
@@ -84,78 +82,77 @@ def compile_filter(filter: Filter) -> Matcher:
 
 
 class SegmentView:
-    """The events of one segment, as far as conditions have looked at them through one lens."""
+    """The events of one segment, as far as one field reader has read them for conditions."""
 
     def __init__(self, segment: Segment, keys: frozenset[str]) -> None:
         self._segment = segment
-        self._lens = field_reader(keys, is_cloud_event(segment.event(0)))
-        self._views: dict[int, EventFields] = {}
+        self._reader = field_reader(keys, is_cloud_event(segment.event(0)))
+        self._fields: dict[int, EventFields] = {}
 
     def has(self, keys: frozenset[str]) -> bool:
-        """Whether these keys can be seen."""
-        return keys <= self._lens.keys
+        """Whether the reader covers these keys."""
+        return keys <= self._reader.keys
 
     def select(self, matcher: Matcher, passing: Sequence[int]) -> Sequence[int]:
-        """Those of the events whose conditions hold."""
-        chosen, views = passing, self._views
+        """The indexes of `passing` whose events meet the conditions."""
+        chosen, fields = passing, self._fields
         for i in passing:
-            if i not in views:
-                views[i] = self._lens.look(self._segment.event(i))
-        for key, test in matcher.tests(self._lens.cloud_events):
-            value = self._lens.values[key]
-            chosen = [i for i in chosen if test(value(views[i]))]
+            if i not in fields:
+                fields[i] = self._reader.read(self._segment.event(i))
+        for key, test in matcher.tests(self._reader.cloud_events):
+            value = self._reader.values[key]
+            chosen = [i for i in chosen if test(value(fields[i]))]
         return passing if len(chosen) == len(passing) else chosen
 
 
 class Selection(NamedTuple):
-    """The indexes of the events of a segment that pass a filter, and of those that its conditions looked at."""
+    """The indexes of the events of a segment that pass a filter, and of those that its conditions tested."""
 
     chosen: Sequence[int]
     evaluated: Sequence[int] = ()
 
 
 def select(filter: Filter, segment: Segment, view: Callable[[frozenset[str]], SegmentView] | None = None) -> Selection:
-    """What passes, and what was looked at, ascending. `sight` gives what shows some keys, kept from earlier looks."""
+    """The selection of a filter, ascending. `view` returns the kept view of the segment that covers some keys."""
     matcher = compile_filter(filter)
     passing = matcher.select(segment)
     if not passing or not matcher.keys:
         return Selection(passing)
-    shown = SegmentView(segment, matcher.keys) if view is None else view(matcher.keys)
-    return Selection(shown.select(matcher, passing), passing)
+    events = SegmentView(segment, matcher.keys) if view is None else view(matcher.keys)
+    return Selection(events.select(matcher, passing), passing)
 
 
 def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_topic: str = "") -> bool:
-    """Whether one event passes the whole filter."""
     matcher = compile_filter(filter)
     by_columns = (
         matcher.takes_type(event_type) and matcher.takes_subject(subject) and matcher.takes_domain_topic(domain_topic)
     )
     if not by_columns or not matcher.keys:
         return by_columns
-    through = field_reader(matcher.keys, is_cloud_event(body))
-    view = through.look(body)
-    return all(test(through.values[key](view)) for key, test in matcher.tests(through.cloud_events))
+    reader = field_reader(matcher.keys, is_cloud_event(body))
+    fields = reader.read(body)
+    return all(test(reader.values[key](fields)) for key, test in matcher.tests(reader.cloud_events))
 
 
 def wake_keys_of(segment: Segment) -> list[WakeKey]:
-    """The words that a segment holds by itself: its event types and domain topics, each once."""
-    wake_keys = [_type_word(name.casefold()) for name in segment.types]
-    wake_keys += [_domain_topic_word(name.casefold()) for name in segment.domain_topics]
+    """The wake keys of a segment itself: its event types and domain topics, each once."""
+    wake_keys = [_type_key(name.casefold()) for name in segment.types]
+    wake_keys += [_domain_topic_key(name.casefold()) for name in segment.domain_topics]
     return list(dict.fromkeys(wake_keys))
 
 
-def _type_word(name: str) -> str:
+def _type_key(name: str) -> str:
     return f"type {name}"
 
 
-def _domain_topic_word(name: str) -> str:
+def _domain_topic_key(name: str) -> str:
     return f"topic {name}"
 
 
 def _pick(
     passing: Sequence[int], names: Sequence[str], name_of: Sequence[int], takes: Callable[[str], bool]
 ) -> Sequence[int]:
-    """Those whose name is taken; the names are distinct, so that each is judged once."""
+    """The indexes whose name is taken; the names are distinct, so that each is tested once."""
     taken = {n for n, name in enumerate(names) if takes(name)}
     if not taken:
         return ()

@@ -22,16 +22,16 @@ def every_name(name: str) -> bool:
 
 
 def parse(text: str) -> NameFilter:
-    """The filter that a text describes; a text that can not be understood is the caller's error."""
+    """The filter that a text describes; a text that does not parse is the caller's error."""
     if not text.strip():
         return every_name
     if len(text) > limits.LIST_FILTER_CHARS:
         raise _wrong(f"it has more than {limits.LIST_FILTER_CHARS} characters")
     parser = _Parser(_split(text))
-    found = parser.disjunction()
+    name_filter = parser.disjunction()
     if parser.tokens:
         raise _wrong(f"nothing is expected at {parser.tokens[0]}")
-    return found
+    return name_filter
 
 
 def _split(text: str) -> list[str]:
@@ -40,7 +40,7 @@ def _split(text: str) -> list[str]:
     while position < end:
         token = _TOKEN.match(text, position, end)
         if token is None:
-            raise _wrong(f"it can not be read from its character {position + 1} on")
+            raise _wrong(f"character {position + 1} is not expected")
         tokens.append(token[1])
         position = token.end()
     if len(tokens) > limits.LIST_FILTER_TOKENS:
@@ -109,4 +109,4 @@ class _Parser:
 
 
 def _wrong(why: str) -> InvalidInput:
-    return InvalidInput("InvalidRequest", f"'$filter' can not be understood: {why}.", "$filter")
+    return InvalidInput("InvalidRequest", f"'$filter' is not valid: {why}.", "$filter")

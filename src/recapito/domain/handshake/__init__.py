@@ -1,1 +1,1 @@
-"""The two handshakes with a webhook: the requests, the judgement of an answer, and the advice for a refusal."""
+"""The two handshakes with a webhook: the requests, the verdict on an answer, and the advice after a refusal."""

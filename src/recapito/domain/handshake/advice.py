@@ -1,5 +1,6 @@
-"""What the owner of a subscription is told when a handshake did not succeed: what was sent, what came back, what to
-change. Secrets of the endpoint are not in it.
+"""The message to the owner of a subscription whose handshake failed: the request, the answer, and the change to make.
+
+No message contains a secret of the endpoint.
 """
 
 from recapito.domain import limits
@@ -39,8 +40,8 @@ _TROUBLES = {
         "work, and check that a firewall does not swallow the request."
     ),
     FailureKind.BROKEN_OFF: (
-        "The endpoint closed the connection without a whole answer. Look into its log for a crash, and check that http "
-        "and https are not mixed up."
+        "The endpoint closed the connection without a whole answer. Look into its log for a crash, and check "
+        "whether the URL must be http or https."
     ),
     FailureKind.CLOSED: "This server was stopping. Try again.",
 }
@@ -87,7 +88,7 @@ def explain_refusal(invitation: Invitation, answer: CallResult, tries: int) -> s
 
 
 def explain_waiting(invitation: Invitation, answer: CallResult) -> str:
-    """Why consent is still awaited."""
+    """The message while consent is still awaited."""
     return (
         f"Sent: {_sent(invitation, 1)}. Came back: {_came_back(invitation, answer)}. "
         f"What to change: {advise(invitation, answer)}"
@@ -119,20 +120,20 @@ def _came_back(invitation: Invitation, answer: CallResult) -> str:
 
 
 def _cut(text: str, secrets: tuple[str, ...]) -> str:
-    """The beginning of something from outside, on one line."""
+    """The beginning of a text from outside, on one line."""
     line = " ".join(excerpt(" ".join(text.split()), secrets).split())
     most = limits.HANDSHAKE_EXCERPT_CHARS
     return line if len(line) <= most else f"{line[:most]}…"
 
 
 def advise(invitation: Invitation, answer: CallResult) -> str:
-    """What to change, by what came back."""
+    """The change to make, by the answer."""
     if isinstance(answer, NoReply):
         return _TROUBLES[answer.trouble]
     if 300 <= answer.status < 400:
         return (
-            "Redirects are not followed. Give the URL that the endpoint is really at, mind http or https and a "
-            "final slash."
+            "Redirects are not followed. Give the final URL of the endpoint, and check http or https and a trailing "
+            "slash."
         )
     if asks_by_options(invitation.subscription):
         return _advise_options(answer)
@@ -168,7 +169,7 @@ def _advise_validation(invitation: Invitation, reply: Reply) -> str:
 def _advise_options(reply: Reply) -> str:
     origin = allowed_origin(reply)
     if origin is not None and origin not in ("*", ORIGIN):
-        return f"The endpoint lets in somebody else. Answer OPTIONS with {_GRANT}."
+        return f"The endpoint allows another origin. Answer OPTIONS with {_GRANT}."
     if origin is None and 200 <= reply.status < 300:
         advice = f"The status alone is not consent: the header is missing. Answer OPTIONS with {_GRANT}"
         if reply.status == 200:
@@ -178,9 +179,9 @@ def _advise_options(reply: Reply) -> str:
 
 
 def _by_status(own: dict[int, str], status: int, wanted: str) -> str:
-    found = own.get(status) or _EITHER.get(status)
-    if found is not None:
-        return found
+    advice = own.get(status) or _EITHER.get(status)
+    if advice is not None:
+        return advice
     if status >= 500:
         return f"The endpoint failed. Look into its log; it must answer with {wanted}."
     return f"Only 200 counts. Answer with {wanted}."

@@ -1,7 +1,7 @@
-"""The two handshakes with a webhook: what is sent, and how an answer is judged (spec §4.1, §4.2).
+"""The two handshakes with a webhook: the requests, and the verdict on an answer (spec §4.1, §4.2).
 
-Subscriptions in the CloudEvents schema ask by OPTIONS, all others send a validation event. Only a 200 that answers in
-the words of its handshake is consent; a 200 in other words leaves ten minutes to fetch a URL; all else is refusal.
+Subscriptions in the CloudEvents schema ask by OPTIONS, all others send a validation event. Only a 200 with the content
+that its handshake demands is consent; any other 200 leaves ten minutes to fetch a URL; everything else is refusal.
 """
 
 import base64
@@ -23,8 +23,8 @@ VALIDATION_EVENT = "Microsoft.EventGrid.SubscriptionValidationEvent"
 DELETED_EVENT = "Microsoft.EventGrid.SubscriptionDeletedEvent"
 _API_VERSION = "2018-05-01-preview"  # the first that had a validationUrl; Event Grid still writes it
 
-# What may pass by itself: such a try is repeated.
-_PASSING = frozenset(
+# Failures that may be temporary: the handshake is tried again.
+_TEMPORARY = frozenset(
     {FailureKind.NAME_NOT_FOUND, FailureKind.NOT_CONNECTED, FailureKind.TIMED_OUT, FailureKind.BROKEN_OFF}
 )
 
@@ -38,7 +38,7 @@ class Awaited(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """The endpoint does not consent. `again`: another try may be answered otherwise."""
+    """The endpoint does not consent. `again`: another try may succeed."""
 
     again: bool = False
 
@@ -47,7 +47,7 @@ Verdict = Granted | Awaited | Refused
 
 
 class Invitation(NamedTuple):
-    """One handshake: who is asked for which subscription of which topic, and how consent may be given later."""
+    """One handshake: the subscription of a topic, its code, and the callback URL that gives consent later."""
 
     topic: Topic
     subscription: Subscription
@@ -56,7 +56,7 @@ class Invitation(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown of an answer: it may repeat what we sent."""
+        """The texts that must not be shown of an answer, because it may repeat the request."""
         hidden = [a.value for a in self.subscription.attributes if isinstance(a, StaticAttribute) and a.secret]
         words = [word for value in hidden for word in (value, *value.split()) if word]  # a token without its scheme
         return (self.code, *words, *secrets_of(webhook_of(self.subscription).url))
@@ -66,7 +66,7 @@ class Invitation(NamedTuple):
 
 
 class ConsentTarget(NamedTuple):
-    """Where a subscription is found by its name: on a topic, or on one topic of a domain."""
+    """The scope of a subscription's name: a topic, or one topic of a domain."""
 
     topic: int
     domain_topic: str | None
@@ -80,21 +80,21 @@ def invite(public_url: str, topic: Topic, subscription: Subscription, code: str,
     return Invitation(topic, subscription, code, callback)
 
 
-def _token(place: ConsentTarget) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+def _token(target: ConsentTarget) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(target)).decode().rstrip("=")
 
 
 def read_token(token: str) -> ConsentTarget | None:
-    """The place that a callback speaks of; None if the token is not one of ours. The secret is the code, not this."""
+    """The target of a callback; None if the token is not one of ours. The token is not a secret, the code is."""
     try:
-        place = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=ConsentTarget)
+        target = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)), type=ConsentTarget)
     except (ValueError, msgspec.MsgspecError):
         return None
-    return place if 0 < place.topic < 2**63 else None
+    return target if 0 < target.topic < 2**63 else None
 
 
 def is_code(code: str, given: str) -> bool:
-    """Whether somebody knows a code; the comparison takes as long whatever is given."""
+    """Whether the given text is the code, compared in constant time."""
     return compare_digest(code.encode(), given.encode("utf-8", "replace"))
 
 
@@ -111,7 +111,7 @@ def validation_request(invitation: Invitation, event_id: str, now: int) -> Reque
 
 
 def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> Request | None:
-    """What a webhook is told when its subscription is deleted; CloudEvents has no such event."""
+    """The request that announces a deletion to the webhook; None for CloudEvents, which has no such event."""
     if not isinstance(subscription.destination, WebHook) or asks_by_options(subscription):
         return None
     name = f"{_scope(topic, subscription)}/providers/Microsoft.EventGrid/eventSubscriptions/{subscription.name}"
@@ -144,22 +144,22 @@ def _system_event(
 
 
 def _static(subscription: Subscription) -> tuple[tuple[str, str], ...]:
-    """An endpoint that lets nobody in without a header of its own must be able to consent too."""
+    """The static headers: an endpoint that demands one must be able to consent too."""
     return tuple((a.name, a.value) for a in subscription.attributes if isinstance(a, StaticAttribute))
 
 
 def _scope(topic: Topic, subscription: Subscription) -> str:
-    """What the subscription is of, as events name it."""
+    """The resource id that events of the subscription name as their topic."""
     if topic.source is not None:
         return topic.source.resource_id
     return topic.resource_id + (f"/topics/{subscription.domain_topic}" if subscription.domain_topic else "")
 
 
 def judge(invitation: Invitation, answer: CallResult) -> Verdict:
-    """What an answer means."""
+    """The verdict on an answer."""
     match answer:
         case NoReply(trouble):
-            return Refused(again=trouble in _PASSING)
+            return Refused(again=trouble in _TEMPORARY)
         case Reply() if asks_by_options(invitation.subscription):
             return _judge_options(answer)
         case Reply(200):
@@ -176,7 +176,7 @@ def _judge_options(reply: Reply) -> Verdict:
 
 
 def allowed_origin(reply: Reply) -> str | None:
-    """Whom the endpoint lets in."""
+    """The origin that the endpoint allows, in lower case."""
     origin = reply.header("WebHook-Allowed-Origin")
     return None if origin is None else origin.strip().lower()
 

@@ -1,4 +1,4 @@
-"""One small HTTP request that we make to somebody's endpoint, and what came of it: values, never exceptions."""
+"""One small HTTP request of the server to an endpoint, and its result: values, never exceptions."""
 
 from enum import StrEnum
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ Method = Literal["GET", "POST", "OPTIONS"]
 
 
 class Request(NamedTuple):
-    """What is asked. The URL's query and the body may hold secrets: show neither."""
+    """A request. The URL's query and the body may contain secrets: show neither."""
 
     method: Method
     url: str
@@ -19,7 +19,7 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What was answered, whatever the status. Headers and body are as they came, cut at their limits."""
+    """An answer of any status. Headers and body are as they came, cut at their limits."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -31,7 +31,7 @@ class Reply(NamedTuple):
 
 
 class FailureKind(StrEnum):
-    """Why there is no answer."""
+    """The reasons why there is no answer."""
 
     INVALID_URL = "InvalidUrl"
     NAME_NOT_FOUND = "NameNotFound"

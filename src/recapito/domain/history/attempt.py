@@ -1,7 +1,7 @@
-"""An attempt, as history keeps it: one request, how it ended, and what became of each event in it.
+"""An attempt, as history keeps it: one request, its outcome, and the disposition of each event in it.
 
 Deliveries that end without a request, because they expired or their subscription was deleted, and dead letters that
-were written or given up are kept in the same form, under an outcome of their own.
+were written or given up are kept in the same form, with an outcome of their own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,16 +14,16 @@ from recapito.domain.delivery.delivery import DeliveryId, Rule
 from recapito.domain.delivery.outcome import Result
 
 
-class Ending(StrEnum):
-    """Outcomes of what was no request."""
+class NonRequestOutcome(StrEnum):
+    """The outcomes of deliveries and dead letters that ended without a request."""
 
     NOT_SENT = "NotSent"
     DEAD_LETTERED = "DeadLettered"
     DEAD_LETTER_DROPPED = "DeadLetterDropped"
 
 
-class Then(StrEnum):
-    """What was done about a delivery."""
+class DispositionKind(StrEnum):
+    """The kinds of disposition of a delivery."""
 
     DELIVERED = "delivered"
     RETRY = "retry"
@@ -31,12 +31,12 @@ class Then(StrEnum):
     DROP = "drop"
 
 
-FAILED = "Failed"  # stands for every outcome but these
-NOT_FAILED = frozenset({str(Result.SUCCESS), str(Ending.DEAD_LETTERED)})
+FAILED = "Failed"  # a query's word for every outcome but these
+NOT_FAILED = frozenset({str(Result.SUCCESS), str(NonRequestOutcome.DEAD_LETTERED)})
 
 
 class Label(NamedTuple):
-    """Whose attempt it was, by the names of then: they outlive the subscription."""
+    """The lane of an attempt, with the names at that time, which outlive the subscription."""
 
     lane: int
     topic: int
@@ -44,10 +44,10 @@ class Label(NamedTuple):
     subscription: str
 
 
-class Fate(NamedTuple):
-    """What became of one event: when it is due again and by which rule, or why it was given up and where it lies."""
+class EventDisposition(NamedTuple):
+    """The disposition of one event: its next due time and the rule for it, or the reason and the dead-letter path."""
 
-    then: Then
+    kind: DispositionKind
     due_at: int | None = None
     rule: Rule | None = None
     reason: str | None = None
@@ -55,22 +55,20 @@ class Fate(NamedTuple):
 
 
 class AttemptedEvent(NamedTuple):
-    """One event of an attempt."""
-
     id: str
     identity: DeliveryId
     number: int
-    fate: Fate
+    disposition: EventDisposition
 
 
-DELIVERED = Fate(Then.DELIVERED)
+DELIVERED = EventDisposition(DispositionKind.DELIVERED)
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
-    """One request of a lane: sent `at`, ended `took` later. `late` is a success after it had been given up.
+    """One request of a lane: sent `at`, ended `took` later. `late` is a success after the attempt had timed out.
 
-    Its events are in columns: their ids and offsets, and the positions of their segments in runs of (how many events,
-    position). No `numbers` means the first attempt of each; no `fates`, that each was delivered.
+    Its events are in columns: their ids and offsets, and the positions of their segments in runs of (number of events,
+    position). No `numbers` means the first attempt of each; no `dispositions`, that each was delivered.
     """
 
     label: Label
@@ -85,18 +83,19 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     positions: Sequence[tuple[int, int]]
     offsets: Sequence[int]
     numbers: Sequence[int] = ()
-    fates: Sequence[Fate] = ()
+    dispositions: Sequence[EventDisposition] = ()
 
-    def told(self) -> Iterator[AttemptedEvent]:
-        """Its events, one by one."""
+    def events(self) -> Iterator[AttemptedEvent]:
         positions = [position for count, position in self.positions for _ in range(count)]
         for n, (id, position, offset) in enumerate(zip(self.ids, positions, self.offsets, strict=True)):
             number = self.numbers[n] if self.numbers else 1
-            yield AttemptedEvent(id, DeliveryId(position, offset), number, self.fates[n] if self.fates else DELIVERED)
+            yield AttemptedEvent(
+                id, DeliveryId(position, offset), number, self.dispositions[n] if self.dispositions else DELIVERED
+            )
 
 
 class AttemptQuery(NamedTuple):
-    """Which attempts are meant; None is any. Names compare without case; `search` is a part of an event's id.
+    """Selects attempts; None is any. Names compare without case; `search` is a part of an event's id.
 
     `outcome` is one of an attempt, or FAILED; `since` and `until` are instants of sending, both included.
     """
@@ -111,7 +110,6 @@ class AttemptQuery(NamedTuple):
     until: int | None = None
 
     def takes(self, attempt: Attempt) -> bool:
-        """Whether an attempt is meant."""
         return (
             self.takes_label(attempt.label)
             and self.takes_outcome(attempt.outcome)
@@ -121,7 +119,7 @@ class AttemptQuery(NamedTuple):
         )
 
     def takes_label(self, label: Label) -> bool:
-        """Whether attempts of this lane may be meant."""
+        """Whether attempts of this lane may be selected."""
         return (
             (self.lane is None or self.lane == label.lane)
             and (self.topic is None or self.topic.lower() == label.topic_name.lower())
@@ -129,11 +127,11 @@ class AttemptQuery(NamedTuple):
         )
 
     def takes_outcome(self, outcome: str) -> bool:
-        """Whether attempts of this outcome may be meant."""
+        """Whether attempts of this outcome may be selected."""
         if self.outcome == FAILED:
             return outcome not in NOT_FAILED
         return self.outcome is None or self.outcome == outcome
 
     def takes_time(self, at: int) -> bool:
-        """Whether attempts of this instant may be meant."""
+        """Whether attempts of this instant may be selected."""
         return (self.since is None or at >= self.since) and (self.until is None or at <= self.until)

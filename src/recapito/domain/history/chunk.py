@@ -1,7 +1,7 @@
 """A chunk: some thousand attempts packed together, as history stores them.
 
-The ids of all events are one text between marks, so that one id is found by a plain search through it, without an index
-and without unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
+The ids of all events are one text, separated by marks, so that a plain search finds one id without an index and without
+unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,16 +11,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.domain.events.columnar import by_field, numbered
-from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, Fate, Label
+from recapito.domain.events.segment import by_field, numbered
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, Label
 
-MARK = b"\0"  # no id holds it
-LINE = "\n"  # no name holds it
+MARK = b"\0"  # no id contains it
+LINE = "\n"  # no name contains it
 PROBE, LATE = 1, 2
 
 
 class Chunk(NamedTuple):
-    """Attempts as they are stored, and what tells whether a wanted one may be among them."""
+    """Stored attempts, and the texts in which a search sees whether a wanted one may be among them."""
 
     attempts: int
     first_at: int
@@ -42,11 +42,11 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     status: Sequence[int | None]
     detail_of: list[int]
     flags: list[int]
-    events: list[int]  # how many events each attempt has
-    runs: list[int]  # how many runs of positions
+    events: list[int]  # the number of events of each attempt
+    runs: list[int]  # the number of runs of positions of each attempt
     positions: list[tuple[int, int]]
     offsets: list[int]
-    told: list[tuple[int, list[int], list[Fate]]]  # the attempts that are not the first, or did not deliver
+    told: list[tuple[int, list[int], list[EventDisposition]]]  # retries, and attempts that did not deliver
 
 
 _lane_of = itemgetter(Label._fields.index("lane"))
@@ -57,7 +57,7 @@ _decode = msgspec.msgpack.Decoder(_Columns).decode
 def pack(attempts: Sequence[Attempt]) -> Chunk:
     """The chunk of these attempts, at least one, in their order."""
     fields = by_field(Attempt, attempts)
-    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, fates = fields
+    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, dispositions = fields
     lane = list(map(_lane_of, label))
     labels = dict(zip(lane, label, strict=True))
     outcomes, outcome_of = numbered(outcome)
@@ -74,7 +74,7 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         runs=list(map(len, positions)),
         positions=list(chain.from_iterable(positions)),
         offsets=list(chain.from_iterable(offsets)),
-        told=_told(numbers, fates),
+        told=_told(numbers, dispositions),
         labels=list(labels.values()),
         outcomes=outcomes,
         details=details,
@@ -84,7 +84,7 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         first_at=min(at),
         last_at=max(at),
         outcomes=_lines(_outcome_words(outcomes)),
-        labels=_lines(f"{it.lane}/{it.topic_name}/{it.subscription}".lower() for it in columns.labels),
+        labels=_lines(f"{label.lane}/{label.topic_name}/{label.subscription}".lower() for label in columns.labels),
         ids=_marked(list(chain.from_iterable(ids))),
         packed=_encode(columns),
     )
@@ -96,15 +96,17 @@ def _flags(probe: Sequence[bool], late: Sequence[bool]) -> list[int]:
     return [a * PROBE + b * LATE for a, b in zip(probe, late, strict=True)]
 
 
-def _told(numbers: Sequence[Sequence[int]], fates: Sequence[Sequence[Fate]]) -> list[tuple[int, list[int], list[Fate]]]:
-    if not (any(numbers) or any(fates)):
+def _told(
+    numbers: Sequence[Sequence[int]], dispositions: Sequence[Sequence[EventDisposition]]
+) -> list[tuple[int, list[int], list[EventDisposition]]]:
+    if not (any(numbers) or any(dispositions)):
         return []
-    rows = enumerate(zip(numbers, fates, strict=True))
-    return [(n, list(number), list(fate)) for n, (number, fate) in rows if number or fate]
+    rows = enumerate(zip(numbers, dispositions, strict=True))
+    return [(n, list(number), list(disposition)) for n, (number, disposition) in rows if number or disposition]
 
 
 class Search(NamedTuple):
-    """The parts that a chunk must hold, each where it belongs, if something selected may be in it; None is any."""
+    """The texts that a chunk must contain, each in its field, if a selected attempt may be in it; None is any."""
 
     event: bytes | None
     search: bytes | None
@@ -115,7 +117,7 @@ class Search(NamedTuple):
 
 
 def search_for(selection: AttemptQuery) -> Search:
-    """What to look for in chunks."""
+    """The texts to search chunks for."""
     event, search = selection.event, selection.search
     return Search(
         event=None if event is None else MARK + event.encode() + MARK,
@@ -128,7 +130,7 @@ def search_for(selection: AttemptQuery) -> Search:
 
 
 class Unpacked:
-    """The attempts of a chunk, each made only when it is wanted."""
+    """The attempts of a chunk, each built only when it is selected."""
 
     def __init__(self, ids: bytes, packed: bytes) -> None:
         self._columns = _decode(packed)
@@ -136,24 +138,24 @@ class Unpacked:
         self._labels = {label.lane: label for label in self._columns.labels}
         self._first_event = [0, *accumulate(self._columns.events)]
         self._first_run = [0, *accumulate(self._columns.runs)]
-        self._told = {n: (numbers, fates) for n, numbers, fates in self._columns.told}
+        self._told = {n: (numbers, dispositions) for n, numbers, dispositions in self._columns.told}
 
     def __len__(self) -> int:
         return len(self._columns.at)
 
-    def select(self, selection: AttemptQuery, places: range) -> Iterator[tuple[int, Attempt]]:
-        """Those of the attempts at these places that are meant, and where each is."""
+    def select(self, selection: AttemptQuery, indexes: range) -> Iterator[tuple[int, Attempt]]:
+        """The selected attempts among those at these indexes, each with its index."""
         columns = self._columns
         lanes = {lane for lane, label in self._labels.items() if selection.takes_label(label)}
         outcomes = {n for n, outcome in enumerate(columns.outcomes) if selection.takes_outcome(outcome)}
-        for n in places:
+        for n in indexes:
             if columns.lane[n] in lanes and columns.outcome_of[n] in outcomes:
                 attempt = self._attempt(n)
                 if selection.takes(attempt):
                     yield n, attempt
 
     def _attempt(self, n: int) -> Attempt:
-        columns, (numbers, fates) = self._columns, self._told.get(n, ((), ()))
+        columns, (numbers, dispositions) = self._columns, self._told.get(n, ((), ()))
         events = slice(self._first_event[n], self._first_event[n + 1])
         return Attempt(
             label=self._labels[columns.lane[n]],
@@ -168,12 +170,12 @@ class Unpacked:
             positions=columns.positions[self._first_run[n] : self._first_run[n + 1]],
             offsets=columns.offsets[events],
             numbers=numbers,
-            fates=fates,
+            dispositions=dispositions,
         )
 
 
 def _marked(ids: list[str]) -> bytes:
-    """The ids between marks. Publishers can send none with a mark in it; what others put into dead letters, perhaps."""
+    """The ids between marks. Publishers cannot send an id with a mark, but a redriven dead letter may have one."""
     text = "\0".join(ids)
     if text.count("\0") >= max(len(ids), 1):
         text = "\0".join([id.replace("\0", "\ufffd") for id in ids])
@@ -181,7 +183,7 @@ def _marked(ids: list[str]) -> bytes:
 
 
 def _outcome_words(outcomes: list[str]) -> list[str]:
-    """The outcomes, and the word that stands for all that failed."""
+    """The outcomes, and the word for all failures."""
     return [*outcomes, FAILED] if set(outcomes) - NOT_FAILED else outcomes
 
 

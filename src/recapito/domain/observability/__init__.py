@@ -1,1 +1,1 @@
-"""Traces and diagnostic records as values, in the shapes of the W3C and of Azure."""
+"""Traces and diagnostic records as values, in the formats of the W3C and of Azure."""

@@ -1,6 +1,6 @@
-"""Failures in the shape of Azure's diagnostic logs (spec §9): one record for each event that could not be delivered.
+"""Failures in the format of Azure's diagnostic logs (spec §9): one record for each event that could not be delivered.
 
-A record has what Azure's has, as far as it exists here; of URLs never the query, which may be a secret.
+A record has the fields of Azure's, as far as they exist here; never the query of a URL, which may be a secret.
 """
 
 from typing import Any
@@ -62,7 +62,7 @@ def delivery_failure(
 
 
 def publish_failure(resource_id: str, outcome: str, report: str, url: str, response: str, now: int) -> Record:
-    """A publish that was refused or could not be stored; `report` is the name of the failure that its sender got."""
+    """A publish that was refused or could not be stored; `report` is the failure id that its sender got."""
     facts = {"outcome": outcome, "id": report, "url": url, "publishResponse": _one_line(response)}
     return {
         "time": stamp(now),
@@ -78,7 +78,7 @@ def _message(facts: dict[str, Any]) -> str:
 
 
 def _written(instant: int) -> str:
-    """An instant as Azure's messages have it: `11/1/2019 12:17:10 AM`."""
+    """An instant in the format of Azure's messages: `11/1/2019 12:17:10 AM`."""
     at = utc(instant)
     return f"{at.month}/{at.day}/{at.year} {at.hour % 12 or 12}:{at:%M:%S %p}"
 

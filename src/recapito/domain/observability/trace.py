@@ -1,4 +1,4 @@
-"""Where an event stands in a trace: the W3C's traceparent, which travels from the publisher to the subscriber."""
+"""The W3C's traceparent: the position of an event in a trace, which travels from publisher to subscriber."""
 
 import re
 from typing import NamedTuple
@@ -10,7 +10,7 @@ _NAME = b'"traceparent"'
 
 
 class TraceParent(NamedTuple):
-    """A span by the ids of its trace and its own, in hexadecimal; `sampled`: whoever began it records it."""
+    """A span: the ids of its trace and its own, in hexadecimal; `sampled` if its creator records it."""
 
     trace_id: str
     span_id: str
@@ -28,17 +28,17 @@ _decode = msgspec.json.Decoder(_Traced).decode
 
 
 def parse(text: str) -> TraceParent | None:
-    """What a traceparent says; None if it is not one. A version that is not known yet may say more at its end."""
-    found = _SHAPE.fullmatch(text)
-    if found is None or (found[1] == "00" and found[5] is not None):
+    """Parse a traceparent; None if it is not one. An unknown version may have more fields at its end."""
+    parts = _SHAPE.fullmatch(text)
+    if parts is None or (parts[1] == "00" and parts[5] is not None):
         return None
-    if not found[2].strip("0") or not found[3].strip("0"):
+    if not parts[2].strip("0") or not parts[3].strip("0"):
         return None
-    return TraceParent(found[2], found[3], bool(int(found[4], 16) & 1))
+    return TraceParent(parts[2], parts[3], bool(int(parts[4], 16) & 1))
 
 
 def traceparent_of(event: bytes) -> TraceParent | None:
-    """The traceparent that a CloudEvent has as an attribute."""
+    """The traceparent attribute of a CloudEvent; None without a valid one."""
     if _NAME not in event:
         return None
     try:

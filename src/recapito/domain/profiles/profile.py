@@ -1,4 +1,4 @@
-"""Behaviour profiles: what Event Grid's rules were at a date, as data. No rule asks for a year.
+"""Behaviour profiles: Event Grid's rules at a date, as data. No rule depends on a year.
 
 Each profile is a file `profiles/<name>.toml` with its source; `docs/compatibility.md` has the matrix.
 """
@@ -19,7 +19,7 @@ DEFAULT = "2021-03"
 
 
 class EndpointKind(StrEnum):
-    """The two kinds of endpoint that the profiles tell apart: webhooks, and everything else."""
+    """The two kinds of endpoint that profiles distinguish: webhooks, and everything else."""
 
     WEBHOOK = "webhook"
     AZURE_RESOURCE = "azure_resource"
@@ -34,14 +34,14 @@ class Schedule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StatusRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a status code means at one kind of endpoint: never retried, or not before so many seconds."""
+    """The rules of status codes at one kind of endpoint: never retried, or after `minimum_s` at the earliest."""
 
     never: tuple[int, ...] = ()
     minimum_s: dict[str, int] = {}
 
 
 class Statuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules by status code. `minimum_s` counts where no row of the endpoint kind does, no answer included."""
+    """The rules by status code. `minimum_s` applies where no row of the endpoint kind does, also without an answer."""
 
     success: tuple[int, ...]
     never_with_dead_letter: tuple[int, ...]
@@ -51,7 +51,7 @@ class Statuses(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DelayedDelivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a subscription is held back, and for how long. `table_s` is the probation table by outcome.
+    """The start and the length of holds. `table_s` is the probation table by outcome.
 
     `failures` is the number of events whose first attempt fails with no success in between. `first_s` is the period
     for an outcome without a row; a failed probe doubles the period up to `longest_s`, which is also the longest that
@@ -66,7 +66,7 @@ class DelayedDelivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeadLetterRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long after the last attempt a dead letter is written, and when an unreachable vault is given up."""
+    """The seconds from the last attempt to the dead letter, and until an unreachable vault is given up."""
 
     delay_s: int
     unavailable_s: int
@@ -74,8 +74,6 @@ class DeadLetterRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Event Grid's behaviour at one date."""
-
     name: str
     title: str
     source: str
@@ -87,7 +85,6 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delayed_delivery: DelayedDelivery | None = None
 
     def rules(self, kind: EndpointKind) -> StatusRules:
-        """The status rules of one kind of endpoint."""
         return self.status.webhook if kind is EndpointKind.WEBHOOK else self.status.azure_resource
 
     def never_retried(self, status: int | None, kind: EndpointKind, dead_letters: bool) -> bool:

@@ -13,7 +13,7 @@ from recapito.domain import limits
 from recapito.domain.dead_letter.parser import read_dead_letters
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule, delay_ns
 from recapito.domain.delivery.hold import Hold
-from recapito.domain.history.attempt import Attempt, Ending, Fate, Then
+from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, NonRequestOutcome
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND, stamp
 from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import Subscription
@@ -70,7 +70,7 @@ class Try(NamedTuple):
 
     attempt: Attempt
     number: int
-    fate: Fate
+    disposition: EventDisposition
 
     @property
     def ended_at(self) -> int:
@@ -112,26 +112,26 @@ def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
 
     Only what was dropped stays so when a late success follows: it is counted already.
     """
-    dropped = next((n for n, one in enumerate(tries) if one.fate.then is Then.DROP), len(tries))
+    dropped = next((n for n, one in enumerate(tries) if one.disposition.kind is DispositionKind.DROP), len(tries))
     counted = [one for n, one in enumerate(tries) if n <= dropped or not one.attempt.late]
     for one in counted:
-        if one.fate.then is Then.DELIVERED:
+        if one.disposition.kind is DispositionKind.DELIVERED:
             return DeliveryState(State.DELIVERED, f"Delivered at {stamp(one.ended_at)}.", end=End(one.ended_at))
     if not counted:
         return None
-    last, fate = counted[-1], counted[-1].fate
-    if last.attempt.outcome == Ending.DEAD_LETTERED:
-        reason = next((one.fate.reason for one in reversed(tries) if one.fate.reason), None)
-        text = f"Dead-lettered at {stamp(last.ended_at)}: {fate.where}."
-        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, fate.where))
-    if fate.then is Then.DROP:
-        text = f"Dropped at {stamp(last.ended_at)}: {fate.reason}."
+    last, disposition = counted[-1], counted[-1].disposition
+    if last.attempt.outcome == NonRequestOutcome.DEAD_LETTERED:
+        reason = next((one.disposition.reason for one in reversed(tries) if one.disposition.reason), None)
+        text = f"Dead-lettered at {stamp(last.ended_at)}: {disposition.where}."
+        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, disposition.where))
+    if disposition.kind is DispositionKind.DROP:
+        text = f"Dropped at {stamp(last.ended_at)}: {disposition.reason}."
         if len(counted) < len(tries):
             text += f" The endpoint took it after all, at {stamp(tries[-1].ended_at)}: too late to count."
-        return DeliveryState(State.DROPPED, text, end=End(last.ended_at, fate.reason))
-    if fate.then is Then.DEAD_LETTER:
-        text = f"Given up at {stamp(last.ended_at)}: {fate.reason}. Its dead letter is written."
-        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, fate.reason))
+        return DeliveryState(State.DROPPED, text, end=End(last.ended_at, disposition.reason))
+    if disposition.kind is DispositionKind.DEAD_LETTER:
+        text = f"Given up at {stamp(last.ended_at)}: {disposition.reason}. Its dead letter is written."
+        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, disposition.reason))
     return None
 
 
@@ -190,7 +190,7 @@ def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
     delivery = parked.delivery
     if not delivery.attempts:
         return HOLD, "it was set aside untried while the subscription was held"
-    last = case.tries[-1].fate if case.tries else None
+    last = case.tries[-1].disposition if case.tries else None
     if last is None or last.due_at != parked.due_at or last.rule is None:
         return None, f"history does not have the attempt that set this time: {_GAP}"
     if last.rule is Rule.SCHEDULE:

@@ -13,7 +13,7 @@ from recapito.contracts.store import EntryKind, Log, Registry
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.segment import Segment
-from recapito.domain.filters.explanation import Seen
+from recapito.domain.filters.explanation import FilteredEvent
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreFailed
@@ -28,7 +28,7 @@ class Event(NamedTuple):
     `origin` is the file of dead letters that it was redriven from.
     """
 
-    seen: Seen
+    seen: FilteredEvent
     published_at: int
     only: int = 0
     origin: str = ""
@@ -62,7 +62,7 @@ class EventLookup:
         if others:
             notes.append(f"Topics {', '.join(sorted(others))} had events of this id too: ask for each by its name.")
         kept = [one for one in kept if one.attempt.label.topic == chosen.topic]
-        places = {told.identity for one in kept for told in one.attempt.told() if told.id == id}
+        places = {told.identity for one in kept for told in one.attempt.events() if told.id == id}
         budget = _Budget()
         async for place in self._search(chosen.topic, id, max(places).position, budget):
             places.add(place)
@@ -79,7 +79,7 @@ class EventLookup:
         segment = Segment(entries[0].columns, entries[0].body)
         i = place.offset
         domain_topic = segment.domain_topics[segment.domain_topic_of[i]] if segment.domain_topics else ""
-        seen = Seen(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
+        seen = FilteredEvent(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
         return Event(seen, segment.published_at[i], segment.only, segment.origin)
 
     async def is_damaged(self, topic: int, position: int) -> bool:

@@ -11,7 +11,7 @@ from recapito.contracts.store import LaneRow, Log, Registry, WaitingDeadLetter
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from recapito.domain.events.segment import StampedEvent
-from recapito.domain.filters.explanation import Seen, Verdict, explain
+from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.history.attempt import Label
 from recapito.domain.profiles.profile import Profile, load
@@ -53,7 +53,7 @@ class Explained(NamedTuple):
     """One subscription's part in an event. `kept` are the attempts of this event, oldest first."""
 
     label: Label
-    verdict: Verdict
+    verdict: FilterVerdict
     kept: list[Kept]
     standing: DeliveryState
 
@@ -133,7 +133,7 @@ class Explainer:
     async def rehearse(self, topic: Topic, event: StampedEvent) -> Explanation:
         """What would become of an event if it were published now."""
         now = self._clock.now()
-        seen = Seen(event.type, event.subject, event.body, event.domain_topic)
+        seen = FilteredEvent(event.type, event.subject, event.body, event.domain_topic)
         explained: list[Explained] = []
         async for subscription in self._subscriptions(topic.id, event.domain_topic):
             if subscription.deleted_position is None:
@@ -185,7 +185,7 @@ class Explainer:
         waiting = await self._ledger.find(subscription.id, place)
         verdict = _verdict(subscription, place, None if event is None else event.seen, event)
         if verdict.matched is None and (tries or waiting is not None):
-            verdict = Verdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
+            verdict = FilterVerdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
         if not verdict.matched:
             state = NOT_MATCHED if verdict.matched is False else NOT_KNOWN
             return Explained(label, verdict, shown, state)
@@ -210,24 +210,24 @@ NOT_KNOWN = DeliveryState(State.UNKNOWN, "Whether the subscription took it is no
 
 
 def _verdict(
-    subscription: Subscription, place: DeliveryId | None, seen: Seen | None, event: Event | None = None
-) -> Verdict:
+    subscription: Subscription, place: DeliveryId | None, seen: FilteredEvent | None, event: Event | None = None
+) -> FilterVerdict:
     """Whether a subscription takes an event: by its filter at that place of the log, or now."""
     if place is not None and subscription.created_position > place.position:
-        return Verdict(False, "notYetCreated", "the subscription was created after the event was published")
+        return FilterVerdict(False, "notYetCreated", "the subscription was created after the event was published")
     deleted = subscription.deleted_position
     if deleted is not None and (place is None or deleted <= place.position):
-        return Verdict(False, "deleted", "the subscription was deleted before the event was published")
+        return FilterVerdict(False, "deleted", "the subscription was deleted before the event was published")
     if event is not None and event.only:
         if event.only == subscription.id:
             whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
-            return Verdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
-        return Verdict(False, "redriven", "it was redriven for another subscription")
+            return FilterVerdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
+        return FilterVerdict(False, "redriven", "it was redriven for another subscription")
     if seen is None:
-        return Verdict(None, "unknown", "the event is not in the log any more")
+        return FilterVerdict(None, "unknown", "the event is not in the log any more")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
     if filter == TAKE_NONE and subscription.handshake is not None:
-        return Verdict(False, "handshake", "the endpoint had not consented to get events")
+        return FilterVerdict(False, "handshake", "the endpoint had not consented to get events")
     return explain(filter, seen)
 
 
@@ -242,9 +242,9 @@ def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None
 def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
     """Each attempt with what it says of this event."""
     return [
-        (one, Try(one.attempt, told.number, told.fate), told.identity)
+        (one, Try(one.attempt, told.number, told.disposition), told.identity)
         for one in kept
-        for told in one.attempt.told()
+        for told in one.attempt.events()
         if told.id == id
     ]
 
@@ -262,6 +262,6 @@ def _begins_late(id: str, kept: list[Kept]) -> bool:
 def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
     """A subscription that is not there any more."""
     tries = [one for _, one, _ in kept]
-    verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
+    verdict = FilterVerdict(True, "deleted", "it was matched; the subscription was deleted since")
     gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

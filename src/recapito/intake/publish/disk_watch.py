@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Shares, share_out
+from recapito.domain.capacity import Shares, share_out
 from recapito.observability.journal import Journal, silent
 
 WARN_FRACTION = 0.20

@@ -16,8 +16,7 @@ import msgspec
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.store import Log, NewSegment
 from recapito.domain import limits
-from recapito.domain.capacity.publish_wait import LastCommit, expected_wait
-from recapito.domain.capacity.volume_shares import needed
+from recapito.domain.capacity import LastCommit, expected_wait, needed
 from recapito.domain.events.segment import NO_TRACES, Publish, StampedEvent, pack
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic

@@ -2,7 +2,7 @@
 
 from recapito.clock import Clock
 from recapito.domain import limits
-from recapito.domain.capacity.rate import Meter, Rate
+from recapito.domain.capacity import Meter, Rate
 from recapito.domain.instant import SECOND
 from recapito.errors import TooManyRequests
 from recapito.intake.publish.publisher import Stats

@@ -3,7 +3,7 @@
 from nicegui import ui
 
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.history.attempt import Ending
+from recapito.domain.history.attempt import NonRequestOutcome
 from recapito.portal import format
 from recapito.portal.api_types import Attempt, AttemptEvent, Attempts
 from recapito.portal.client import PAGE
@@ -14,9 +14,9 @@ from recapito.portal.widgets.pieces import bar, empty, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
 ENDINGS: dict[str, str] = {
-    Ending.NOT_SENT.value: "Ended unsent",
-    Ending.DEAD_LETTERED.value: "Dead-lettered",
-    Ending.DEAD_LETTER_DROPPED.value: "Dead letter dropped",
+    NonRequestOutcome.NOT_SENT.value: "Ended unsent",
+    NonRequestOutcome.DEAD_LETTERED.value: "Dead-lettered",
+    NonRequestOutcome.DEAD_LETTER_DROPPED.value: "Dead letter dropped",
 }
 OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}, **ENDINGS}
 THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}

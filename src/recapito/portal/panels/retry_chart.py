@@ -5,8 +5,8 @@ import math
 from nicegui import ui
 from nicegui.element import Element
 
+from recapito.domain.delivery.delivery import Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.delivery.timetable import Timetable, timetable
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load
 from recapito.domain.resources.subscription import RetryPolicy

@@ -1,6 +1,7 @@
-"""Shared access signatures: a token names a resource and an expiry, and is signed with one of a topic's keys.
+"""Shared access signatures: tokens that name a resource and an expiry, signed with a key.
 
-The signature covers the text exactly as it was received, since every client encodes it in its own way (spec §3).
+Publishers send tokens signed with one of a topic's keys; the signature covers the text exactly as it was received,
+since every client encodes it in its own way (spec §3). Relays and other namespaces take tokens signed with a named key.
 """
 
 import base64
@@ -33,7 +34,7 @@ _HOST_PATH = "/api/events"
 
 
 class SasToken(NamedTuple):
-    """A token as it was received: `signed` is the text under the signature, the resource is decoded."""
+    """A topic's token as it was received: `signed` is the text under the signature, `resource` is decoded."""
 
     signed: str
     resource: str
@@ -45,7 +46,7 @@ class SasToken(NamedTuple):
 
 
 def parse_token(text: str) -> SasToken | None:
-    """A token from its text, None if it is none."""
+    """Parse a topic's token; None if the text is not one."""
     parts = _TOKEN.fullmatch(text) if len(text) <= limits.SAS_TOKEN_CHARS and text.isascii() else None
     expires_at = None if parts is None else parse_expiry(unquote(parts["expiry"]))
     if parts is None or expires_at is None:
@@ -54,7 +55,7 @@ def parse_token(text: str) -> SasToken | None:
 
 
 def is_signed(token: SasToken, key1: str, key2: str) -> bool:
-    """Whether one of the two keys made the signature. Both are always tried, in a time that tells nothing of them."""
+    """Whether one of the two keys made the signature. Both are always tried, in constant time."""
     given = token.signature.encode()
     matches = [compare_digest(given, form) for key in (key1, key2) for form in _forms(_sign(token.signed, key), token)]
     return any(matches)
@@ -74,7 +75,7 @@ def is_for(token: SasToken, topic: Topic) -> bool:
 
 
 def parse_expiry(text: str) -> int | None:
-    """The instant of an expiry: en-US or ISO 8601, in UTC unless it has an offset; None if it is neither."""
+    """Parse an expiry in en-US or ISO 8601 form, UTC unless it has an offset; None if it is neither."""
     found = _ISO.fullmatch(text) or _EN_US.fullmatch(text)
     if found is None:
         return None
@@ -102,7 +103,7 @@ def _zone(parts: dict[str, str]) -> timezone:
 
 
 def sign(resource: str, expiry: str, key: str) -> str:
-    """A token for a resource until an expiry, both still to be encoded."""
+    """Sign a topic's token for a resource and an expiry, neither encoded yet."""
     signed = f"r={quote(resource, safe='')}&e={quote(expiry, safe='')}"
     return f"{signed}&s={quote(_sign(signed, key), safe='')}"
 
@@ -118,12 +119,19 @@ def _sign(signed: str, key: str) -> str:
 
 
 def _forms(signature: str, token: SasToken) -> list[bytes]:
-    """How clients write a signature: bare, or encoded with the same capitals or small letters as the rest of it.
+    """The spellings of a signature: bare, or percent-encoded in the same letter case as the rest of the token.
 
-    Only these are accepted. Whatever else decodes to the same bytes was written by no client.
+    Only these are accepted, because no client writes any other spelling that decodes to the same bytes.
     """
     encoded = quote(signature, safe="")
     small = re.sub("%..", lambda escape: escape[0].lower(), encoded)
     escapes = "".join(re.findall("%(..)", token.signed))
     forms = [signature] + [encoded] * (escapes == escapes.upper()) + [small] * (escapes == escapes.lower())
     return [form.encode() for form in forms if signature]
+
+
+def sign_namespace_token(uri: str, name: str, key: str, ends_at: int) -> str:
+    """Sign a namespace's token for a resource and everything under it, until an instant, with the text of the key."""
+    resource, ends_s = quote(uri, safe=""), ends_at // SECOND
+    signature = base64.b64encode(digest(key.encode(), f"{resource}\n{ends_s}".encode(), hashlib.sha256)).decode()
+    return f"SharedAccessSignature sr={resource}&sig={quote(signature, safe='')}&se={ends_s}&skn={quote(name, safe='')}"

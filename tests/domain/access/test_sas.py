@@ -10,9 +10,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-from recapito.domain.access.topic_sas import is_for, is_signed, parse_expiry, parse_token, sign
+from recapito.domain.access.sas import is_for, is_signed, parse_expiry, parse_token, sign
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic, TopicKind
+from tests.kit.resources import a_topic
 
 KEY1 = base64.b64encode(bytes(range(32))).decode()
 KEY2 = base64.b64encode(bytes(range(32, 64))).decode()
@@ -22,17 +23,7 @@ NOW = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * SECOND
 
 
 def topic(name: str = "orders", kind: TopicKind = TopicKind.CUSTOM) -> Topic:
-    return Topic(
-        name=name,
-        kind=kind,
-        azure_subscription="s",
-        resource_group="g",
-        location="local",
-        key1=KEY1,
-        key2=KEY2,
-        created_at=0,
-        modified_at=0,
-    )
+    return a_topic(name=name, kind=kind, location="local", key1=KEY1, key2=KEY2)
 
 
 def accepts(text: str, now: int = NOW) -> bool:
@@ -68,7 +59,7 @@ def test_tokens_of_all_clients_with_either_key(key: str, encode: object, expiry:
 
 
 def test_a_token_of_our_own() -> None:
-    """What `sign` makes is accepted until it expires, and not at that moment."""
+    """A token of `sign` is accepted until it expires, and not at that moment."""
     token = sign(ENDPOINT, "2026-06-15T18:20:15Z", KEY2)
     assert accepts(token)
     expires_at = parse_expiry("2026-06-15T18:20:15Z")
@@ -78,7 +69,7 @@ def test_a_token_of_our_own() -> None:
 
 
 def test_what_is_not_encoded_is_taken_as_it_is() -> None:
-    """A token whose parts nobody encoded, the plus of its offset and of its signature included."""
+    """A token without any encoding, the plus of its offset and of its signature included."""
     assert accepts(signed_by_hand(f"r={ENDPOINT}&e=2027-01-01 00:00:00+00:00", str))
 
 
@@ -140,7 +131,7 @@ def test_fractions_of_a_second() -> None:
     ],
 )
 def test_no_expiries(text: str) -> None:
-    """What is no date, or an impossible one, is no expiry."""
+    """A text that is no date, or an impossible one, is no expiry."""
     assert parse_expiry(text) is None
 
 
@@ -182,7 +173,7 @@ def test_a_domain_has_its_own_path() -> None:
 
 @pytest.mark.parametrize("key", ["", "=", "not base64!"])
 def test_an_empty_key_signs_nothing(key: str) -> None:
-    """A key that decodes to nothing opens nothing, not even for somebody who guesses that."""
+    """A key that decodes to nothing opens nothing, not even for a caller who guesses that."""
     signed = f"r={quote(ENDPOINT, safe='')}&e={quote('2027-01-01T00:00:00Z', safe='')}"
     for secret in (b"", b"\0"):
         mac = base64.b64encode(hmac.new(secret, signed.encode(), hashlib.sha256).digest()).decode()

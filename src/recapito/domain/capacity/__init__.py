@@ -1,1 +1,0 @@
-"""How much is taken in: the rate of a topic, the wait of a publish, the shares of a volume."""
