@@ -17,7 +17,8 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Topics
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, silent
 from recapito.observability.status import DispatchStatus
@@ -67,7 +68,8 @@ class Services:
     """
 
     publisher: Publisher
-    provisioner: Provisioner
+    topics: Topics
+    subscriptions: Subscriptions
     log: Log
     registry: Registry
     ledger: Ledger

@@ -57,7 +57,8 @@ from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
 from recapito.observability.journal import Journal
 from recapito.observability.status import DispatchStatus
 from recapito.senders.http.resolver import Resolver
@@ -82,7 +83,8 @@ class Intake:
 
     surface: Surface
     publisher: Publisher
-    provisioner: Provisioner
+    topics: Topics
+    subscriptions: Subscriptions
     janitor: Janitor
     expiry: Expiry
     notifier: BlobNotifier
@@ -144,14 +146,23 @@ def make_intake(
     signer = make_signer(settings, identity, clock)
     token_for = make_token_source(settings, signer)
     handshakes = make_handshakes(settings, caller, clock, journal, token_for)
-    provisioner = Provisioner(
+    changes = Changes(on_append)
+    topics = Topics(
         stores.registry,
         clock,
         secrets.token_bytes,
-        settings.delivery.profile,
-        settings.delivery.egress,
-        on_append,
+        changes,
         settings.quota,
+        settings.delivery.profile,
+        handshakes,
+    )
+    subscriptions = Subscriptions(
+        stores.registry,
+        clock,
+        topics,
+        changes,
+        settings.quota,
+        settings.delivery.egress,
         expiry.watch,
         handshakes=handshakes,
         signs_tokens=token_for is not None,
@@ -188,7 +199,8 @@ def make_intake(
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
-        provisioner=provisioner,
+        topics=topics,
+        subscriptions=subscriptions,
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,
@@ -225,7 +237,8 @@ def make_intake(
     return Intake(
         make_surface(services),
         publisher,
-        provisioner,
+        topics,
+        subscriptions,
         janitor,
         expiry,
         notifier,

@@ -220,11 +220,11 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await create_initial_resources(settings, intake.provisioner, stores.registry)
+    await create_initial_resources(settings, intake.topics, stores.registry)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
-    expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
+    expiring = asyncio.create_task(intake.expiry.run(intake.subscriptions.expire))
     notifying = asyncio.create_task(intake.notifier.run())
     beating = asyncio.create_task(_beat(ring))
     measuring = asyncio.create_task(intake.publisher.gauge.watch_loop(SystemClock()))

@@ -245,7 +245,7 @@ def test_answers_that_nobody_takes_are_not_piled_up() -> None:
     async def run() -> None:
         async with World() as world:
             key = (await world.topic()).key1
-            await world.provisioner.find_topic("orders")
+            await world.topics.find("orders")
             protocol, line = connect(HttpServer(world.surface))
             protocol.data_received(publish(key, 1))
             await until(lambda: line.written.count(b"200 OK") == 1)
@@ -275,7 +275,7 @@ def test_a_conversation_is_answered_alike_wherever_it_is_cut() -> None:
     async def run() -> None:
         async with World() as world:
             key = (await world.topic()).key1
-            await world.provisioner.find_topic("orders")
+            await world.topics.find("orders")
             server = HttpServer(world.surface)
             body = b"[%b]" % (EVENT % 1)
             talked = [

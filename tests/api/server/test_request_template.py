@@ -115,10 +115,10 @@ def test_a_key_that_was_changed_opens_nothing_out_of_habit() -> None:
         for id in range(3):
             writer.write(publish(key, id))
             assert await answer(reader) == (200, b"")
-        topic = await world.provisioner.find_topic("orders")
+        topic = await world.topics.find("orders")
         assert topic is not None
-        await world.provisioner.regenerate_key(topic, "key1")
-        await world.provisioner.find_topic("orders")
+        await world.topics.regenerate_key(topic, "key1")
+        await world.topics.find("orders")
         writer.write(publish(key, 4))
         assert (await answer(reader))[0] == 401
 

@@ -20,7 +20,7 @@ class CatalogManagement:
     """The handlers of what is looked up, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
         issuer = services.access.issuer
         self._tenant = catalog.NO_TENANT if issuer is None else issuer.tenant
 
@@ -50,7 +50,7 @@ class CatalogManagement:
         return answer({"value": [catalog.show_tenant(self._tenant)]})
 
     async def _subscriptions(self, request: Request) -> Response:
-        ids = await self._provisioner.groups.azure_subscriptions()
+        ids = await self._topics.groups.azure_subscriptions()
         if catalog.SUBSCRIPTION not in ids:
             ids.insert(0, catalog.SUBSCRIPTION)
         return answer({"value": [catalog.show_subscription(id, self._tenant) for id in ids]})
@@ -106,8 +106,8 @@ class CatalogManagement:
         scope = parse_scope(request.path_params["scope"])
         if scope is None or scope.group is None or scope.type != STORAGE.resource_type.lower() or scope.child:
             raise NotFound("ResourceNotFound", "There is no extension topic on this resource.")
-        account = await self._provisioner.accounts.get(scope.subscription, scope.group, scope.name)
-        topic = await self._provisioner.system_topic_of(account.resource_id)
+        account = await self._topics.accounts.get(scope.subscription, scope.group, scope.name)
+        topic = await self._topics.system_topic_of(account.resource_id)
         id = f"{account.resource_id}{PROVIDER}/extensionTopics/default"
         system_topic = None if topic is None else topic.resource_id
         return answer(

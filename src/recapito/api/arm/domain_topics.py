@@ -26,8 +26,8 @@ class DomainTopicManagement:
     """The handlers of domain topics, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._topics = services.provisioner.domain_topics
+        self._topics = services.topics
+        self._domain_topics = services.topics.domain_topics
 
     def routes(self) -> list[ArmRoute]:
         """Every path, with its methods."""
@@ -39,7 +39,7 @@ class DomainTopicManagement:
     async def _domain(self, request: Request) -> Topic:
         path = request.path_params
         try:
-            return await self._provisioner.topic(path["subscription"], path["group"], path["topic"], TopicKind.DOMAIN)
+            return await self._topics.get(path["subscription"], path["group"], path["topic"], TopicKind.DOMAIN)
         except NotFound as error:
             if error.code != "ResourceNotFound":
                 raise
@@ -50,7 +50,7 @@ class DomainTopicManagement:
 
         async def walk() -> AsyncIterator[DomainTopic]:
             after = page_start(request)
-            while page := await self._topics.page(domain, after, PAGE):
+            while page := await self._domain_topics.page(domain, after, PAGE):
                 for topic in page:
                     yield topic
                 after = page[-1].name
@@ -59,25 +59,25 @@ class DomainTopicManagement:
 
     async def _get(self, request: Request) -> Response:
         domain, name = await self._domain(request), request.path_params["name"]
-        found = await self._topics.find(domain, name)
+        found = await self._domain_topics.find(domain, name)
         if found is None:
             raise resource_missing(_TYPE, f"{domain.name}/{name}", domain.resource_group)
         return answer(_show(domain, found))
 
     async def _put(self, request: Request) -> Response:
         domain = await self._domain(request)
-        made = await self._provisioner.put_domain_topic(domain, request.path_params["name"])
+        made = await self._topics.put_domain_topic(domain, request.path_params["name"])
         return accepted(_show(domain, made, "Creating"))
 
     async def _delete(self, request: Request) -> Response:
         try:
             domain, name = await self._domain(request), request.path_params["name"]
-            found = await self._topics.find(domain, name)
+            found = await self._domain_topics.find(domain, name)
         except NotFound:
             found = None
         if found is None:
             return gone(found=False)
-        await self._provisioner.delete_domain_topic(domain, found.name)
+        await self._topics.delete_domain_topic(domain, found.name)
         return gone()
 
 

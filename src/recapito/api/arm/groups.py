@@ -36,8 +36,8 @@ class GroupManagement:
     """The handlers of resource groups, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._groups = services.provisioner.groups
+        self._topics = services.topics
+        self._groups = services.topics.groups
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
@@ -88,7 +88,7 @@ class GroupManagement:
         return answer(_show(await self._store(request)))
 
     async def _delete(self, request: Request) -> Response:
-        await self._provisioner.delete_group(await self._group(request))
+        await self._topics.delete_group(await self._group(request))
         return gone()
 
     async def _group(self, request: Request) -> Group:

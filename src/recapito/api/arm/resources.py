@@ -13,7 +13,7 @@ from recapito.api.wire.decode import Shown, invalid
 from recapito.domain import limits
 from recapito.domain.resources.topic import TopicKind
 from recapito.intake.resources.storage_accounts import TYPE
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 PAGE = 100
 _TERM = re.compile(r"\s*(resourceType|name|resourceGroup|location)\s+(eq|ne)\s+'([^']*)'\s*", re.IGNORECASE)
@@ -23,7 +23,7 @@ class ResourceList:
     """The handler of the list, and its routes. It has all in one page: there are no more than their quotas allow."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
 
     def routes(self) -> list[ArmRoute]:
         """Every path."""
@@ -32,19 +32,19 @@ class ResourceList:
     async def _list(self, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
         terms = _read_terms(query(request, "$filter"))
         found = self._walk(path["subscription"], path.get("group"))
         return answer({"value": [_bare(one) async for one in found if _passes(one, terms)]})
 
     async def _walk(self, subscription: str, group: str | None) -> AsyncIterator[Shown]:
         for kind in TopicKind:
-            async for topic in self._provisioner.walk_topics(kind):
+            async for topic in self._topics.walk(kind):
                 if is_at(topic, subscription, group):
                     type = f"Microsoft.EventGrid/{kind}"
                     yield _show(topic.resource_id, topic.name, type, topic.resource_group, topic.location, topic.tags)
         after = ""
-        while page := await self._provisioner.accounts.page(after, PAGE):
+        while page := await self._topics.accounts.page(after, PAGE):
             for one in page:
                 if one.is_at(subscription, group):
                     yield _show(one.resource_id, one.name, TYPE, one.resource_group, one.location, one.tags)

@@ -51,8 +51,8 @@ class StorageManagement:
     """The handlers of storage accounts, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._accounts = services.provisioner.accounts
+        self._topics = services.topics
+        self._accounts = services.topics.accounts
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
@@ -100,15 +100,15 @@ class StorageManagement:
             resource_group=path["group"],
             location=rules.DEFAULT_LOCATION,
         )
-        return answer(_show(await self._provisioner.put_account(_changed(empty, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(_changed(empty, await self._body(request)))))
 
     async def _patch(self, request: Request) -> Response:
         account = await self._account(request)
-        return answer(_show(await self._provisioner.put_account(_changed(account, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(_changed(account, await self._body(request)))))
 
     async def _delete(self, request: Request) -> Response:
         try:
-            await self._provisioner.delete_account(await self._account(request))
+            await self._topics.delete_account(await self._account(request))
         except NotFound:
             return gone(found=False)
         return gone()

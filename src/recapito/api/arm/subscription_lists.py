@@ -18,7 +18,7 @@ from recapito.api.services import Services
 from recapito.api.wire.decode import Shown
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 _LAST = "/eventSubscriptions"
 _PATHS = (
@@ -40,7 +40,8 @@ class SubscriptionLists:
     """The handler of these lists, and its routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
+        self._subscriptions = services.subscriptions
         self._registry = services.registry
         self._clock = services.clock
 
@@ -51,12 +52,12 @@ class SubscriptionLists:
     async def _list(self, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
         return await show_page(request, self._walk(request), _name, _id, partial(_show, now=self._clock.now()))
 
     async def _walk(self, request: Request) -> AsyncIterator[_Listed]:
         topics: dict[int, Topic | None] = {}
-        async for subscription in self._provisioner.walk_subscriptions(None, page_start_id(request)):
+        async for subscription in self._subscriptions.walk(None, page_start_id(request)):
             if subscription.topic not in topics:
                 if len(topics) >= _REMEMBERED:
                     topics.clear()

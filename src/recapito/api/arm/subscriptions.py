@@ -43,7 +43,8 @@ class SubscriptionManagement:
     """The handlers of event subscriptions, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
+        self._subscriptions = services.subscriptions
         self._bodies = bodies
         self._clock = services.clock
 
@@ -99,13 +100,13 @@ class SubscriptionManagement:
     async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
         """A storage account with a system topic is known by that; any other must have been registered."""
         id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
-        topic = await self._provisioner.system_topic_of(id)
+        topic = await self._topics.system_topic_of(id)
         if topic is None:
             try:
-                account = await self._provisioner.accounts.get(subscription, group, name)
+                account = await self._topics.accounts.get(subscription, group, name)
             except NotFound as error:
                 raise _unregistered(error, account_of(id)) from None
-            topic = await self._provisioner.system_topic_for(account, making)
+            topic = await self._topics.system_topic_for(account, making)
         if topic is None:
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", id)
         return SubscriptionScope(topic, None, ScopeStyle.SCOPE)
@@ -114,7 +115,7 @@ class SubscriptionManagement:
         self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: ScopeStyle
     ) -> SubscriptionScope:
         try:
-            topic = await self._provisioner.topic(subscription, group, name, kind)
+            topic = await self._topics.get(subscription, group, name, kind)
         except NotFound as error:
             if error.code != "ResourceNotFound":
                 raise
@@ -125,7 +126,7 @@ class SubscriptionManagement:
     async def _find(self, find: ScopeFinder, request: Request) -> tuple[SubscriptionScope, Subscription]:
         place = await find(request)
         name = request.path_params["name"]
-        return place, await self._provisioner.subscription(place.topic, name, place.domain_topic)
+        return place, await self._subscriptions.get(place.topic, name, place.domain_topic)
 
     async def _list(self, find: ScopeFinder, request: Request) -> Response:
         try:
@@ -136,11 +137,11 @@ class SubscriptionManagement:
             return answer({"value": []})  # an account to which nobody subscribes has no system topic
         show = partial(place.show, now=self._clock.now())
         if place.domain_topic is not None:
-            walk = self._provisioner.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
+            walk = self._subscriptions.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
             return await show_page(request, walk, _name, _name, show)
 
         async def of_the_topic_itself() -> AsyncIterator[Subscription]:
-            async for subscription in self._provisioner.walk_subscriptions(place.topic, page_start_id(request)):
+            async for subscription in self._subscriptions.walk(place.topic, page_start_id(request)):
                 if subscription.domain_topic is None:
                     yield subscription
 
@@ -159,16 +160,16 @@ class SubscriptionManagement:
         place = await find(request)
         draft = replace(draft, domain_topic=place.domain_topic)
         try:
-            stored = await self._provisioner.put_subscription(place.topic, draft, precondition_of(request))
+            stored = await self._subscriptions.put(place.topic, draft, precondition_of(request))
         except CallerError:
-            await self._provisioner.tidy_system_topic(place.topic)
+            await self._topics.tidy_system_topic(place.topic)
             raise
         return self._accepted(place, stored)
 
     async def _patch(self, find: ScopeFinder, request: Request) -> Response:
         change = read_subscription_change(await self._body(request))
         place, found = await self._find(find, request)
-        stored = await self._provisioner.change_subscription(
+        stored = await self._subscriptions.change(
             place.topic, found.name, place.domain_topic, change, precondition_of(request)
         )
         return self._accepted(place, stored)
@@ -182,7 +183,7 @@ class SubscriptionManagement:
         try:
             place = await find(request)
             name = request.path_params["name"]
-            await self._provisioner.delete_subscription(place.topic, name, place.domain_topic, precondition)
+            await self._subscriptions.delete(place.topic, name, place.domain_topic, precondition)
         except NotFound:
             precondition.check(None)
             return gone(found=False)

@@ -32,14 +32,14 @@ from recapito.api.wire.topic import (
 from recapito.domain import limits
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 
 class TopicManagement:
     """The handlers of the three kinds of topics, and their routes."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
         self._public_url = services.public_url
         self._bodies = bodies
 
@@ -74,15 +74,15 @@ class TopicManagement:
 
     async def _topic(self, kind: TopicKind, request: Request) -> Topic:
         path = request.path_params
-        return await self._provisioner.topic(path["subscription"], path["group"], path["topic"], kind)
+        return await self._topics.get(path["subscription"], path["group"], path["topic"], kind)
 
     async def _list(self, kind: TopicKind, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
 
         async def walk() -> AsyncIterator[Topic]:
-            async for topic in self._provisioner.walk_topics(kind, page_start(request)):
+            async for topic in self._topics.walk(kind, page_start(request)):
                 if is_at(topic, path["subscription"], path.get("group")):
                     yield topic
 
@@ -95,16 +95,16 @@ class TopicManagement:
     async def _put(self, kind: TopicKind, request: Request) -> Response:
         path = request.path_params
         draft = read_topic(kind, await self._body(request), path["subscription"], path["group"], path["topic"])
-        return self._accepted(await self._provisioner.put_topic(draft, precondition_of(request)))
+        return self._accepted(await self._topics.put(draft, precondition_of(request)))
 
     async def _patch(self, kind: TopicKind, request: Request) -> Response:
         topic = await self._topic(kind, request)
         change = read_topic_change(kind, await self._body(request))
-        return self._accepted(await self._provisioner.change_topic(topic, change, precondition_of(request)))
+        return self._accepted(await self._topics.change(topic, change, precondition_of(request)))
 
     async def _delete(self, kind: TopicKind, request: Request) -> Response:
         try:
-            await self._provisioner.delete_topic(await self._topic(kind, request), precondition_of(request))
+            await self._topics.delete(await self._topic(kind, request), precondition_of(request))
         except NotFound:
             precondition_of(request).check(None)
         return gone(found=False)  # the SDKs take no 200 here
@@ -115,7 +115,7 @@ class TopicManagement:
     async def _regenerate_key(self, kind: TopicKind, request: Request) -> Response:
         topic = await self._topic(kind, request)
         key_name = read_key_name(await self._body(request))
-        return answer(show_keys(await self._provisioner.regenerate_key(topic, key_name)))
+        return answer(show_keys(await self._topics.regenerate_key(topic, key_name)))
 
     def _accepted(self, topic: Topic) -> Response:
         state = "Creating" if topic.version == 1 else "Updating"

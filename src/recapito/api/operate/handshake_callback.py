@@ -19,7 +19,7 @@ class HandshakeCallback:
     """The handler of validation URLs and callbacks, and its route."""
 
     def __init__(self, services: Services) -> None:
-        self._provisioner = services.provisioner
+        self._subscriptions = services.subscriptions
 
     def routes(self) -> list[Route]:
         """The one path."""
@@ -34,5 +34,5 @@ class HandshakeCallback:
             raise InvalidInput(
                 "InvalidRequest", "The URL is not whole. Open it exactly as the validation event has it.", "token"
             )
-        await self._provisioner.give_consent(place, request.path_params["name"], code)
+        await self._subscriptions.give_consent(place, request.path_params["name"], code)
         return PlainTextResponse(_THANKS)

@@ -91,7 +91,7 @@ class PublishRoute:
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self.publisher = services.publisher
-        self._provisioner = services.provisioner
+        self._topics = services.topics
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
@@ -133,7 +133,7 @@ class PublishRoute:
 
     async def _find_topic(self, target: Target) -> Topic:
         for kind in target.kinds:
-            topic = await self._provisioner.find_topic(target.name, kind)
+            topic = await self._topics.find(target.name, kind)
             if topic is not None:
                 return topic
         if target.kinds:
@@ -146,7 +146,7 @@ class PublishRoute:
 
     def known_topic(self, target: Target) -> Topic | None:
         """The topic, if it is at hand without asking the store: of several it may be, only the first is."""
-        return self._provisioner.known_topic(target.name, target.kinds[0]) if target.kinds else None
+        return self._topics.cached(target.name, target.kinds[0]) if target.kinds else None
 
     def submit(self, topic: Topic, headers: Mapping[bytes, bytes], body: bytes) -> Future[None]:
         """Accept the events of a body; the future is done when they are durable."""

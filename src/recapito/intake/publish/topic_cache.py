@@ -13,7 +13,7 @@ class TopicCache:
         self._topics: dict[str, Topic] = {}
         self._drops = 0
 
-    def known(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+    def cached(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
         """The topic of that kind and name, if it is here."""
         return self._topics.get(topic_key(kind, name))
 
