@@ -11,10 +11,9 @@ from recapito.domain.events.segment import Segment, StampedEvent
 from recapito.domain.profiles import profile
 from recapito.domain.resources.topic import Topic
 from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.quota import DEFAULT as DEFAULT_QUOTA
-from recapito.intake.resources.quota import Quota
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
+from recapito.intake.resources.validation import DEFAULT_QUOTA, Quota
 from recapito.stores.memory import MemoryLog
 
 

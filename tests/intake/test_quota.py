@@ -6,7 +6,7 @@ import pytest
 
 from recapito.domain.resources.topic import Domain, Source, TopicKind
 from recapito.errors import Conflict
-from recapito.intake.resources.quota import Quota
+from recapito.intake.resources.validation import Quota
 from tests.intake.test_resources import Bench, draft, refused, run
 
 SOURCE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/account"

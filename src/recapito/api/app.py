@@ -8,8 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recapito.api.arm.catalog import unknown_path
-from recapito.api.arm.management import Management
+from recapito.api.arm.catalog import CatalogManagement, unknown_path
+from recapito.api.arm.domain_topics import DomainTopicManagement
+from recapito.api.arm.groups import GroupManagement
+from recapito.api.arm.resources import ResourceList
+from recapito.api.arm.storage_accounts import StorageManagement
+from recapito.api.arm.subscription_lists import SubscriptionLists
+from recapito.api.arm.subscriptions import SubscriptionManagement
+from recapito.api.arm.topics import TopicManagement
 from recapito.api.auth.identity_provider import IdentityProvider
 from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
@@ -27,6 +33,18 @@ from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
 from recapito.api.wire.decode import full_target, is_flat
 from recapito.errors import Busy, CallerError, StoreFailed
+
+# All resources under ARM's paths. The paths of scopes match much, so they come last.
+_MANAGEMENT = (
+    GroupManagement,
+    TopicManagement,
+    DomainTopicManagement,
+    StorageManagement,
+    ResourceList,
+    SubscriptionLists,
+    CatalogManagement,
+    SubscriptionManagement,
+)
 
 
 class Surface(NamedTuple):
@@ -61,7 +79,8 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
-    management, operation = Management(services, bodies).routes(), OperatorRoutes(services, bodies).routes()
+    management = [route for part in _MANAGEMENT for route in part(services, bodies).routes()]
+    operation = OperatorRoutes(services, bodies).routes()
     described = [
         *DeadLetters(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from recapito.api.auth.management import admit
 from recapito.errors import InvalidInput
-from recapito.intake.resources.precondition import Precondition
+from recapito.intake.resources.validation import Precondition
 
 Handler = Callable[[Request], Awaitable[Response]]
 

@@ -19,8 +19,8 @@ from recapito.api.wire.topic import read_location, read_tags
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
-from recapito.intake.resources import rules
 from recapito.intake.resources.storage_accounts import TYPE, StorageAccount, account_problem
+from recapito.intake.resources.validation import DEFAULT_LOCATION
 
 _ACCOUNTS = "/providers/Microsoft.Storage/storageAccounts"
 PAGE = 100
@@ -98,7 +98,7 @@ class StorageManagement:
             name=path["account"],
             azure_subscription=path["subscription"],
             resource_group=path["group"],
-            location=rules.DEFAULT_LOCATION,
+            location=DEFAULT_LOCATION,
         )
         return answer(_show(await self._topics.put_account(_changed(empty, await self._body(request)))))
 

@@ -5,8 +5,7 @@ import msgspec
 from recapito.clock import Clock
 from recapito.contracts.store import Registry
 from recapito.domain.resources.topic import Topic
-from recapito.intake.resources import rules
-from recapito.intake.resources.quota import check_room
+from recapito.intake.resources.validation import check_domain_topic_name, check_room
 
 KIND = "domainTopic"
 PAGE = 1000
@@ -38,7 +37,7 @@ class DomainTopics:
 
     async def put(self, domain: Topic, name: str) -> DomainTopic:
         """Create a topic, unless it is there."""
-        rules.check_domain_topic_name(name)
+        check_domain_topic_name(name)
         found = await self.find(domain, name)
         if found is not None:
             return found

@@ -5,8 +5,8 @@ import msgspec
 from recapito.clock import Clock
 from recapito.contracts.store import Registry
 from recapito.errors import Conflict
-from recapito.intake.resources import rules
 from recapito.intake.resources.not_found import group_missing
+from recapito.intake.resources.validation import DEFAULT_LOCATION, check_scope
 
 KIND = "resourceGroup"
 
@@ -79,8 +79,8 @@ class Groups:
         managed_by: str | None = None,
     ) -> Group:
         """Create a group, or change the one that is there. What is not given stays as it is."""
-        rules.check_scope(azure_subscription, "subscriptionId")
-        rules.check_scope(name, "resourceGroupName")
+        check_scope(azure_subscription, "subscriptionId")
+        check_scope(name, "resourceGroupName")
         old = await self.find(azure_subscription, name)
         if old is not None and location is not None and location.lower() != old.location.lower():
             raise Conflict(
@@ -91,7 +91,7 @@ class Groups:
         group = Group(
             name=old.name if old else name,
             azure_subscription=old.azure_subscription if old else azure_subscription,
-            location=old.location if old else location or rules.DEFAULT_LOCATION,
+            location=old.location if old else location or DEFAULT_LOCATION,
             tags=tags if tags is not None else old.tags if old else {},
             managed_by=managed_by if managed_by is not None else old.managed_by if old else None,
             created_at=old.created_at if old else self._clock.now(),

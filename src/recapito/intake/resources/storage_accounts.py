@@ -10,9 +10,9 @@ from recapito.domain import limits
 from recapito.domain.resources.topic import Source, TopicKind
 from recapito.domain.resources.topic_type import STORAGE
 from recapito.errors import Conflict, InvalidInput
-from recapito.intake.resources import rules
 from recapito.intake.resources.drafts import TopicDraft
 from recapito.intake.resources.not_found import resource_missing
+from recapito.intake.resources.validation import DEFAULT_LOCATION, check_scope
 
 KIND = "storageAccount"
 TYPE = "Microsoft.Storage/storageAccounts"
@@ -59,7 +59,7 @@ def account_of(resource_id: str) -> StorageAccount | None:
     if parts is None or account_problem(parts[3]) is not None:
         return None
     return StorageAccount(
-        azure_subscription=parts[1], resource_group=parts[2], name=parts[3], location=rules.DEFAULT_LOCATION
+        azure_subscription=parts[1], resource_group=parts[2], name=parts[3], location=DEFAULT_LOCATION
     )
 
 
@@ -99,8 +99,8 @@ class StorageAccounts:
         problem = account_problem(account.name)
         if problem is not None:
             raise InvalidInput("InvalidResourceName", problem, "accountName")
-        rules.check_scope(account.azure_subscription, "subscriptionId")
-        rules.check_scope(account.resource_group, "resourceGroupName")
+        check_scope(account.azure_subscription, "subscriptionId")
+        check_scope(account.resource_group, "resourceGroupName")
         old = await self.find(account.name)
         if old is not None and not old.is_at(account.azure_subscription, account.resource_group):
             raise Conflict("StorageAccountAlreadyTaken", f"The name '{account.name}' is taken.", "accountName")

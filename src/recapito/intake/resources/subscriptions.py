@@ -17,16 +17,23 @@ from recapito.domain.handshake.handshake import ConsentTarget, is_code
 from recapito.domain.resources.subscription import Subscription, WebHook
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
-from recapito.intake.resources import rules
-from recapito.intake.resources.build_subscription import build_subscription
 from recapito.intake.resources.connection_required import Find, check_connected, check_dead_letters_connected, nowhere
 from recapito.intake.resources.drafts import SubscriptionChange, SubscriptionDraft, subscription_draft
 from recapito.intake.resources.handshakes import Handshakes, NeedsConsent, Ready
 from recapito.intake.resources.not_found import parent_missing, subscription_missing
-from recapito.intake.resources.precondition import UNCONDITIONAL, Precondition
-from recapito.intake.resources.quota import DEFAULT as DEFAULT_QUOTA
-from recapito.intake.resources.quota import Quota, check_room
 from recapito.intake.resources.topics import PAGE, Changes, Topics
+from recapito.intake.resources.validation import (
+    DEFAULT_QUOTA,
+    UNCONDITIONAL,
+    Precondition,
+    Quota,
+    build_subscription,
+    check_domain_topic_name,
+    check_endpoint,
+    check_protection,
+    check_room,
+    check_subscription_name,
+)
 
 
 class _Request(NamedTuple):
@@ -105,7 +112,7 @@ class Subscriptions:
         self, topic: Topic, draft: SubscriptionDraft, precondition: Precondition = UNCONDITIONAL
     ) -> Subscription:
         """Create a subscription, or change the existing one. It sees every event published after this returns."""
-        rules.check_subscription_name(draft.name)
+        check_subscription_name(draft.name)
         return await self._write(_Request(topic, draft.name, draft.domain_topic, draft, precondition))
 
     async def change(
@@ -176,8 +183,8 @@ class Subscriptions:
 
     async def _check_destinations(self, draft: SubscriptionDraft) -> None:
         if isinstance(draft.destination, WebHook):
-            rules.check_endpoint(draft.destination.url, self._egress)
-            rules.check_protection(draft.destination, self._signs_tokens)
+            check_endpoint(draft.destination.url, self._egress)
+            check_protection(draft.destination, self._signs_tokens)
         else:
             await check_connected(self._find_connection, draft.destination, SystemClock().now())
         await check_dead_letters_connected(self._find_connection, draft.dead_letter, SystemClock().now())
@@ -225,7 +232,7 @@ class Subscriptions:
 
     async def _domain_topic_name(self, domain: Topic, name: str) -> str:
         """A domain topic's name as it was first spelled. It must exist, unless its first subscription creates it."""
-        rules.check_domain_topic_name(name)
+        check_domain_topic_name(name)
         domain_topic = await self._topics.domain_topics.find(domain, name)
         if domain_topic is None and not _creates_topics(domain):
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", f"{domain.resource_id}/topics/{name}")

@@ -21,22 +21,32 @@ from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.errors import Conflict, NotFound
-from recapito.intake.publish.topic_cache import TopicCache
-from recapito.intake.resources import rules
-from recapito.intake.resources.build_subscription import check_profile
 from recapito.intake.resources.domain_topics import DomainTopic, DomainTopics
-from recapito.intake.resources.drafts import TopicChange, TopicDraft, topic_draft
+from recapito.intake.resources.drafts import TopicChange, TopicDraft, draft_values, topic_draft
 from recapito.intake.resources.groups import Group, Groups
 from recapito.intake.resources.handshakes import Handshakes
 from recapito.intake.resources.not_found import resource_missing
-from recapito.intake.resources.precondition import UNCONDITIONAL, Precondition
-from recapito.intake.resources.quota import DEFAULT as DEFAULT_QUOTA
-from recapito.intake.resources.quota import Quota, check_room
 from recapito.intake.resources.storage_accounts import StorageAccount, StorageAccounts, implicit_topic
+from recapito.intake.resources.validation import (
+    DEFAULT_LOCATION,
+    DEFAULT_QUOTA,
+    UNCONDITIONAL,
+    Precondition,
+    Quota,
+    check_mapping,
+    check_profile,
+    check_room,
+    check_scope,
+    check_source,
+    check_topic_name,
+    check_unmoved,
+    profile_named_by,
+)
 
 KEY_BYTES = 32
 NAME_BYTES = 8
 PAGE = 200
+_CHANGEABLE = ("tags", "local_auth", "public_access", "ip_rules", "domain", "kept")  # and the profile, by its tag
 
 
 class Changes:
@@ -45,6 +55,43 @@ class Changes:
     def __init__(self, announce: Callable[[], None] = lambda: None) -> None:
         self.lock = asyncio.Lock()
         self.announce = announce
+
+
+class TopicCache:
+    """Topics by kind and name, for the hot path of publishing. Intake alone writes topics, so the cache is never stale.
+
+    A write must `drop` its topic before it starts and after it ends.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._topics: dict[str, Topic] = {}
+        self._drops = 0
+
+    def cached(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        return self._topics.get(topic_key(kind, name))
+
+    async def find(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Topic | None:
+        """The topic of that kind and name, without regard to case."""
+        key = topic_key(kind, name)
+        topic = self._topics.get(key)
+        if topic is not None:
+            return topic
+        drops = self._drops
+        topic = await self._registry.topic(name, kind)
+        if topic is not None and drops == self._drops:  # otherwise it may have changed while it was read
+            self._keep(key, topic)
+        return topic
+
+    def drop(self, key: str) -> None:
+        """Forget a topic, and do not keep any topic that is being read at this moment."""
+        self._drops += 1
+        self._topics.pop(key, None)
+
+    def _keep(self, key: str, topic: Topic) -> None:
+        if len(self._topics) >= limits.TOPIC_CACHE:
+            del self._topics[next(iter(self._topics))]
+        self._topics[key] = topic
 
 
 class Topics:
@@ -139,9 +186,9 @@ class Topics:
 
     async def put(self, draft: TopicDraft, precondition: Precondition = UNCONDITIONAL) -> Topic:
         """Create a topic, or change the existing one, which keeps its keys."""
-        rules.check_topic_name(draft.name, draft.kind)
-        rules.check_scope(draft.azure_subscription, "subscriptionId")
-        rules.check_scope(draft.resource_group, "resourceGroupName")
+        check_topic_name(draft.name, draft.kind)
+        check_scope(draft.azure_subscription, "subscriptionId")
+        check_scope(draft.resource_group, "resourceGroupName")
         async with self._changes.lock:
             old = await self._registry.topic(draft.name, draft.kind)
             precondition.check(None if old is None else old.version)
@@ -240,7 +287,7 @@ class Topics:
 
     async def _put(self, old: Topic | None, draft: TopicDraft) -> Topic:
         topic = await self._new_topic(draft) if old is None else await self._changed_topic(old, draft)
-        topic = replace(topic, mapping=rules.check_mapping(topic.input_schema, draft.mapping))
+        topic = replace(topic, mapping=check_mapping(topic.input_schema, draft.mapping))
         await self.groups.ensure(topic.azure_subscription, topic.resource_group, topic.location)
         return await self._store(topic)
 
@@ -250,40 +297,17 @@ class Topics:
         check_room(self._counts[draft.kind], self._quota.of_kind(draft.kind), "topics")
         await self._check_source(draft)
         now = self._clock.now()
-        return Topic(
-            kind=draft.kind,
-            name=draft.name,
-            azure_subscription=draft.azure_subscription,
-            resource_group=draft.resource_group,
-            location=draft.location or rules.DEFAULT_LOCATION,
-            tags=draft.tags,
-            profile=rules.profile_named_by(draft.tags),
-            input_schema=draft.input_schema or InputSchema.EVENT_GRID,
-            key1=self._new_key(),
-            key2=self._new_key(),
-            local_auth=draft.local_auth,
-            public_access=draft.public_access,
-            ip_rules=draft.ip_rules,
-            domain=draft.domain,
-            source=draft.source,
-            kept=draft.kept,
-            created_at=now,
-            modified_at=now,
-        )
+        values = draft_values(draft) | {
+            "location": draft.location or DEFAULT_LOCATION,
+            "profile": profile_named_by(draft.tags),
+            "input_schema": draft.input_schema or InputSchema.EVENT_GRID,
+        }
+        return Topic(**values, key1=self._new_key(), key2=self._new_key(), created_at=now, modified_at=now)
 
     async def _changed_topic(self, old: Topic, draft: TopicDraft) -> Topic:
-        rules.check_unmoved(old, draft)
-        topic = replace(
-            old,
-            tags=draft.tags,
-            profile=rules.profile_named_by(draft.tags),
-            local_auth=draft.local_auth,
-            public_access=draft.public_access,
-            ip_rules=draft.ip_rules,
-            domain=draft.domain,
-            kept=draft.kept,
-            modified_at=self._clock.now(),
-        )
+        check_unmoved(old, draft)
+        values = {name: value for name, value in draft_values(draft).items() if name in _CHANGEABLE}
+        topic = replace(old, **values, profile=profile_named_by(draft.tags), modified_at=self._clock.now())
         if self.profile_of(topic) != self.profile_of(old):
             await self._check_subscriptions(topic)
         return topic
@@ -314,7 +338,7 @@ class Topics:
         """Raise unless a system topic has a source that has no other system topic."""
         if draft.kind is not TopicKind.SYSTEM:
             return
-        source = rules.check_source(draft.source)
+        source = check_source(draft.source)
         other = await self.system_topic_of(source.resource_id)
         if other is not None:
             raise Conflict("SystemTopicExists", f"The source already has the system topic '{other.name}'.", "source")
