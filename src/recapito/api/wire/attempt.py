@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from recapito.api.wire.decode import Shown
 from recapito.contracts.history import Kept
 from recapito.domain import limits
+from recapito.domain.delivery.state import DeliveryState
 from recapito.domain.history.attempt import Attempt, AttemptedEvent, AttemptQuery
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
-from recapito.intake.explain.delivery_state import DeliveryState
 from recapito.intake.explain.explainer import Explained, Explanation
 
 

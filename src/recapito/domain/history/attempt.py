@@ -22,6 +22,14 @@ class Ending(StrEnum):
     DEAD_LETTER_DROPPED = "DeadLetterDropped"
 
 
+ENDING_LABELS: dict[str, str] = {
+    Ending.NOT_SENT: "given up without an attempt",
+    Ending.DEAD_LETTERED: "dead letter written",
+    Ending.DEAD_LETTER_DROPPED: "dead letter dropped",
+}
+"""The endings in words, for the command line and the portal."""
+
+
 class Then(StrEnum):
     """What was done about a delivery."""
 

@@ -9,16 +9,11 @@ from recapito.clock import Clock
 from recapito.contracts.history import HistoryReader, Kept
 from recapito.contracts.store import LaneRow, Log, Registry, WaitingDeadLetter
 from recapito.domain import limits
+from recapito.domain.dead_letter.parser import read_dead_letters
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
-from recapito.domain.events.segment import StampedEvent
-from recapito.domain.filters.explanation import Seen, Verdict, explain
-from recapito.domain.filters.filter import TAKE_NONE
-from recapito.domain.history.attempt import Label
-from recapito.domain.profiles.profile import Profile, load
-from recapito.domain.resources.subscription import Subscription
-from recapito.domain.resources.topic import Topic
-from recapito.errors import NotFound
-from recapito.intake.explain.delivery_state import (
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.delivery.state import (
+    Buried,
     Case,
     DeliveryState,
     State,
@@ -27,6 +22,14 @@ from recapito.intake.explain.delivery_state import (
     how_it_ended,
     state_of,
 )
+from recapito.domain.events.segment import StampedEvent
+from recapito.domain.filters.explanation import Seen, Verdict, explain
+from recapito.domain.filters.filter import TAKE_NONE
+from recapito.domain.history.attempt import Label
+from recapito.domain.profiles.profile import Profile, load
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.errors import InvalidInput, NotFound
 from recapito.intake.explain.event_lookup import Event, EventLookup, Found, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
 
@@ -141,7 +144,7 @@ class Explainer:
                 label = Label(subscription.id, topic.id, topic.name, subscription.name)
                 state = NOT_MATCHED
                 if verdict.matched:
-                    state = before_publishing(subscription, await self._ledger.lane(subscription.id), now)
+                    state = before_publishing(subscription, _hold_of(await self._ledger.lane(subscription.id)), now)
                 explained.append(Explained(label, verdict, [], state))
         return Explanation(event.id, topic.name, None, Event(seen, now), [], explained)
 
@@ -191,7 +194,11 @@ class Explainer:
             return Explained(label, verdict, shown, state)
         published_at = None if event is None else event.published_at
         lane = await self._ledger.lane(subscription.id)
-        case = Case(subscription, profile, place, published_at, lane, waiting, tries, self._clock.now())
+        cursor = None if lane is None else lane.cursor
+        now = self._clock.now()
+        case = Case(
+            subscription, profile, place, published_at, cursor, _hold_of(lane), _waiting_part(waiting), tries, now
+        )
         return Explained(label, verdict, shown, state_of(case))
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
@@ -229,6 +236,22 @@ def _verdict(
     if filter == TAKE_NONE and subscription.handshake is not None:
         return Verdict(False, "handshake", "the endpoint had not consented to get events")
     return explain(filter, seen)
+
+
+def _hold_of(lane: LaneRow | None) -> Hold:
+    return Hold() if lane is None else lane.hold
+
+
+def _waiting_part(waiting: Parked | WaitingDeadLetter | None) -> Parked | Buried | None:
+    if not isinstance(waiting, WaitingDeadLetter):
+        return waiting
+    burial, path = waiting
+    where = burial.container if path is None else f"{burial.container}/{path}"
+    try:
+        reason = read_dead_letters(burial.record)[0].reason
+    except InvalidInput:
+        reason = "unknown"
+    return Buried(reason, burial.write_at, where)
 
 
 def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None]) -> DeliveryId:
