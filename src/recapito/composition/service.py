@@ -1,5 +1,6 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
+import asyncio
 import random
 import secrets
 import uuid
@@ -121,10 +122,12 @@ def make_intake(
     identity: Identity | None = None,
     heard: DispatchStatus | None = None,
     observers: Observers = NO_OBSERVERS,
+    notices: asyncio.Event | None = None,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
 
-    `heard` is what dispatch says of itself.
+    `heard` is what dispatch says of itself; `notices` is set when dispatch has a notice, and then replaces
+    `Intake.notifier.ring`.
     """
     disk = None
     if stores.space is not None:
@@ -137,7 +140,7 @@ def make_intake(
     publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
     expiry = Expiry(stores.registry, clock, journal)
     notifier = BlobNotifier(
-        stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal
+        stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal, notices
     )
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
@@ -231,9 +234,16 @@ def make_intake(
         most = min(most, share_out(stores.space().total).history)
     keeping = Keeping(most if kept.enabled else 0, kept.keep_hours * HOUR)
     janitor = Janitor(
-        stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal, keeping
+        stores.log,
+        stores.registry,
+        stores.ledger,
+        SystemClock(),
+        stores.trimming,
+        disk,
+        journal,
+        keeping,
+        on_survey=publisher.counters.check_subscribed,
     )
-    janitor.subscribed = publisher.tallies.look
     return Intake(
         make_surface(services),
         publisher,

@@ -101,9 +101,8 @@ async def run_alone(
     clock = service.make_clock(settings, origin)
     heard, observers = DispatchStatus(), make_observers(settings, "alone", clock, journal)
     async with storage.open_both(settings, clock, journal) as stores:
-        dispatch = service.make_dispatch(
-            settings, stores, clock, journal, identity, observers, on_notice=lambda: intake.notifier.ring()
-        )
+        notices = asyncio.Event()
+        dispatch = service.make_dispatch(settings, stores, clock, journal, identity, observers, on_notice=notices.set)
         intake = service.make_intake(
             settings,
             stores,
@@ -112,6 +111,7 @@ async def run_alone(
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
             heard=heard,
+            notices=notices,
             observers=observers,
             clock_control=service.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,

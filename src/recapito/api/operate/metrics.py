@@ -128,7 +128,7 @@ def _add_dispatch(shown: PrometheusText, status: Status) -> None:
 
 
 def _add_topic(shown: PrometheusText, topic: Topic, end: int, services: Services) -> None:
-    tallies: PublishCounters = services.publisher.tallies
+    tallies: PublishCounters = services.publisher.counters
     tally, resource = tallies.of(topic.id), {_RESOURCES[topic.kind]: topic.name}
     written = labels(resource)
     shown.add(table.PUBLISH_SUCCESS, tally.events, written)

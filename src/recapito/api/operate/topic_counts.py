@@ -55,7 +55,7 @@ class TopicCounts:
         return [topic for topic in found if topic is not None]
 
     def _show(self, topic: Topic, subscriptions: int) -> Shown:
-        tally = self._services.publisher.tallies.of(topic.id)
+        tally = self._services.publisher.counters.of(topic.id)
         return {
             "topic": topic.name,
             "topicKind": KINDS[topic.kind],

@@ -175,7 +175,7 @@ class PublishRoute:
         journal_fault(self._journal, error, report)
         refused = publish_refusal(error)
         if topic is not None:
-            self.publisher.tallies.failed(topic.id, refused.name)
+            self.publisher.counters.failed(topic.id, refused.name)
             if self._diagnostics is not None:
                 self._diagnostics.write(self._failure(topic, refused, report))
         body = publish_body(refused, report)

@@ -1,5 +1,5 @@
-"""Why an event was delivered, or was not: for each subscription of its topic whether it matched, what was tried, how
-it stands now, and what comes next. It only reads.
+"""Explanations: for each subscription of an event's topic whether it matched, its attempts, the state of its delivery
+and the next step. It only reads.
 """
 
 from collections.abc import AsyncIterator
@@ -34,22 +34,22 @@ from recapito.intake.explain.event_lookup import Event, EventLookup, Found, topi
 from recapito.intake.maintenance.damage_report import DamageReport
 
 PAGE = 500
-TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
+TRIMMED = "The log no longer has the event itself: only history can explain it."
 DAMAGED = (
     "Its entry in the log, at position {}, is damaged: subscriptions that read it since gave it up as CorruptRecord. "
     "See `recapito damaged list`."
 )
-FORGOTTEN = "Its first attempts are so long ago that history has them no more (history.keep_hours of the settings)."
+FORGOTTEN = "History no longer has its first attempts, which are too long ago (setting history.keep_hours)."
 
 
 class LaneStates(Protocol):
-    """The part of the Ledger that is asked."""
+    """The part of the Ledger that is read here."""
 
     async def lane(self, id: int) -> LaneRow | None:
-        """One lane."""
+        """The row of a lane; None if it does not exist."""
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
-        """What waits of one delivery."""
+        """The parked delivery or waiting dead letter of one delivery."""
 
 
 class Explained(NamedTuple):
@@ -62,7 +62,7 @@ class Explained(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """An event, None if it is not in the log any more, where it lies, and what each subscription made of it."""
+    """An event and what each subscription did with it. Without `event` the log no longer has it."""
 
     id: str
     topic: str
@@ -73,7 +73,13 @@ class Explanation(NamedTuple):
 
 
 class Explainer:
-    """Explains events; `default_profile` is that of topics which have none of their own."""
+    """Explains events from the stores.
+
+    log, registry, ledger, history: the stores that it reads.
+    clock: the service's clock.
+    default_profile: the name of the profile of topics that name none.
+    damages: finds damaged records, for events that are in one.
+    """
 
     def __init__(
         self,
@@ -94,7 +100,7 @@ class Explainer:
         self._lookup = EventLookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
-        """What became of the event of that id."""
+        """Explain the event of that id. NotFound if neither history nor the logs have it."""
         topic = None if topic_name is None else await self.topic(topic_name)
         found = await self._lookup.find(id, topic)
         if found is None:
@@ -123,7 +129,7 @@ class Explainer:
         return Explanation(id, name, place, event, notes, explained)
 
     async def _refuse_damaged(self, id: str) -> None:
-        """Say so if the event was in a record that is damaged and was set aside."""
+        """Raise NotFound with the name of the damaged record if one contains the id."""
         record = await self._damages.holding(id.encode())
         if record is not None:
             raise NotFound(
@@ -134,7 +140,7 @@ class Explainer:
             )
 
     async def rehearse(self, topic: Topic, event: StampedEvent) -> Explanation:
-        """What would become of an event if it were published now."""
+        """Explain an event as if it were published now."""
         now = self._clock.now()
         seen = Seen(event.type, event.subject, event.body, event.domain_topic)
         explained: list[Explained] = []
@@ -149,7 +155,7 @@ class Explainer:
         return Explanation(event.id, topic.name, None, Event(seen, now), [], explained)
 
     async def topic(self, name: str) -> Topic:
-        """The topic of that name; of whichever kind."""
+        """The topic of that name, of any kind."""
         topic = await topic_named(self._registry, name)
         if topic is None:
             raise NotFound("TopicNotFound", "There is no topic of this name.", "topic")
@@ -158,7 +164,7 @@ class Explainer:
     async def _explain_all(
         self, id: str, found: Found, events: dict[DeliveryId, Event | None]
     ) -> AsyncIterator[Explained]:
-        """Every subscription of the topic that may have to do with the event, and those that are gone since."""
+        """Every subscription of the topic that may take the event, and those with attempts that are deleted by now."""
         topic = await self._registry.topic_by_id(found.topic)
         profile = load((topic and topic.profile) or self._default_profile)
         domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
@@ -202,7 +208,7 @@ class Explainer:
         return Explained(label, verdict, shown, state_of(case))
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
-        """The subscriptions of a topic; in a domain, without those of its other topics."""
+        """The subscriptions of a topic; in a domain, without those of other domain topics."""
         after = 0
         while page := await self._registry.subscriptions(topic, after, PAGE):
             for subscription in page:
@@ -219,7 +225,7 @@ NOT_KNOWN = DeliveryState(State.UNKNOWN, "Whether the subscription took it is no
 def _verdict(
     subscription: Subscription, place: DeliveryId | None, seen: Seen | None, event: Event | None = None
 ) -> Verdict:
-    """Whether a subscription takes an event: by its filter at that place of the log, or now."""
+    """Whether a subscription takes an event, by its filter at that position of the log, or by its current one."""
     if place is not None and subscription.created_position > place.position:
         return Verdict(False, "notYetCreated", "the subscription was created after the event was published")
     deleted = subscription.deleted_position
@@ -263,7 +269,7 @@ def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None
 
 
 def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
-    """Each attempt with what it says of this event."""
+    """Each attempt of the event, with its number and fate in it."""
     return [
         (one, Try(one.attempt, told.number, told.fate), told.identity)
         for one in kept
@@ -273,17 +279,17 @@ def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
 
 
 def _attempts(kept: list[tuple[Kept, Try, DeliveryId]]) -> list[Kept]:
-    """Each attempt once, though a batch may have had two events of the id."""
+    """Each attempt once, though a batch may contain two events of the id."""
     return list({one.mark: one for one, _, _ in kept}.values())
 
 
 def _begins_late(id: str, kept: list[Kept]) -> bool:
-    """Whether the first attempt that is left was not the first."""
+    """Whether the oldest attempt that history has is not the first."""
     return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
 
 
 def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
-    """A subscription that is not there any more."""
+    """The part of a subscription that no longer exists, from history alone."""
     tries = [one for _, one, _ in kept]
     verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
     gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")

@@ -1,6 +1,6 @@
-"""Connections, tried: each resource that a subscription reaches by one is probed, and what is wrong is said.
+"""Checks of connections: each resource that a subscription reaches by one is probed, and problems are reported.
 
-A connection that nothing is reached by yet is tried on a name that is not there: to be told so proves the rest.
+A connection that no subscription uses yet is tried on a name that does not exist: "not found" proves the rest.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
 
 
 class Finding(NamedTuple):
-    """What came of trying one resource."""
+    """The result of trying one resource."""
 
     state: str
     resource: str
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A resource that is reached by a service; `made_up` is one that is not expected to be there."""
+    """A resource that is reached by a service; `made_up` is a name that does not exist there."""
 
     service: Service
     place: ResourceId
@@ -56,7 +56,7 @@ class Target(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """What subscriptions reach, by the connections' keys, and what they can not."""
+    """The resources that subscriptions reach, by the keys of their connections, and those without a connection."""
 
     by_connection: dict[str, list[Target]]
     unconnected: list[str]
@@ -72,7 +72,7 @@ class ConnectionChecker:
         self._wall = wall
 
     async def uses(self) -> Uses:
-        """Which resources living subscriptions name, and by which connection each is reached."""
+        """The resources that subscriptions name, and the connection of each."""
         found = Uses({}, [])
         seen: set[tuple[Service, str]] = set()
         async for subscription in self._subscriptions():
@@ -83,7 +83,7 @@ class ConnectionChecker:
                 seen.add(key)
                 try:
                     connection = await self._find(target.place.text)
-                except SettingsError:  # which listing the connections tells
+                except SettingsError:  # the list of connections shows this one
                     continue
                 if connection is None or target.service not in connection.endpoints:
                     found.unconnected.append(target.place.text)
@@ -150,7 +150,7 @@ def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) 
 
 
 def _remedy(said: str, connection: Connection, outcome: Outcome) -> str:
-    """What a service says has its remedy in it; where nobody has answered, what to look at is added."""
+    """The answer of a service contains its remedy; without an answer the things to check are added."""
     ask = None if outcome.status else _ASK.get(outcome.result)
     if ask is None:
         return said
@@ -170,7 +170,7 @@ def _named(subscription: Subscription) -> list[Target]:
 
 
 def _stand_ins(connection: Connection) -> list[Target]:
-    """What a connection is tried on that nobody uses: itself, or names that are not in it."""
+    """The targets for a connection that no subscription uses: its own resource, or names that do not exist in it."""
     resource = parse_resource_id(connection.resource_id)
     if resource != resource.top:
         return [Target(service, resource) for service in connection.endpoints]

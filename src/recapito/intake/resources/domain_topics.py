@@ -1,4 +1,4 @@
-"""The topics of a domain: documents of the registry. Lanes need not know them; events and subscriptions name them."""
+"""The topics of a domain: documents of the registry. Lanes do not know them; events and subscriptions name them."""
 
 import msgspec
 
@@ -12,8 +12,6 @@ PAGE = 1000
 
 
 class DomainTopic(msgspec.Struct, frozen=True):
-    """One topic of a domain."""
-
     name: str
     created_at: int
 
@@ -22,21 +20,21 @@ _decode = msgspec.json.Decoder(DomainTopic).decode
 
 
 class DomainTopics:
-    """Keeps the topics of domains, `allowed` of them in each."""
+    """Keeps the topics of domains, at most `allowed` in each."""
 
     def __init__(self, registry: Registry, clock: Clock, allowed: int) -> None:
         self._registry = registry
         self._clock = clock
         self._allowed = allowed
-        self._counts: dict[int, int] = {}  # by domain, once counted
+        self._counts: dict[int, int] = {}  # by domain id, once counted
 
     async def find(self, domain: Topic, name: str) -> DomainTopic | None:
-        """The topic of that name, without regard to case."""
+        """The topic of that name, without regard to case; None if it does not exist."""
         content = await self._registry.document(KIND, _key(domain, name))
         return None if content is None else _decode(content)
 
     async def put(self, domain: Topic, name: str) -> DomainTopic:
-        """Create a topic, unless it is there."""
+        """Create a topic, or return the existing one."""
         check_domain_topic_name(name)
         found = await self.find(domain, name)
         if found is not None:
@@ -56,12 +54,12 @@ class DomainTopics:
         return [_decode(document.content) for document in found if document.key.startswith(prefix)]
 
     async def remove(self, domain: Topic, name: str) -> None:
-        """Remove a topic; its subscriptions are gone already."""
+        """Remove a topic after its subscriptions."""
         self._counts.pop(domain.id, None)
         await self._registry.delete_document(KIND, _key(domain, name))
 
     async def remove_all(self, domain: Topic) -> None:
-        """Remove all topics of a domain that is gone."""
+        """Remove all topics of a deleted domain."""
         while page := await self.page(domain, "", PAGE):
             for topic in page:
                 await self.remove(domain, topic.name)
