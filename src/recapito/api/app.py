@@ -48,14 +48,13 @@ _MANAGEMENT = (
 
 
 class Surface(NamedTuple):
-    """The whole HTTP surface: an ASGI application, and the publish route in it for those who serve it without ASGI."""
+    """The whole HTTP surface: an ASGI application, and its publish route for a protocol that serves it without ASGI."""
 
     app: ASGIApp
     publish: PublishRoute
 
 
 def make_surface(services: Services) -> Surface:
-    """The whole HTTP surface."""
     bodies = BodyReader()
     publish = PublishRoute(services, bodies)
     rest = _rest(services, bodies)
@@ -66,7 +65,7 @@ def make_surface(services: Services) -> Surface:
             if target is not None:
                 await publish(target, scope, receive, send)
                 return
-            if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
+            if scope["path"].startswith("//"):  # some SDKs put a scope that begins with a slash behind a slash
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         await rest(scope, receive, send)
 
@@ -110,13 +109,13 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         except Exception:
             if scope["type"] != "http":
                 raise
-            # Starlette raises again what `show` has answered and journalled.
+            # Starlette raises errors again that `show` has answered and journalled.
 
     return rest
 
 
 def _show(services: Services, error: Exception, flat: bool) -> Response:
-    """The answer to an error; to a caller who has hung up it goes nowhere."""
+    """The answer to an error. A client that has hung up does not get it."""
     report = new_report(services.clock.now())
     if not isinstance(error, ClientGone):
         journal_fault(services.journal, error, report)
@@ -128,7 +127,7 @@ def _show(services: Services, error: Exception, flat: bool) -> Response:
 
 
 def _translate(error: HTTPException, path: str) -> CallerError:
-    """Starlette's router knows two errors: no such path, no such method on it."""
+    """The router raises two errors: no such path, and no such method on a path."""
     if error.status_code == 405:
         methods = (error.headers or {}).get("Allow", "").split(", ")
         return MethodNotAllowed(", ".join(sorted(methods)))

@@ -54,7 +54,7 @@ def test_set_list_and_remove() -> None:
         ({"sasUrl": "https://pictures.blob.core.windows.net/?sv=1"}, "no 'sig'"),
         ({"azurite": True, "endpoints": {"blob": "https://a"}}, "'endpoints' comes with"),
         ({"defaultCredential": True, "endpoints": {"table": "https://a"}}, "'endpoints' must be one of"),
-        ({"key": "a"}, "'key' is not a property"),
+        ({"key": "a"}, "'key' is not a known property"),
         ({"connectionString": 5}, "'connectionString' has the wrong type"),
     ],
 )

@@ -43,15 +43,12 @@ _VERBS = (("read", "Read"), ("write", "Create or update"), ("delete", "Delete"))
 
 
 class CatalogManagement:
-    """The handlers of what is looked up, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         issuer = services.access.issuer
         self._tenant = NO_TENANT if issuer is None else issuer.tenant
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         types = PROVIDER + "/topicTypes"
         provider = in_subscription("/providers/{namespace}")
         resource = in_group("/providers/{namespace}/{type}/{name}")
@@ -155,12 +152,10 @@ def _type_named(request: Request) -> TopicType:
 
 
 def show_tenant(id: str) -> Shown:
-    """A tenant."""
     return {"id": f"/tenants/{id}", "tenantId": id, "displayName": "Recapito", "tenantCategory": "Home"}
 
 
 def show_subscription(id: str, tenant: str) -> Shown:
-    """An Azure subscription."""
     return {
         "id": f"/subscriptions/{id}",
         "subscriptionId": id,
@@ -174,7 +169,7 @@ def show_subscription(id: str, tenant: str) -> Shown:
 
 
 def show_location(subscription: str) -> Shown:
-    """The one location there is; a resource may name any other."""
+    """The only location that is listed; a resource may name any other."""
     return {
         "id": f"/subscriptions/{subscription}/locations/{LOCATION}",
         "name": LOCATION,
@@ -200,12 +195,11 @@ def show_provider(subscription: str, namespace: str) -> Shown:
 
 
 def provider_named(namespace: str) -> str | None:
-    """The provider of that name in its proper spelling, None if it is not served here."""
+    """The provider of that name in its proper spelling; None if it is not served here."""
     return next((name for name in PROVIDERS if name.lower() == namespace.lower()), None)
 
 
 def show_topic_type(type: TopicType) -> Shown:
-    """A type of system topics."""
     return {
         "id": f"providers/Microsoft.EventGrid/topicTypes/{type.name}",
         "name": type.name,
@@ -226,7 +220,6 @@ def show_topic_type(type: TopicType) -> Shown:
 
 
 def show_event_type(type: TopicType, event: EventType) -> Shown:
-    """A type of events of a system topic."""
     return {
         "id": f"providers/Microsoft.EventGrid/topicTypes/{type.name}/eventTypes/{event.name}",
         "name": event.name,
@@ -241,13 +234,12 @@ def show_event_type(type: TopicType, event: EventType) -> Shown:
 
 
 def show_operation(name: str, provider: str, resource: str, operation: str) -> Shown:
-    """What may be done with a resource, as roles name it."""
+    """An action on a resource, by the name that roles use."""
     display = {"provider": provider, "resource": resource, "operation": operation, "description": operation}
     return {"name": name, "display": display, "origin": "UserAndSystem"}
 
 
 def unknown_provider(namespace: str) -> NotFound:
-    """A resource provider that is not served here."""
     return NotFound(
         "InvalidResourceNamespace",
         f"The resource namespace '{shorten(namespace)}' is not served here. Served: {', '.join(PROVIDERS)}.",
@@ -255,11 +247,11 @@ def unknown_provider(namespace: str) -> NotFound:
 
 
 def unknown_path(path: str) -> NotFound:
-    """The error for a path where nothing is; of ARM's paths it says what about them is unknown."""
+    """The error for an unknown path; for a path of ARM it names the provider or the type that is unknown."""
     parts = path.strip("/").split("/")
     places = [n for n, part in enumerate(parts[:-1]) if part.lower() == "providers"]
     if not places:
-        return NotFound("NotFound", "There is nothing at this path.")
+        return NotFound("NotFound", "This path does not exist.")
     namespace, *rest = parts[places[-1] + 1 :]
     if provider_named(namespace) is None:
         return unknown_provider(namespace)

@@ -20,13 +20,12 @@ _TERM = re.compile(r"\s*(resourceType|name|resourceGroup|location)\s+(eq|ne)\s+'
 
 
 class ResourceList:
-    """The handler of the list, and its routes. It has all in one page: there are no more than their quotas allow."""
+    """The handler of the list. It returns one page: the quotas bound the number of resources."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
 
     def routes(self) -> list[ArmRoute]:
-        """Every path."""
         return [ArmRoute(place("/resources"), {"GET": self._list}) for place in (in_subscription, in_group)]
 
     async def _list(self, request: Request) -> Response:
@@ -34,8 +33,8 @@ class ResourceList:
         if "group" in path:
             await self._topics.groups.get(path["subscription"], path["group"])
         terms = _read_terms(query(request, "$filter"))
-        found = self._walk(path["subscription"], path.get("group"))
-        return answer({"value": [_bare(one) async for one in found if _passes(one, terms)]})
+        resources = self._walk(path["subscription"], path.get("group"))
+        return answer({"value": [_bare(resource) async for resource in resources if _passes(resource, terms)]})
 
     async def _walk(self, subscription: str, group: str | None) -> AsyncIterator[Shown]:
         for kind in TopicKind:
@@ -45,9 +44,10 @@ class ResourceList:
                     yield _show(topic.resource_id, topic.name, type, topic.resource_group, topic.location, topic.tags)
         after = ""
         while page := await self._topics.accounts.page(after, PAGE):
-            for one in page:
-                if one.is_at(subscription, group):
-                    yield _show(one.resource_id, one.name, TYPE, one.resource_group, one.location, one.tags)
+            for account in page:
+                if account.is_at(subscription, group):
+                    group_name = account.resource_group
+                    yield _show(account.resource_id, account.name, TYPE, group_name, account.location, account.tags)
             after = page[-1].name
 
 
@@ -60,12 +60,12 @@ def _bare(shown: Shown) -> Shown:
 
 
 def _read_terms(text: str) -> list[tuple[str, bool, str]]:
-    """The comparisons of a filter, all of which must hold: the property, whether it must be equal, and to what."""
+    """The comparisons of a filter, all of which must hold: the property, whether it must be equal, and the value."""
     if not text.strip():
         return []
-    found = [_TERM.fullmatch(part) for part in re.split(r"\sand\s", text[: limits.LIST_FILTER_CHARS])]
-    terms = [(term[1].lower(), term[2].lower() == "eq", term[3].lower()) for term in found if term]
-    if len(terms) != len(found):
+    matches = [_TERM.fullmatch(part) for part in re.split(r"\sand\s", text[: limits.LIST_FILTER_CHARS])]
+    terms = [(term[1].lower(), term[2].lower() == "eq", term[3].lower()) for term in matches if term]
+    if len(terms) != len(matches):
         raise invalid(
             "'$filter' may compare resourceType, name, resourceGroup and location with eq or ne, joined by and.",
             "$filter",

@@ -1,6 +1,6 @@
-"""Storage accounts that are registered here, so that their ids can be asked for and subscribed to.
+"""Storage accounts that are registered here, so that clients can look them up and subscribe to them.
 
-No storage is behind them: registering says only that the events of such an account may come here.
+There is no storage behind them: a registered account may only have a system topic.
 """
 
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ class _StorageAccountSku(Body):
 
 
 class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
-    """What is used of a body; an account of Azure has many more settings, none with a meaning here."""
+    """The fields of a body that are used. An account of Azure has many more settings, none with a meaning here."""
 
     location: str | None = None
     kind: str | None = None
@@ -41,22 +41,19 @@ class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class NameBody(Body):
-    """A name that somebody would like to have."""
+    """A name whose availability is asked for."""
 
     name: str
     type: str | None = None
 
 
 class StorageManagement:
-    """The handlers of storage accounts, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         self._accounts = services.topics.accounts
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         one = {"GET": self._get, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}
         return [
             ArmRoute(in_subscription(_ACCOUNTS), {"GET": self._list}),

@@ -1,6 +1,6 @@
 """Lists of event subscriptions across topics: by group, Azure subscription, location and topic type.
 
-Azure tells global from regional ones by the location of their topic; a list without a location has all of them here.
+Azure separates global from regional ones by the location of their topic; here a list without a location has all.
 """
 
 from collections.abc import AsyncIterator
@@ -37,8 +37,6 @@ class _Listed(NamedTuple):
 
 
 class SubscriptionLists:
-    """The handler of these lists, and its routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         self._subscriptions = services.subscriptions
@@ -46,7 +44,6 @@ class SubscriptionLists:
         self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
-        """Every path."""
         return [ArmRoute(place(path), {"GET": self._list}) for path in _PATHS for place in (in_subscription, in_group)]
 
     async def _list(self, request: Request) -> Response:
@@ -79,7 +76,7 @@ def _is_wanted(topic: Topic, path: dict[str, str]) -> bool:
 
 
 def _plain(location: str) -> str:
-    """Azure's locations have a name and a title: `westus2` is also `West US 2`."""
+    """A location for comparison: Azure's locations have a name and a title, `westus2` and `West US 2`."""
     return location.replace(" ", "").lower()
 
 

@@ -40,8 +40,6 @@ ScopeFinder = Callable[[Request], Awaitable[SubscriptionScope]]
 
 
 class SubscriptionManagement:
-    """The handlers of event subscriptions, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         self._subscriptions = services.subscriptions
@@ -49,7 +47,6 @@ class SubscriptionManagement:
         self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         nested = [
             route
             for kind, paths in _NESTED.items()
@@ -98,7 +95,7 @@ class SubscriptionManagement:
         raise _silent(request, f"'{shorten(scope.type)}'")
 
     async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
-        """A storage account with a system topic is known by that; any other must have been registered."""
+        """The scope of a storage account: it has a system topic already, or must be registered."""
         id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
         topic = await self._topics.system_topic_of(id)
         if topic is None:
@@ -134,7 +131,7 @@ class SubscriptionManagement:
         except NotFound as error:
             if error.code != "ParentResourceNotFound" or not _is_account(request.path_params.get("scope", "")):
                 raise
-            return answer({"value": []})  # an account to which nobody subscribes has no system topic
+            return answer({"value": []})  # an account without subscriptions has no system topic
         show = partial(place.show, now=self._clock.now())
         if place.domain_topic is not None:
             walk = self._subscriptions.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
@@ -151,7 +148,7 @@ class SubscriptionManagement:
         place, found = await self._find(find, request)
         response = answer(place.show(found, self._clock.now()), etag=found.version)
         if found.handshake is not None:
-            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the end asks again soon
+            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the handshake asks again soon
         return response
 
     async def _put(self, find: ScopeFinder, request: Request) -> Response:
@@ -200,16 +197,16 @@ class SubscriptionManagement:
 
 
 def _unregistered(error: NotFound, account: StorageAccount | None) -> NotFound:
-    """An account that nobody has put: Azure has it, perhaps, and this server does not know it."""
+    """The error for an account that is not registered, with the commands that register it."""
     if account is None:
         return error
     register = f"az storage account create -g {account.resource_group} -n {account.name} -l local"
     topic = f"recapito system-topic create {account.name} --topic-type {STORAGE.name} --source {account.resource_id}"
-    return NotFound(error.code, f"{error.message} Make it known first: {register}; or {topic}")
+    return NotFound(error.code, f"{error.message} Register it first: {register}; or {topic}")
 
 
 def _silent(request: Request, what: str) -> CallerError:
-    """The error for a scope that publishes no events here: none can be put on it, so none are there."""
+    """The error for a scope that publishes no events here: it cannot have subscriptions."""
     if request.method == "PUT":
         return InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
     return subscription_missing(request.path_params.get("name", ""))

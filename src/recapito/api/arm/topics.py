@@ -36,15 +36,12 @@ from recapito.intake.resources.topics import is_at
 
 
 class TopicManagement:
-    """The handlers of the three kinds of topics, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         self._public_url = services.public_url
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         return [route for kind in TopicKind for route in self._routes(kind)]
 
     def _routes(self, kind: TopicKind) -> list[ArmRoute]:
@@ -60,7 +57,7 @@ class TopicManagement:
             ArmRoute(f"{in_group(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
             ArmRoute(path, one, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
         ]
-        if kind is not TopicKind.SYSTEM:  # nobody publishes to those with a key
+        if kind is not TopicKind.SYSTEM:  # system topics have no keys to publish with
             routes += [
                 ArmRoute(f"{path}/listKeys", {"POST": partial(self._list_keys, kind)}),
                 ArmRoute(
@@ -107,7 +104,7 @@ class TopicManagement:
             await self._topics.delete(await self._topic(kind, request), precondition_of(request))
         except NotFound:
             precondition_of(request).check(None)
-        return gone(found=False)  # the SDKs take no 200 here
+        return gone(found=False)  # the SDKs do not accept 200 here
 
     async def _list_keys(self, kind: TopicKind, request: Request) -> Response:
         return answer(show_keys(await self._topic(kind, request)))

@@ -1,6 +1,6 @@
-"""The state of subscriptions now, a page at a time: their books, what waits, and why a lane is held back.
+"""The current state of subscriptions, a page at a time: their counts, waiting deliveries, and the reason of a hold.
 
-Everything is read from the lanes' own rows; what a page costs does not grow with the number of subscriptions, unless
+Everything is read from the lanes' own rows; the cost of a page does not grow with the number of subscriptions, unless
 a search has to pass many of them to find few.
 """
 
@@ -26,7 +26,7 @@ from recapito.domain.resources.topic import Topic, TopicKind
 
 PATH = "/lanes"
 KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
-WALKED = 1000  # subscriptions read at once
+WALKED = 1000  # subscriptions read in one page
 
 
 class _Wanted(Body):
@@ -38,20 +38,17 @@ class _Wanted(Body):
     limit: int = limits.LANE_PAGE_DEFAULT
 
     def takes(self, name: str) -> bool:
-        """Whether a subscription of this name is wanted."""
+        """Whether the query takes a subscription of this name."""
         if self.subscription is not None and name.lower() != self.subscription.lower():
             return False
         return self.search is None or self.search.lower() in name.lower()
 
 
 class Lanes:
-    """The handler of lanes, and its route."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        """Its path."""
         return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:
@@ -108,7 +105,7 @@ def _read(request: Request) -> tuple[_Wanted, int]:
     check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
     after = wanted.after or "0"
     if not (after.isascii() and after.isdigit() and len(after) < 19):
-        raise invalid("'after' is not one that a page has given.", "after")
+        raise invalid("'after' must be the 'next' value of an earlier page.", "after")
     return wanted, int(after)
 
 
@@ -147,12 +144,12 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
 
 
 def endpoint_of(destination: Destination) -> str:
-    """Where events go, as everybody may see it: never the query of a URL, which may be a secret."""
+    """The destination of events as every reader may see it: never the query of a URL, which may be a secret."""
     return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
 
 
 def _next_due(lane: LaneRow | None) -> str | None:
-    """When something parked is tried next, which is not before a hold ends."""
+    """The instant at which the next parked delivery is tried, which is not before a hold ends."""
     if lane is None or lane.next_due_at is None:
         return None
     return stamp(max(lane.next_due_at, lane.hold.until))

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus, straight from the lanes' own rows, the publisher's counts and what dispatch says of itself.
+"""Metrics for Prometheus, from the lanes' own rows, the publisher's counts and the last status of dispatch.
 
-A scrape is rendered in small slices, and others run in between: with ten thousand subscriptions it is 13 MB, which
-would hold up publishing for a third of a second. Whoever asks while one is under way gets that one.
+A scrape is rendered in small slices, and other work runs in between: with ten thousand subscriptions it is 13 MB, which
+would block publishing for a third of a second. A request that comes during a scrape gets the result of that one.
 """
 
 import asyncio
@@ -19,11 +19,10 @@ from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.intake.publish.counters import PublishCounters
 from recapito.observability.status import BusyLane, Gauge, Status
 
-PAGE = 250  # topics
-SLICE = 25  # subscriptions, or topics, rendered in a row
+PAGE = 250  # topics read in one page
+SLICE = 25  # subscriptions, or topics, rendered without a pause
 PART_BYTES = 64 * limits.KB
 _RESOURCES = {TopicKind.CUSTOM: "topic", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system_topic"}
 _USER_ERRORS = ("BadRequest", "Unauthorized", "Forbidden", "NotFound", "RequestEntityTooLarge", "UnsupportedMediaType")
@@ -31,7 +30,7 @@ _NO_ANSWER = frozenset({Result.TIMED_OUT, Result.ABORTED, Result.SOCKET_ERROR, R
 
 
 class Scraper:
-    """Renders one exposition at a time."""
+    """Renders one scrape at a time."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -41,7 +40,7 @@ class Scraper:
         return f"<Scraper {'at work' if self._rendering else 'at rest'}>"
 
     async def scrape(self) -> list[bytes]:
-        """The exposition of this moment, in parts."""
+        """The metrics of this moment, in parts."""
         if self._rendering is None:
             self._rendering = asyncio.create_task(render(self._services))
             self._rendering.add_done_callback(self._forget)
@@ -52,7 +51,7 @@ class Scraper:
 
 
 async def render(services: Services) -> list[bytes]:
-    """The exposition of this moment, in parts that are quickly sent."""
+    """The metrics of this moment, in parts small enough to be sent quickly."""
     shown = PrometheusText(table.TABLE)
     topics = await _topics(services.registry)
     ends = (await services.log.news(0)).ends
@@ -74,7 +73,7 @@ async def render(services: Services) -> list[bytes]:
 
 
 async def _gather(parts: list[bytes]) -> list[bytes]:
-    """Fewer and larger parts."""
+    """The same bytes in fewer and larger parts."""
     gathered: list[bytes] = []
     first = size = 0
     for number, part in enumerate(parts, 1):
@@ -96,7 +95,7 @@ async def _topics(registry: Registry) -> dict[int, Topic]:
 
 
 def _process_metrics() -> bytes:
-    """Memory, processor time and open files of the process that is asked."""
+    """Memory, processor time and open files of this process."""
     registry = CollectorRegistry(auto_describe=False)
     ProcessCollector(registry=registry)
     return generate_latest(registry)
@@ -128,16 +127,15 @@ def _add_dispatch(shown: PrometheusText, status: Status) -> None:
 
 
 def _add_topic(shown: PrometheusText, topic: Topic, end: int, services: Services) -> None:
-    tallies: PublishCounters = services.publisher.counters
-    tally, resource = tallies.of(topic.id), {_RESOURCES[topic.kind]: topic.name}
+    counts, resource = services.publisher.counters.of(topic.id), {_RESOURCES[topic.kind]: topic.name}
     written = labels(resource)
-    shown.add(table.PUBLISH_SUCCESS, tally.events, written)
-    shown.add_sum(table.PUBLISH_LATENCY, tally.took_ns / MILLISECOND, tally.publishes, written)
-    for error, count in tally.failed.items():
+    shown.add(table.PUBLISH_SUCCESS, counts.events, written)
+    shown.add_sum(table.PUBLISH_LATENCY, counts.took_ns / MILLISECOND, counts.publishes, written)
+    for error, count in counts.failed.items():
         kind = "User" if error in _USER_ERRORS else "System"
         shown.add(table.PUBLISH_FAIL, count, labels({**resource, "error_type": kind, "error": error}))
     if topic.kind is not TopicKind.DOMAIN:  # as in Azure
-        shown.add(table.UNMATCHED, tally.unmatched + services.dispatch.unmatched(topic.id), written)
+        shown.add(table.UNMATCHED, counts.unmatched + services.dispatch.unmatched(topic.id), written)
     shown.add(table.LOG_END, end, labels({"topic": _own_name(topic)}))
 
 
@@ -205,7 +203,7 @@ def _add_state(
 
 
 def _azure_labels(topic: Topic, subscription: Subscription) -> dict[str, str]:
-    """The resource and the subscription as Azure's dimensions have them."""
+    """The resource and the subscription as Azure's dimensions."""
     named = {_RESOURCES[topic.kind]: topic.name}
     if topic.kind is not TopicKind.DOMAIN:
         return {**named, "event_subscription_name": subscription.name}
@@ -220,5 +218,5 @@ def _own_labels(topic: Topic, subscription: Subscription) -> dict[str, str]:
 
 
 def _own_name(topic: Topic) -> str:
-    """The name of a topic; of another kind it says which, since each kind has names of its own."""
+    """The name of a topic; other kinds have theirs in front, because each kind has names of its own."""
     return topic.name if topic.kind is TopicKind.CUSTOM else f"{topic.kind}/{topic.name}"

@@ -1,4 +1,4 @@
-"""What was published to each topic since the start, what failed, and what nobody wanted."""
+"""The publishes of each topic since the start: stored, failed and unmatched."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,13 +23,10 @@ class _Wanted(Body):
 
 
 class TopicCounts:
-    """The handler of the topics' counts, and its route."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        """Its path."""
         return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:

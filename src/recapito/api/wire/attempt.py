@@ -1,4 +1,4 @@
-"""Attempts and explanations as they are shown over HTTP."""
+"""Attempts and explanations as HTTP shows them."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from recapito.intake.explain.explainer import Explained, Explanation
 
 
 def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
-    """An attempt with its first events, those that were asked for before all."""
+    """An attempt with its first events; the events that were asked for come first."""
     attempt = kept.attempt
     told = list(attempt.told())
     if selection.event is not None or selection.search is not None:
@@ -21,7 +21,6 @@ def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
 
 
 def show_explanation(explanation: Explanation, now: int) -> Shown:
-    """A whole explanation."""
     return {
         "event": _show_event(explanation),
         "note": " ".join(explanation.notes),
