@@ -41,7 +41,7 @@ ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:
     [
         (nowhere, f"recapito connection set {ACCOUNT} --connection-string -; or serve with --azurite"),
         (ENDED, f"ended at 2020-01-01T00:00:00.0000000Z: recapito connection set {ACCOUNT}"),
-        (closed, f"The connection to {ACCOUNT} can not be opened: connection.key: the key of the"),
+        (closed, f"The connection to {ACCOUNT} cannot be opened: connection.key: the key of the"),
         (READING, "may not write to its blob service (sp needs one of 'cw'): make another one, then recapito"),
     ],
 )

@@ -145,10 +145,10 @@ class CatalogManagement:
 
 def _type_named(request: Request) -> TopicType:
     name = request.path_params["type"]
-    found = topic_type(name)
-    if found is None:
+    type = topic_type(name)
+    if type is None:
         raise NotFound("ResourceNotFound", f"Topic type '{shorten(name)}' is not known.")
-    return found
+    return type
 
 
 def show_tenant(id: str) -> Shown:

@@ -50,10 +50,10 @@ async def show_page(
                 more = True
                 break
             page.append(member)
-    shown: Shown = {"value": [show(member) for member in page]}
+    body: Shown = {"value": [show(member) for member in page]}
     if more:
-        shown["nextLink"] = _next_link(request, size, key_of(page[-1]))
-    return answer(shown)
+        body["nextLink"] = _next_link(request, size, key_of(page[-1]))
+    return answer(body)
 
 
 def _page_size(request: Request) -> int:

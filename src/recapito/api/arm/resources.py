@@ -55,8 +55,8 @@ def _show(id: str, name: str, type: str, group: str, location: str, tags: dict[s
     return {"id": id, "name": name, "type": type, "location": location, "tags": tags, "group": group}
 
 
-def _bare(shown: Shown) -> Shown:
-    return {name: value for name, value in shown.items() if name != "group"}
+def _bare(resource: Shown) -> Shown:
+    return {name: value for name, value in resource.items() if name != "group"}
 
 
 def _read_terms(text: str) -> list[tuple[str, bool, str]]:
@@ -73,6 +73,6 @@ def _read_terms(text: str) -> list[tuple[str, bool, str]]:
     return terms
 
 
-def _passes(shown: Shown, terms: list[tuple[str, bool, str]]) -> bool:
+def _passes(resource: Shown, terms: list[tuple[str, bool, str]]) -> bool:
     names = {"resourcetype": "type", "resourcegroup": "group"}
-    return all((shown[names.get(name, name)].lower() == value) is equal for name, equal, value in terms)
+    return all((resource[names.get(name, name)].lower() == value) is equal for name, equal, value in terms)

@@ -70,17 +70,17 @@ def check_api_version(request: Request) -> None:
         )
 
 
-def answer(shown: Mapping[str, object], status: int = 200, etag: int | None = None) -> Response:
+def answer(body: Mapping[str, object], status: int = 200, etag: int | None = None) -> Response:
     headers = None if etag is None else {"etag": f'"{etag}"'}
-    return Response(msgspec.json.encode(shown), status, headers, "application/json; charset=utf-8")
+    return Response(msgspec.json.encode(body), status, headers, "application/json; charset=utf-8")
 
 
-def accepted(shown: Mapping[str, object], etag: int | None = None) -> Response:
+def accepted(body: Mapping[str, object], etag: int | None = None) -> Response:
     """The answer to a PUT or a PATCH that clients take for a long-running operation: they ask again at once.
 
-    `shown` is not in its final state, so that they do. Otherwise az prints none of the types in the resource.
+    `body` is not in its final state, so that they do. Otherwise az prints none of the types in the resource.
     """
-    response = answer(shown, 201, etag)
+    response = answer(body, 201, etag)
     response.headers["retry-after"] = "0"
     return response
 

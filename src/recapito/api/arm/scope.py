@@ -84,10 +84,10 @@ class SubscriptionScope(NamedTuple):
 
         A domain topic is spelled as it was first, however the client spells it.
         """
-        place = self._replace(domain_topic=subscription.domain_topic)
-        name = f"{place.id}{self.form.value}{subscription.name}"
+        scope = self._replace(domain_topic=subscription.domain_topic)
+        name = f"{scope.id}{self.form.value}{subscription.name}"
         state = state or provisioning_state(subscription, now)
-        return show_subscription(subscription, name, place.type, place.id, state)
+        return show_subscription(subscription, name, scope.type, scope.id, state)
 
 
 def domain_topic_id(domain: Topic, name: str) -> str:

@@ -54,11 +54,11 @@ class StorageManagement:
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        one = {"GET": self._get, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}
+        handlers = {"GET": self._get, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}
         return [
             ArmRoute(in_subscription(_ACCOUNTS), {"GET": self._list}),
             ArmRoute(in_group(_ACCOUNTS), {"GET": self._list}),
-            ArmRoute(in_group(_ACCOUNTS) + "/{account}", one, {"PUT": AccountBody, "PATCH": AccountBody}),
+            ArmRoute(in_group(_ACCOUNTS) + "/{account}", handlers, {"PUT": AccountBody, "PATCH": AccountBody}),
             ArmRoute(
                 in_subscription("/providers/Microsoft.Storage/checkNameAvailability"),
                 {"POST": self._check},

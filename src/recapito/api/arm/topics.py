@@ -45,7 +45,7 @@ class TopicManagement:
         return [route for kind in TopicKind for route in self._routes(kind)]
 
     def _routes(self, kind: TopicKind) -> list[ArmRoute]:
-        one: dict[str, Handler] = {
+        handlers: dict[str, Handler] = {
             "GET": partial(self._get, kind),
             "PUT": partial(self._put, kind),
             "PATCH": partial(self._patch, kind),
@@ -55,7 +55,7 @@ class TopicManagement:
         routes = [
             ArmRoute(f"{in_subscription(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
             ArmRoute(f"{in_group(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
-            ArmRoute(path, one, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
+            ArmRoute(path, handlers, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
         ]
         if kind is not TopicKind.SYSTEM:  # system topics have no keys to publish with
             routes += [

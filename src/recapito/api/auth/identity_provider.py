@@ -52,7 +52,7 @@ class IdentityProvider:
         """The endpoints of this server. az needs only these members of a cloud's metadata."""
         url = self._services.public_url
         issuer = self._services.access.issuer
-        shown = {
+        body = {
             "name": "Recapito",
             "portal": url,
             "resourceManager": url,
@@ -65,7 +65,7 @@ class IdentityProvider:
             "suffixes": {},
         }
         listed = request.query_params.get("api-version") == _LIST_VERSION
-        return _json([shown] if listed else shown)
+        return _json([body] if listed else body)
 
 
 class Login:
@@ -165,8 +165,8 @@ class Login:
         return Response(oauth_body(error, self._now()), refused.status, headers, _JSON)
 
 
-def _json(shown: object, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(shown), headers=headers, media_type=_JSON)
+def _json(body: object, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(body), headers=headers, media_type=_JSON)
 
 
 def _form(body: bytes) -> dict[str, str]:

@@ -78,10 +78,10 @@ def _claim(claims: Claims, name: str) -> object:
     """A claim by its name; a dot leads into an object."""
     if name in claims:
         return claims[name]
-    found: object = claims
+    value: object = claims
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _listed(value: object) -> list[object]:

@@ -86,9 +86,9 @@ async def _verify(token: str, trust: Trust) -> _Verified | None:
 
 
 def _accept(claims: Claims, trust: Trust) -> _Verified | None:
-    audience = claims.get("aud")
-    audiences = audience if isinstance(audience, list) else [audience]
-    named = {same_audience(one) for one in audiences if isinstance(one, str)}
+    claimed = claims.get("aud")
+    audiences = claimed if isinstance(claimed, list) else [claimed]
+    named = {same_audience(audience) for audience in audiences if isinstance(audience, str)}
     planes = frozenset(plane for plane, ours in trust.audiences.items() if named & ours)
     begins, ends = _instant(claims.get("nbf", 0)), _instant(claims.get("exp"))
     principal = trust.principal_of(claims)

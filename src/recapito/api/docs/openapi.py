@@ -63,19 +63,19 @@ class Description:
     def __init__(
         self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]
     ) -> None:
-        self._shown = describe(management, operation, described)
+        self._description = describe(management, operation, described)
 
     def routes(self) -> list[Route]:
         return [Route("/openapi.json", self._show)]
 
     async def _show(self, request: Request) -> Response:
         await admit_to_status(request)
-        return answer(self._shown)
+        return answer(self._description)
 
 
 def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]) -> Shown:
     bodies = [route.bodies for route in management] + [route.bodies for route in described]
-    types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
+    types = sorted({body for by_method in bodies for body in by_method.values()}, key=lambda body: body.__name__)
     _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     paths: dict[str, Shown] = {}
     for route in management:

@@ -54,13 +54,13 @@ class ConnectionManagement:
     async def _list(self, request: Request) -> Response:
         await admit(request)
         listed = await self._keyring.list()
-        shown: Shown = {"value": [_show(one) for one in listed]}
+        body: Shown = {"value": [_show(connection) for connection in listed]}
         if self._examiner is not None:
             uses = await self._examiner.uses()
-            known = {one.resource_id.lower() for one in listed}
-            shown["azurite"] = sorted(key for key in uses.by_connection if key not in known)
-            shown["unconnected"] = uses.unconnected
-        return answer(shown)
+            listed_keys = {connection.resource_id.lower() for connection in listed}
+            body["azurite"] = sorted(key for key in uses.by_connection if key not in listed_keys)
+            body["unconnected"] = uses.unconnected
+        return answer(body)
 
     async def _check(self, request: Request) -> Response:
         """Try a connection, from where deliveries start."""
@@ -78,8 +78,8 @@ class ConnectionManagement:
         body = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), ConnectionBody)
         connection = read_connection(_resource_id(request), body)
         await self._keyring.set(connection, self._wall.now())
-        shown = next(each for each in await self._keyring.list() if each.resource_id == connection.resource_id)
-        return answer(_show(shown), 201)
+        listed = next(each for each in await self._keyring.list() if each.resource_id == connection.resource_id)
+        return answer(_show(listed), 201)
 
     async def _delete(self, request: Request) -> Response:
         await self._keyring.remove(_resource_id(request))

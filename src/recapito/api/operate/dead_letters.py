@@ -66,7 +66,7 @@ class DeadLetters:
         await admit(request)
         wanted = read_query(request, _Wanted)
         selection, after = _selection(wanted), _after(wanted)
-        found: list[Shown] = []
+        letters: list[Shown] = []
         problems: list[str] = []
         last: Name | None = None
         async with aclosing(self._redriver.letters.walk(selection, after)) as files:
@@ -75,15 +75,15 @@ class DeadLetters:
                 read += 1
                 if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
                     problems.append(f"{file.path}: {file.problem}")
-                places = file.selected(selection, first)[: wanted.limit - len(found)]
-                found += [_show(file, place) for place in places]
-                if len(found) >= wanted.limit:
+                places = file.selected(selection, first)[: wanted.limit - len(letters)]
+                letters += [_show(file, place) for place in places]
+                if len(letters) >= wanted.limit:
                     last = file.name(places[-1])
                     break
                 if read >= limits.LETTER_FILES_READ:
                     last = file.name(len(file.letters))
                     break
-        return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
+        return answer({"value": letters, "problems": problems, "next": None if last is None else str(last)})
 
     async def _show(self, request: Request) -> Response:
         await admit(request)

@@ -26,10 +26,10 @@ class HandshakeCallback:
 
     async def _validate(self, request: Request) -> Response:
         code, token = request.query_params.get("id", ""), request.query_params.get("token", "")
-        place = read_token(token) if max(len(code), len(token)) <= limits.CALLBACK_CHARS else None
-        if not code or place is None:
+        target = read_token(token) if max(len(code), len(token)) <= limits.CALLBACK_CHARS else None
+        if not code or target is None:
             raise InvalidInput(
                 "InvalidRequest", "The URL is incomplete. Open it exactly as it is in the validation event.", "token"
             )
-        await self._subscriptions.give_consent(place, request.path_params["name"], code)
+        await self._subscriptions.give_consent(target, request.path_params["name"], code)
         return PlainTextResponse(_THANKS)

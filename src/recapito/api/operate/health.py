@@ -81,11 +81,11 @@ class OperatorRoutes:
         ready = not any(reasons.values())
         warning = await _damage(self._services)
         status = "not ready" if not ready else "ready" if warning is None else "degraded"
-        shown: dict[str, object] = {"status": status}
+        body: dict[str, object] = {"status": status}
         with suppress(Unauthorized, Forbidden, TooManyRequests):
             await admit_to_status(request)
-            shown["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
-        return answer(shown, 200 if ready else 503)
+            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
+        return answer(body, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:
         await admit_to_status(request)

@@ -76,27 +76,34 @@ class Lanes:
         only = next(iter(topics)) if len(topics) == 1 else None
         while page := await registry.subscriptions(only, after, WALKED):
             after = page[-1].id
-            chosen = [one for one in page if one.deleted_position is None and wanted.takes(one.name)]
+            chosen = [
+                subscription
+                for subscription in page
+                if subscription.deleted_position is None and wanted.takes(subscription.name)
+            ]
             if wanted.topic is not None:
-                chosen = [one for one in chosen if one.topic in topics]
-            lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
-            for one in chosen:
-                lane = lanes.get(one.id)
-                stopped = self._services.dispatch.stopped(one.id) is not None
+                chosen = [subscription for subscription in chosen if subscription.topic in topics]
+            lanes = {
+                lane.id: lane
+                for lane in await self._services.ledger.some_lanes([subscription.id for subscription in chosen])
+            }
+            for subscription in chosen:
+                lane = lanes.get(subscription.id)
+                stopped = self._services.dispatch.stopped(subscription.id) is not None
                 if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
                     continue
-                if one.topic not in topics:
-                    topics[one.topic] = await registry.topic_by_id(one.topic)
-                topic = topics[one.topic]
+                if subscription.topic not in topics:
+                    topics[subscription.topic] = await registry.topic_by_id(subscription.topic)
+                topic = topics[subscription.topic]
                 if topic is not None:
-                    yield topic, one, lane
+                    yield topic, subscription, lane
 
     async def _named(self, name: str | None) -> dict[int, Topic | None]:
         """The topics of a name, of every kind; each kind has names of its own."""
         if name is None:
             return {}
-        found = [await self._services.registry.topic(name, kind) for kind in TopicKind]
-        return {topic.id: topic for topic in found if topic is not None}
+        topics = [await self._services.registry.topic(name, kind) for kind in TopicKind]
+        return {topic.id: topic for topic in topics if topic is not None}
 
 
 def _read(request: Request) -> tuple[_Wanted, int]:
@@ -113,14 +120,14 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
     counts, attempts = (lane.counts, lane.attempts) if lane is not None else (LaneCounts(), AttemptTotals())
     start = subscription.created_position if lane is None else lane.cursor.low[0]
     destination = shown(subscription).destination
-    place = SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.NESTED)
+    scope = SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.NESTED)
     return {
         "id": subscription.id,
         "topic": topic.name,
         "topicKind": KINDS[topic.kind],
         "domainTopic": subscription.domain_topic,
         "subscription": subscription.name,
-        "resourceId": f"{place.id}{place.form.value}{subscription.name}",
+        "resourceId": f"{scope.id}{scope.form.value}{subscription.name}",
         "endpointType": type(destination).__name__,
         "endpoint": endpoint_of(destination),
         "provisioningState": provisioning_state(subscription, now),

@@ -48,8 +48,8 @@ class TopicCounts:
         registry = self._services.registry
         if wanted.topic is None:
             return await registry.topics(wanted.after, wanted.limit)
-        found = [await registry.topic(wanted.topic, kind) for kind in TopicKind]
-        return [topic for topic in found if topic is not None]
+        topics = [await registry.topic(wanted.topic, kind) for kind in TopicKind]
+        return [topic for topic in topics if topic is not None]
 
     def _show(self, topic: Topic, subscriptions: int) -> Shown:
         tally = self._services.publisher.counters.of(topic.id)

@@ -61,10 +61,10 @@ class PublishGate:
         return bool(token) and self._is_signed(token or b"", topic)
 
     def _is_signed(self, text: bytes, topic: Topic) -> bool:
-        known = self._verified.get(text)
+        cached = self._verified.get(text)
         now = self._now()
-        if known is not None and known[0] is topic:  # a topic whose keys change is another object
-            return now < known[1]
+        if cached is not None and cached[0] is topic:  # a topic whose keys change is another object
+            return now < cached[1]
         token = topic_sas.parse_token(text.decode("latin-1").strip())
         if token is None or token.expires_at <= now or not topic_sas.is_for(token, topic):
             return False

@@ -53,8 +53,8 @@ def _no_name(target: str) -> Exception:
     )
 
 
-def show_dead_letter(place: DeadLetterDestination | None) -> Shown | None:
-    match place:
+def show_dead_letter(destination: DeadLetterDestination | None) -> Shown | None:
+    match destination:
         case None:
             return None
         case DeadLetterDirectory(name):

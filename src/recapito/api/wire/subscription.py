@@ -143,15 +143,15 @@ def _read_delivery(
 
 def _read_burial(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
     within = f"{at}deadLetterDestination"
-    place, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
+    destination, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
     if wrapped is not None and wrapped.dead_letter_destination is not None:
         outer = f"{at}deadLetterWithResourceIdentity"
-        if place is not None:
+        if destination is not None:
             raise invalid(f"'{within}' and '{outer}' exclude each other.", outer)
         kept["deadLetterIdentity"] = _read_identity(wrapped.identity, f"{outer}.identity")
-        place, within = wrapped.dead_letter_destination, f"{outer}.deadLetterDestination"
-    if place is not None:
-        changes["dead_letter"] = read_dead_letter(place, within)
+        destination, within = wrapped.dead_letter_destination, f"{outer}.deadLetterDestination"
+    if destination is not None:
+        changes["dead_letter"] = read_dead_letter(destination, within)
 
 
 def _read_identity(sent: _SubscriptionIdentity | None, within: str) -> Shown:
@@ -232,10 +232,10 @@ def _show_delivery(subscription: Subscription) -> Shown:
 
 
 def _show_burial(subscription: Subscription) -> Shown:
-    place, identity = show_dead_letter(subscription.dead_letter), subscription.kept.get("deadLetterIdentity")
+    destination, identity = show_dead_letter(subscription.dead_letter), subscription.kept.get("deadLetterIdentity")
     if identity is None:
-        return {"deadLetterDestination": place, "deadLetterWithResourceIdentity": None}
+        return {"deadLetterDestination": destination, "deadLetterWithResourceIdentity": None}
     return {
         "deadLetterDestination": None,
-        "deadLetterWithResourceIdentity": {"identity": identity, "deadLetterDestination": place},
+        "deadLetterWithResourceIdentity": {"identity": identity, "deadLetterDestination": destination},
     }

@@ -257,7 +257,7 @@ def _read_source(sent: _SystemTopicProperties) -> dict[str, Source]:
 
 
 def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown:
-    shown: Shown = {
+    body: Shown = {
         "id": topic.resource_id,
         "name": topic.name,
         "type": f"Microsoft.EventGrid/{topic.kind}",
@@ -271,18 +271,18 @@ def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown
         "systemData": {"createdAt": stamp(topic.created_at), "lastModifiedAt": stamp(topic.modified_at)},
     }
     if topic.kind is not TopicKind.SYSTEM:
-        shown["sku"] = {"name": "Basic"}
+        body["sku"] = {"name": "Basic"}
     if topic.kind is TopicKind.CUSTOM:
-        shown["kind"] = "Azure"
+        body["kind"] = "Azure"
     if "identity" in topic.kept:
-        shown["identity"] = topic.kept["identity"]
-    return shown
+        body["identity"] = topic.kept["identity"]
+    return body
 
 
 def _show_properties(topic: Topic, public_url: str) -> Shown:
     if topic.source is not None:
         return {"source": topic.source.resource_id, "topicType": topic.source.topic_type}
-    shown: Shown = {
+    body: Shown = {
         "endpoint": f"{public_url}/{topic.kind}/{topic.name}/api/events",
         "inputSchema": topic.input_schema.value,
         "publicNetworkAccess": "Enabled" if topic.public_access else "Disabled",
@@ -290,11 +290,11 @@ def _show_properties(topic: Topic, public_url: str) -> Shown:
         "disableLocalAuth": not topic.local_auth,
     }
     if topic.mapping is not None:
-        shown["inputSchemaMapping"] = show_mapping(topic.mapping)
+        body["inputSchemaMapping"] = show_mapping(topic.mapping)
     if topic.domain is not None:
-        shown["autoCreateTopicWithFirstSubscription"] = topic.domain.auto_create
-        shown["autoDeleteTopicWithLastSubscription"] = topic.domain.auto_delete
-    return shown | {name: value for name, value in topic.kept.items() if name != "identity"}
+        body["autoCreateTopicWithFirstSubscription"] = topic.domain.auto_create
+        body["autoDeleteTopicWithLastSubscription"] = topic.domain.auto_delete
+    return body | {name: value for name, value in topic.kept.items() if name != "identity"}
 
 
 def show_keys(topic: Topic) -> Mapping[str, str]:

@@ -54,15 +54,17 @@ class EventLookup:
     async def find(self, id: str, topic: Topic | None) -> Found | None:
         """The event of that id, in one topic, or in the topic that attempted it last."""
         notes: list[str] = []
-        kept = [one for one in await self._kept(id, notes) if topic is None or one.attempt.label.topic == topic.id]
+        kept = [
+            entry for entry in await self._kept(id, notes) if topic is None or entry.attempt.label.topic == topic.id
+        ]
         if not kept:
             return await self._find_in_logs(id, topic, notes)
         chosen = kept[-1].attempt.label
-        others = {one.attempt.label.topic_name for one in kept if one.attempt.label.topic != chosen.topic}
+        others = {entry.attempt.label.topic_name for entry in kept if entry.attempt.label.topic != chosen.topic}
         if others:
             notes.append(f"Topics {', '.join(sorted(others))} have events of this id too: ask for each by its name.")
-        kept = [one for one in kept if one.attempt.label.topic == chosen.topic]
-        places = {told.identity for one in kept for told in one.attempt.told() if told.id == id}
+        kept = [entry for entry in kept if entry.attempt.label.topic == chosen.topic]
+        places = {event.identity for entry in kept for event in entry.attempt.told() if event.id == id}
         budget = _Budget()
         async for place in self._search(chosen.topic, id, max(places).position, budget):
             places.add(place)
@@ -108,10 +110,10 @@ class EventLookup:
         budget = _Budget()
         topics = await self._registry.topics("", PAGE) if topic is None else [topic]
         while topics and not budget.spent:
-            for one in topics:
-                places = [place async for place in self._search(one.id, id, 0, budget)]
+            for searched in topics:
+                places = [place async for place in self._search(searched.id, id, 0, budget)]
                 if places:
-                    return Found(one.id, sorted(places, reverse=True), [], notes)
+                    return Found(searched.id, sorted(places, reverse=True), [], notes)
             topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
         return None
 
@@ -136,7 +138,7 @@ class EventLookup:
             segment = Segment(entries[0].columns, entries[0].body)
         except msgspec.DecodeError:  # the segment is damaged
             return []
-        return [i for i, found in enumerate(segment.ids) if found == id]
+        return [i for i, other in enumerate(segment.ids) if other == id]
 
 
 class _Budget(msgspec.Struct):

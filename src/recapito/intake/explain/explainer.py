@@ -121,11 +121,11 @@ class Explainer:
             notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
             notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
-        explained = [one async for one in self._explain_all(id, found, events)]
-        if any(_begins_late(id, one.kept) for one in explained):
+        explained = [part async for part in self._explain_all(id, found, events)]
+        if any(_begins_late(id, part.kept) for part in explained):
             notes.append(FORGOTTEN)
         topic = topic or await self._registry.topic_by_id(found.topic)
-        name = topic.name if topic else next((one.attempt.label.topic_name for one in found.kept), "")
+        name = topic.name if topic else next((entry.attempt.label.topic_name for entry in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
 
     async def _refuse_damaged(self, id: str) -> None:
@@ -169,8 +169,8 @@ class Explainer:
         profile = load((topic and topic.profile) or self._default_profile)
         domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
         by_lane: dict[int, list[Kept]] = {}
-        for one in found.kept:
-            by_lane.setdefault(one.attempt.label.lane, []).append(one)
+        for entry in found.kept:
+            by_lane.setdefault(entry.attempt.label.lane, []).append(entry)
         async for subscription in self._subscriptions(found.topic, domain_topic):
             kept = by_lane.pop(subscription.id, [])
             place = _place_for(subscription, events)
@@ -189,15 +189,15 @@ class Explainer:
         event: Event | None,
         kept: list[tuple[Kept, Try, DeliveryId]],
     ) -> Explained:
-        tries = [one for _, one, identity in kept if identity == place]
-        shown = _attempts(kept)
+        tries = [attempted for _, attempted, identity in kept if identity == place]
+        attempts = _attempts(kept)
         waiting = await self._ledger.find(subscription.id, place)
         verdict = _verdict(subscription, place, None if event is None else event.seen, event)
         if verdict.matched is None and (tries or waiting is not None):
             verdict = Verdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
         if not verdict.matched:
             state = NOT_MATCHED if verdict.matched is False else NOT_KNOWN
-            return Explained(label, verdict, shown, state)
+            return Explained(label, verdict, attempts, state)
         published_at = None if event is None else event.published_at
         lane = await self._ledger.lane(subscription.id)
         cursor = None if lane is None else lane.cursor
@@ -205,7 +205,7 @@ class Explainer:
         case = Case(
             subscription, profile, place, published_at, cursor, _hold_of(lane), _waiting_part(waiting), tries, now
         )
-        return Explained(label, verdict, shown, state_of(case))
+        return Explained(label, verdict, attempts, state_of(case))
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
         """The subscriptions of a topic; in a domain, without those of other domain topics."""
@@ -271,26 +271,26 @@ def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None
 def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
     """Each attempt of the event, with its number and fate in it."""
     return [
-        (one, Try(one.attempt, told.number, told.fate), told.identity)
-        for one in kept
-        for told in one.attempt.told()
-        if told.id == id
+        (entry, Try(entry.attempt, event.number, event.fate), event.identity)
+        for entry in kept
+        for event in entry.attempt.told()
+        if event.id == id
     ]
 
 
 def _attempts(kept: list[tuple[Kept, Try, DeliveryId]]) -> list[Kept]:
     """Each attempt once, though a batch may contain two events of the id."""
-    return list({one.mark: one for one, _, _ in kept}.values())
+    return list({entry.mark: entry for entry, _, _ in kept}.values())
 
 
 def _begins_late(id: str, kept: list[Kept]) -> bool:
     """Whether the oldest attempt that history has is not the first."""
-    return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
+    return min((attempted.number for _, attempted, _ in _tries(id, kept)), default=0) > 1
 
 
 def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
     """The part of a subscription that no longer exists, from history alone."""
-    tries = [one for _, one, _ in kept]
+    tries = [attempted for _, attempted, _ in kept]
     verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
     gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

@@ -52,7 +52,7 @@ async def _check(find: Find, id: str, service: Service, now: int, target: str, t
     try:
         connection = await find(id)
     except SettingsError as error:
-        raise InvalidInput("InvalidRequest", f"The connection to {top} can not be opened: {error}", target) from None
+        raise InvalidInput("InvalidRequest", f"The connection to {top} cannot be opened: {error}", target) from None
     if connection is None or service not in connection.endpoints:
         local = "; or serve with --azurite, for an Azurite on this machine" if service in STORAGE_SERVICES else ""
         raise InvalidInput(

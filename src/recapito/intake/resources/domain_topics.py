@@ -36,22 +36,22 @@ class DomainTopics:
     async def put(self, domain: Topic, name: str) -> DomainTopic:
         """Create a topic, or return the existing one."""
         check_domain_topic_name(name)
-        found = await self.find(domain, name)
-        if found is not None:
-            return found
+        existing = await self.find(domain, name)
+        if existing is not None:
+            return existing
         count = await self._count(domain)
         check_room(count, self._allowed, "topics in this domain")
-        made = DomainTopic(name, self._clock.now())
+        topic = DomainTopic(name, self._clock.now())
         self._counts.pop(domain.id, None)
-        await self._registry.put_document(KIND, _key(domain, name), msgspec.json.encode(made))
+        await self._registry.put_document(KIND, _key(domain, name), msgspec.json.encode(topic))
         self._counts[domain.id] = count + 1
-        return made
+        return topic
 
     async def page(self, domain: Topic, after: str, limit: int) -> list[DomainTopic]:
         """Topics of a domain in the order of their lower-cased names, after a name."""
         prefix = _key(domain, "")
-        found = await self._registry.documents(KIND, prefix + after.lower(), limit)
-        return [_decode(document.content) for document in found if document.key.startswith(prefix)]
+        documents = await self._registry.documents(KIND, prefix + after.lower(), limit)
+        return [_decode(document.content) for document in documents if document.key.startswith(prefix)]
 
     async def remove(self, domain: Topic, name: str) -> None:
         """Remove a topic after its subscriptions."""

@@ -39,16 +39,16 @@ class Groups:
 
     async def get(self, azure_subscription: str, name: str) -> Group:
         """The group of that name, or NotFound."""
-        found = await self.find(azure_subscription, name)
-        if found is None:
+        group = await self.find(azure_subscription, name)
+        if group is None:
             raise group_missing(name)
-        return found
+        return group
 
     async def page(self, azure_subscription: str, after: str, limit: int) -> list[Group]:
         """Groups of an Azure subscription in the order of their names, after a name."""
         prefix = _key(azure_subscription, "")
-        found = await self._registry.documents(KIND, prefix + after.lower(), limit)
-        return [_decode(document.content) for document in found if document.key.startswith(prefix)]
+        documents = await self._registry.documents(KIND, prefix + after.lower(), limit)
+        return [_decode(document.content) for document in documents if document.key.startswith(prefix)]
 
     async def azure_subscriptions(self) -> list[str]:
         ids: list[str] = []

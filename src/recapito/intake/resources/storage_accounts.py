@@ -80,10 +80,10 @@ class StorageAccounts:
 
     async def get(self, azure_subscription: str, resource_group: str, name: str) -> StorageAccount:
         """The account of that name in that group, or NotFound."""
-        found = await self.find(name)
-        if found is None or not found.is_at(azure_subscription, resource_group):
+        account = await self.find(name)
+        if account is None or not account.is_at(azure_subscription, resource_group):
             raise resource_missing(TYPE, name, resource_group)
-        return found
+        return account
 
     async def page(self, after: str, limit: int) -> list[StorageAccount]:
         """Accounts in the order of their names, after a name."""
