@@ -299,7 +299,7 @@ def test_the_disk_is_looked_at_in_every_round() -> None:
 
 
 class BrokenLedger:
-    """A ledger that can not be read the first time."""
+    """A ledger that cannot be read the first time."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -339,14 +339,14 @@ def test_a_round_that_fails_is_told_and_repeated() -> None:
 
 
 def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
-    """That the lock around trimming can not be opened ends no round for good: it is trimmed when it can be."""
+    """That the lock around trimming cannot be opened ends no round for good: it is trimmed when it can be."""
     told: list[str] = []
     tries = iter((False, False))
 
     @contextmanager
     def trimming() -> Iterator[bool]:
         if not next(tries, True):
-            raise SettingsError("The lock trim.lock can not be opened: Permission denied.")
+            raise SettingsError("The lock trim.lock cannot be opened: Permission denied.")
         yield True
 
     async def test() -> None:

@@ -239,7 +239,7 @@ def test_one_event_a_batch_is_no_batching() -> None:
 
 
 def test_a_profile_without_batching_is_refused_while_a_subscription_batches() -> None:
-    """A later PUT of the topic can not take away what a subscription uses."""
+    """A later PUT of the topic cannot take away what a subscription uses."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()

@@ -46,7 +46,7 @@ ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:
     ],
 )
 def test_blobs_need_a_connection_of_use(find: Find, says: str) -> None:
-    """A container that can not be reached or written to is refused, naming the command; a directory is taken."""
+    """A container that cannot be reached or written to is refused, naming the command; a directory is taken."""
 
     async def test(world: World) -> None:
         await world.topic()

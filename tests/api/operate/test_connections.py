@@ -71,7 +71,7 @@ def test_what_is_refused(body: dict[str, object], says: str) -> None:
 
 
 def test_a_key_that_others_can_read(tmp_path: Path) -> None:
-    """A connection that can not be sealed is not kept, and the remedy is said."""
+    """A connection that cannot be sealed is not kept, and the remedy is said."""
     key = tmp_path / "connection.key"
     key.write_bytes(bytes(KEY_BYTES))
     key.chmod(0o644)

@@ -197,7 +197,7 @@ def test_every_metric_is_announced() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    """Quotes, backslashes and line ends can not break out of a label."""
+    """Quotes, backslashes and line ends cannot break out of a label."""
     metric = Metric("odd", "gauge", "Odd.")
     exposition = PrometheusText([metric])
     odd = 'a"b\\c\nd'

@@ -186,7 +186,7 @@ def test_what_is_stored_is_not_answered_with_the_fault_of_what_follows() -> None
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n", publish("wrong", 1)[:-5]])
 def test_a_connection_that_asks_nothing_ends(sent: bytes) -> None:
-    """Silence, half a head, or the missing rest of an answered request does not hold a connection for ever."""
+    """Silence, half a head, or the missing rest of an answered request does not hold a connection forever."""
 
     async def conversation(line: Line, key: str, _: World) -> None:
         reader, writer = line

@@ -17,7 +17,7 @@ _OURS_TO_CHECK = Options(verify_exp=False, verify_nbf=False, verify_iat=False, v
 
 @dataclass(frozen=True)
 class Trust:
-    """The rules for one issuer's tokens. `find_key` returns the key of an id, `principal_of` whom claims name."""
+    """The rules for one issuer's tokens. `find_key` finds the key of an id, `principal_of` the principal of claims."""
 
     issuer: str
     audiences: Mapping[Plane, frozenset[str]]

@@ -219,7 +219,7 @@ class Explainer:
 
 
 NOT_MATCHED = DeliveryState(State.NOT_MATCHED, "The subscription does not take it.")
-NOT_KNOWN = DeliveryState(State.UNKNOWN, "Whether the subscription took it is not known any more.")
+NOT_KNOWN = DeliveryState(State.UNKNOWN, "It is no longer known whether the subscription matched it.")
 
 
 def _verdict(
@@ -237,7 +237,7 @@ def _verdict(
             return Verdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
         return Verdict(False, "redriven", "it was redriven for another subscription")
     if seen is None:
-        return Verdict(None, "unknown", "the event is not in the log any more")
+        return Verdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
     if filter == TAKE_NONE and subscription.handshake is not None:
         return Verdict(False, "handshake", "the endpoint had not consented to get events")
@@ -292,5 +292,5 @@ def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
     """The part of a subscription that no longer exists, from history alone."""
     tries = [attempted for _, attempted, _ in kept]
     verdict = Verdict(True, "deleted", "it was matched; the subscription was deleted since")
-    gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
+    gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped its undelivered events.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)
