@@ -107,7 +107,7 @@ def serve(
             intake = app.make_intake(chosen, stores, clock, silent, dispatch.dispatcher.notify, lambda: None)
             mover = app.make_clock_control(chosen, clock, dispatch, stores)
             assert isinstance(mover, ClockMover)
-            running = [asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))]
+            running = [asyncio.create_task(dispatch.service.run())]
             running.append(asyncio.create_task(intake.publisher.run()))
             await asyncio.sleep(0)
             try:
