@@ -26,7 +26,8 @@ from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
 from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
 from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
@@ -80,12 +81,11 @@ class World:
         keys = iter(range(1, 10_000))
         self.caller = None if webhooks is None else MemoryCaller(webhooks)
         self.patience = ManualClock(0)
-        self.provisioner = Provisioner(
-            self.log,
-            self.clock,
-            _random(keys),
-            handshakes=None if self.caller is None else self._handshakes(self.caller),
-            find_connection=find_connection,
+        handshakes = None if self.caller is None else self._handshakes(self.caller)
+        changes = Changes()
+        self.topics = Topics(self.log, self.clock, _random(keys), changes, handshakes=handshakes)
+        self.subscriptions = Subscriptions(
+            self.log, self.clock, self.topics, changes, handshakes=handshakes, find_connection=find_connection
         )
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
@@ -93,7 +93,8 @@ class World:
         self.surface = make_surface(
             Services(
                 publisher=self.publisher,
-                provisioner=self.provisioner,
+                topics=self.topics,
+                subscriptions=self.subscriptions,
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,

@@ -93,7 +93,7 @@ class Surface:
         self._world = World()
         await self._world.__aenter__()
         self._key = (await self._world.topic()).key1.encode()
-        await self._world.provisioner.find_topic("orders")
+        await self._world.topics.find("orders")
         self._server = HttpServer(self._world.surface)
         self._left = RENEWED_AFTER
 

@@ -1,11 +1,19 @@
-"""What the tests of intake share: a scripted Log at our contract, a clock that stands still, and small values."""
+"""Shared by the tests of intake: a scripted Log at our contract, a clock that stands still, and small values."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any, NamedTuple
 
+from recapito.clock import Clock
 from recapito.contracts.store import NewSegment
 from recapito.domain.events.segment import Segment, StampedEvent
+from recapito.domain.profiles import profile
 from recapito.domain.resources.topic import Topic
+from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
+from recapito.intake.resources.validation import DEFAULT_QUOTA, Quota
 from recapito.stores.memory import MemoryLog
 
 
@@ -20,6 +28,34 @@ class StillClock:
 
     async def sleep_until(self, when: int) -> None:
         await asyncio.get_running_loop().create_future()
+
+
+def tokens() -> Callable[[int], bytes]:
+    """Random bytes that count from 1."""
+    numbers = count(1)
+    return lambda size: next(numbers).to_bytes(size, "big")
+
+
+class Resources(NamedTuple):
+    """Topics and their subscriptions, with one lock between them."""
+
+    topics: Topics
+    subscriptions: Subscriptions
+
+
+def make_resources(
+    registry: MemoryLog,
+    clock: Clock,
+    on_change: Callable[[], None] = lambda: None,
+    quota: Quota = DEFAULT_QUOTA,
+    default_profile: str = profile.DEFAULT,
+    handshakes: Handshakes | None = None,
+    **options: Any,
+) -> Resources:
+    """The keepers of resources on one registry; `options` are those of `Subscriptions` alone."""
+    changes = Changes(on_change)
+    topics = Topics(registry, clock, tokens(), changes, quota, default_profile, handshakes)
+    return Resources(topics, Subscriptions(registry, clock, topics, changes, quota, handshakes=handshakes, **options))
 
 
 class ScriptedLog(MemoryLog):

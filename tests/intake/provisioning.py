@@ -1,8 +1,7 @@
-"""A provisioner on memory stores, and drafts for it."""
+"""Topics and subscriptions on a registry in memory, and drafts for them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from itertools import count
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,32 +10,24 @@ from recapito.domain.resources.subscription import WebHook
 from recapito.domain.resources.topic import Topic
 from recapito.errors import CallerError
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
-from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryLog
-from tests.intake.doubles import StillClock
-
-
-def tokens() -> Callable[[int], bytes]:
-    numbers: Iterator[int] = count(1)
-    return lambda size: next(numbers).to_bytes(size, "big")
+from tests.intake.doubles import StillClock, make_resources
 
 
 class Bench:
-    """A provisioner on a registry in memory."""
+    """Topics and subscriptions on a registry in memory."""
 
     def __init__(self, registry: MemoryLog | None = None, **options: Any) -> None:
         self.registry = registry or MemoryLog()
         self.clock = StillClock()
         self.changes = 0
-        self.provisioner = Provisioner(self.registry, self.clock, tokens(), on_change=self._changed, **options)
+        self.topics, self.subscriptions = make_resources(self.registry, self.clock, self._changed, **options)
 
     def _changed(self) -> None:
         self.changes += 1
 
     async def topic(self, name: str = "orders", group: str = "group", **more: Any) -> Topic:
-        return await self.provisioner.put_topic(
-            TopicDraft(name=name, azure_subscription="sub", resource_group=group, **more)
-        )
+        return await self.topics.put(TopicDraft(name=name, azure_subscription="sub", resource_group=group, **more))
 
 
 def draft(name: str = "mine", **more: Any) -> SubscriptionDraft:

@@ -11,6 +11,7 @@ from recapito.clock import ManualClock
 from recapito.contracts.store import EntryKind, SkippedDeadLetters
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
+from recapito.dispatch.signals import Signal
 from recapito.domain.events.segment import Segment
 from recapito.domain.history.attempt import Label
 from recapito.domain.instant import MINUTE
@@ -72,6 +73,8 @@ class Stage:
             Breaking(self.vault, steps or Steps()),
             ManualClock(NOW + MINUTE),
             lambda lane: Owner("sub", rules, AttemptRecorder(None, Label(lane, 1, "orders", "sub"))),
+            Signal(),
+            ManualClock(NOW + MINUTE),
             lambda: f"guid-{next(self._guids)}",
             lambda *_, **__: None,
             on_notice=self._ring,

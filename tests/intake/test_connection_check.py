@@ -190,7 +190,7 @@ def test_a_host_that_can_not_be_reached() -> None:
     assert one.remedy.startswith("namespace orders1: Connection refused (ConnectionRefusedError). Is it up")
     metadata = blob_service("inner", "http://169.254.169.254")
     (one,) = examine(account("inner"), metadata)
-    assert one.remedy.endswith("The setting delivery.egress says which addresses are dialled.")
+    assert one.remedy.endswith("The setting delivery.egress decides which addresses are dialled.")
 
 
 @pytest.mark.parametrize(("hours", "says"), [(1, "60 minutes behind"), (-2, "120 minutes ahead of")])
@@ -327,7 +327,7 @@ def test_what_can_not_be_opened() -> None:
         await log.put_subscription(replace(new_subscription(topic.id), destination=ORDERS))
         assert (await examiner.uses()).unconnected == []
         (one,) = await examiner.examine(APP)
-        assert (one.state, one.found) == (WRONG, "it can not be opened")
+        assert (one.state, one.found) == (WRONG, "it cannot be opened")
         assert "put the old key back, or set it again" in one.remedy
 
     asyncio.run(main())

@@ -10,30 +10,28 @@ from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
 from recapito.intake.resources.expiry import Expiry
-from recapito.intake.resources.provisioner import Provisioner
 from recapito.stores.memory import MemoryLog
+from tests.intake.doubles import make_resources
 
 START = 1_700_000_000 * SECOND
 
 
 class Bench:
-    """A provisioner whose subscriptions expire on a manual clock."""
+    """Topics whose subscriptions expire on a manual clock."""
 
     def __init__(self, log: MemoryLog) -> None:
         self.log = log
         self.clock = ManualClock(START)
         self.told: list[str] = []
         self.expiry = Expiry(self.log, self.clock, lambda event, **_: self.told.append(event))
-        self.provisioner = Provisioner(self.log, self.clock, lambda size: bytes(size), on_expiry=self.expiry.watch)
+        self.topics, self.subscriptions = make_resources(self.log, self.clock, on_expiry=self.expiry.watch)
 
     async def topic(self) -> Topic:
-        return await self.provisioner.put_topic(
-            TopicDraft(name="orders", azure_subscription="sub", resource_group="group")
-        )
+        return await self.topics.put(TopicDraft(name="orders", azure_subscription="sub", resource_group="group"))
 
     async def put(self, topic: Topic, name: str, expires_at: int | None) -> None:
         draft = SubscriptionDraft(name=name, destination=WebHook(url="https://example.com/"), expires_at=expires_at)
-        await self.provisioner.put_subscription(topic, draft)
+        await self.subscriptions.put(topic, draft)
 
     async def settle(self) -> None:
         for _ in range(50):
@@ -51,7 +49,7 @@ class Bench:
 def run(test: Callable[[Bench], Awaitable[None]], log: MemoryLog | None = None) -> None:
     async def whole() -> None:
         bench = Bench(log or MemoryLog())
-        running = asyncio.create_task(bench.expiry.run(bench.provisioner.expire))
+        running = asyncio.create_task(bench.expiry.run(bench.subscriptions.expire))
         try:
             await bench.settle()
             await test(bench)

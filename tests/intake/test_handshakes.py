@@ -22,13 +22,11 @@ from recapito.domain.resources.subscription import Subscription, WebHook
 from recapito.domain.resources.topic import Domain, Topic, TopicKind
 from recapito.errors import Busy, Conflict, Gone, InvalidInput, NotFound
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
-from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.handshakes import Handshakes, NeedsConsent
 from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import CallScript, MemoryCaller, ScriptedAnswer
 from recapito.stores.memory import MemoryLog
-from tests.intake.doubles import StillClock
-from tests.intake.provisioning import tokens
+from tests.intake.doubles import StillClock, make_resources, tokens
 from tests.senders.receiver import Receiver, answering, status
 
 SECRET_URL = "https://example.com/hook?code=secret"
@@ -48,7 +46,7 @@ def plain(request: Request) -> ScriptedAnswer:
 
 
 class Bench:
-    """A provisioner on a registry in memory, with scripted endpoints."""
+    """Topics and subscriptions on a registry in memory, with scripted endpoints."""
 
     def __init__(self, script: CallScript = echo) -> None:
         self.registry = MemoryLog()
@@ -61,22 +59,18 @@ class Bench:
             self.caller, self.clock, self.patience, tokens(), "http://127.0.0.1:8585", self._journal
         )
         self.expiring: list[Subscription] = []
-        self.provisioner = Provisioner(
-            self.registry, self.clock, tokens(), handshakes=self.handshakes, on_expiry=self.expiring.append
+        self.topics, self.subscriptions = make_resources(
+            self.registry, self.clock, handshakes=self.handshakes, on_expiry=self.expiring.append
         )
 
     def _journal(self, event: str, **fields: object) -> None:
         self.told.append((event, fields))
 
     async def topic(self) -> Topic:
-        return await self.provisioner.put_topic(
-            TopicDraft(name="orders", azure_subscription="sub", resource_group="group")
-        )
+        return await self.topics.put(TopicDraft(name="orders", azure_subscription="sub", resource_group="group"))
 
     async def put(self, topic: Topic, url: str = SECRET_URL, **more: Any) -> Subscription:
-        return await self.provisioner.put_subscription(
-            topic, SubscriptionDraft(name="mine", destination=WebHook(url=url), **more)
-        )
+        return await self.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=WebHook(url=url), **more))
 
     async def consent(self, callback: str | None = None) -> None:
         """Open the URL that the last handshake gave."""
@@ -84,7 +78,7 @@ class Bench:
         query = {name: values[0] for name, values in parse_qs(url.query).items()}
         place = read_token(query["token"])
         assert place is not None
-        await self.provisioner.give_consent(place, url.path.split("/")[2], query["id"])
+        await self.subscriptions.give_consent(place, url.path.split("/")[2], query["id"])
 
     async def settle(self) -> None:
         """Let everybody run until they wait."""
@@ -186,7 +180,7 @@ def test_consent_that_comes_too_late() -> None:
         with pytest.raises(NotFound):
             await bench.consent(late)
         await bench.consent()
-        assert (await bench.provisioner.subscription(topic, "mine")).handshake is None
+        assert (await bench.subscriptions.get(topic, "mine")).handshake is None
 
     run(test, plain)
 
@@ -219,7 +213,7 @@ def test_consent_to_a_change() -> None:
         bench.script = plain
         await bench.put(topic, "https://other.example/", filter=Filter(subject_begins_with="b"), labels=("new",))
         await bench.consent()
-        found = await bench.provisioner.subscription(topic, "mine")
+        found = await bench.subscriptions.get(topic, "mine")
         assert (found.id, found.destination.url, found.labels) == (first.id, "https://other.example/", ("new",))
         assert [since.filter.subject_begins_with for since in found.filters] == ["", "b"]
 
@@ -232,17 +226,15 @@ def test_a_patch_asks_too() -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         await bench.put(topic)
-        await bench.provisioner.change_subscription(topic, "mine", None, lambda old: replace(old, labels=("a",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("a",)))
         assert len(bench.caller.requests) == 1
         bench.script = plain
         other = WebHook(url="https://other.example/")
-        waiting = await bench.provisioner.change_subscription(
-            topic, "mine", None, lambda old: replace(old, destination=other)
-        )
+        waiting = await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, destination=other))
         assert (waiting.destination.url, len(bench.caller.requests)) == (SECRET_URL, 2)
-        await bench.provisioner.change_subscription(topic, "mine", None, lambda old: replace(old, labels=("b",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("b",)))
         await bench.consent()
-        found = await bench.provisioner.subscription(topic, "mine")
+        found = await bench.subscriptions.get(topic, "mine")
         assert (found.destination.url, found.labels) == ("https://other.example/", ("b",))
 
     run(test)
@@ -252,7 +244,7 @@ def test_a_domain_topic_consents_by_its_own_url() -> None:
     """The URL of a subscription on a domain topic finds it there, and not its namesake on the domain."""
 
     async def test(bench: Bench) -> None:
-        domain = await bench.provisioner.put_topic(
+        domain = await bench.topics.put(
             TopicDraft(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
@@ -260,8 +252,8 @@ def test_a_domain_topic_consents_by_its_own_url() -> None:
         await bench.put(domain)
         await bench.put(domain, domain_topic="europe")
         await bench.consent()
-        assert (await bench.provisioner.subscription(domain, "mine", "europe")).handshake is None
-        assert (await bench.provisioner.subscription(domain, "mine")).handshake is not None
+        assert (await bench.subscriptions.get(domain, "mine", "europe")).handshake is None
+        assert (await bench.subscriptions.get(domain, "mine")).handshake is not None
 
     run(test, plain)
 
@@ -270,14 +262,14 @@ def test_a_refused_subscription_makes_no_domain_topic() -> None:
     """A domain topic is made with its first subscription, and not when that was refused."""
 
     async def test(bench: Bench) -> None:
-        domain = await bench.provisioner.put_topic(
+        domain = await bench.topics.put(
             TopicDraft(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
         )
         with pytest.raises(InvalidInput):
             await bench.put(domain, domain_topic="europe")
-        assert await bench.provisioner.domain_topics.find(domain, "europe") is None
+        assert await bench.topics.domain_topics.find(domain, "europe") is None
 
     run(test, lambda request: ScriptedAnswer(Reply(404)))
 
@@ -286,7 +278,7 @@ def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
     """An endpoint is not troubled with a subscription that could not be stored."""
 
     async def test(bench: Bench) -> None:
-        domain = await bench.provisioner.put_topic(
+        domain = await bench.topics.put(
             TopicDraft(
                 kind=TopicKind.DOMAIN,
                 name="shop",
@@ -332,7 +324,7 @@ def test_consent_is_not_enough_without_200() -> None:
         with pytest.raises(InvalidInput):
             await putting
         with pytest.raises(NotFound):
-            await bench.provisioner.subscription(topic, "mine")
+            await bench.subscriptions.get(topic, "mine")
 
     run(test)
 
@@ -350,9 +342,9 @@ def test_a_wrong_code_consents_to_nothing(code: str) -> None:
             (ConsentTarget(topic.id, "x"), "none"),
         ):
             with pytest.raises(NotFound) as caught:
-                await bench.provisioner.give_consent(place, name, code)
-            assert caught.value.message == "Nobody waits for this consent: it was given, replaced or deleted."
-        assert (await bench.provisioner.subscription(topic, "mine")).handshake is not None
+                await bench.subscriptions.give_consent(place, name, code)
+            assert caught.value.message == "No subscription waits for this consent: it was given, replaced or deleted."
+        assert (await bench.subscriptions.get(topic, "mine")).handshake is not None
 
     run(test, plain)
 
@@ -367,7 +359,7 @@ def test_consent_is_given_once() -> None:
         with pytest.raises(NotFound):
             await bench.consent()
         await bench.put(topic, "https://other.example/")
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         with pytest.raises(NotFound):
             await bench.consent()
 
@@ -386,13 +378,13 @@ def test_a_refusal_stores_nothing() -> None:
         assert "status 404, body: no such page" in caught.value.message
         assert "secret" not in caught.value.message
         with pytest.raises(NotFound):
-            await bench.provisioner.subscription(topic, "mine")
+            await bench.subscriptions.get(topic, "mine")
         bench.script = echo
         before = await bench.put(topic)
         bench.script = lambda request: ScriptedAnswer(NoReply(FailureKind.TLS_FAILED, "self-signed"))
         with pytest.raises(InvalidInput):
             await bench.put(topic, "https://other.example/")
-        assert await bench.provisioner.subscription(topic, "mine") == before
+        assert await bench.subscriptions.get(topic, "mine") == before
 
     run(test)
 
@@ -445,8 +437,8 @@ def test_others_go_on_meanwhile() -> None:
         slow = asyncio.create_task(bench.put(topic, "https://slow.example/"))
         await bench.settle()
         quick = SubscriptionDraft(name="quick", destination=WebHook(url="https://quick.example/"))
-        await bench.provisioner.put_subscription(topic, quick)
-        await bench.provisioner.delete_subscription(topic, "quick")
+        await bench.subscriptions.put(topic, quick)
+        await bench.subscriptions.delete(topic, "quick")
         assert not slow.done()
         slow.cancel()
         await asyncio.gather(slow, return_exceptions=True)
@@ -463,7 +455,7 @@ def test_a_topic_that_goes_while_its_endpoint_thinks() -> None:
         bench.script = lambda request: ScriptedAnswer(echo(request).answer, 0.05)
         putting = asyncio.create_task(bench.put(topic))
         await bench.settle()
-        await bench.provisioner.delete_topic(topic)
+        await bench.topics.delete(topic)
         with pytest.raises(NotFound):
             await putting
 
@@ -486,17 +478,15 @@ def test_two_at_once_for_one_name() -> None:
 
 
 def test_consent_is_for_the_endpoint_that_was_asked() -> None:
-    """Consent that was asked of one endpoint can not be used for another."""
+    """Consent that was asked of one endpoint cannot be used for another."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         one = await bench.put(topic)
         other = await bench.put(topic, "https://other.example/")
-        unasked = bench.handshakes.admit(topic, None, one, None)
-        assert not isinstance(unasked, Subscription)
-        async with bench.handshakes.asking(unasked) as asked:
+        async with bench.handshakes.asking(NeedsConsent(topic, None, one)) as answer:
             with pytest.raises(Conflict):
-                bench.handshakes.admit(topic, None, other, asked)
+                bench.handshakes.admit(NeedsConsent(topic, None, other), answer)
 
     run(test)
 
@@ -533,15 +523,15 @@ def test_a_protected_endpoint_sees_a_token() -> None:
         handshakes = Handshakes(
             bench.caller, bench.clock, bench.patience, tokens(), "http://127.0.0.1:8585", token_for=token_for
         )
-        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), handshakes=handshakes)
+        bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, handshakes=handshakes)
         topic = await bench.topic()
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
-        await bench.provisioner.put_subscription(topic, SubscriptionDraft(name="mine", destination=hook))
+        await bench.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=hook))
         with pytest.raises(InvalidInput) as refused:
             other = replace(hook, url="https://example.com/two")
-            await bench.provisioner.put_subscription(topic, SubscriptionDraft(name="other", destination=other))
+            await bench.subscriptions.put(topic, SubscriptionDraft(name="other", destination=other))
         assert "for.app" not in refused.value.message
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
         assert asked == ["Bearer for.app"] * 3
 
@@ -552,11 +542,11 @@ def test_protection_needs_an_issuer_of_our_own() -> None:
     """A server that believes another issuer signs nothing, and says so at once."""
 
     async def test(bench: Bench) -> None:
-        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), signs_tokens=False)
+        bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, signs_tokens=False)
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
         with pytest.raises(InvalidInput) as refused:
             draft = SubscriptionDraft(name="mine", destination=hook)
-            await bench.provisioner.put_subscription(await bench.topic(), draft)
+            await bench.subscriptions.put(await bench.topic(), draft)
         assert refused.value.target == "azureActiveDirectoryApplicationIdOrUri"
 
     run(test)
@@ -569,7 +559,7 @@ def test_endpoints_are_told_when_their_topic_is_deleted() -> None:
         topic = await bench.topic()
         await bench.put(topic)
         bench.caller.requests.clear()
-        await bench.provisioner.delete_topic(topic)
+        await bench.topics.delete(topic)
         await bench.settle()
         assert [dict(r.headers)["aeg-event-type"] for r in bench.caller.requests] == ["SubscriptionDeletion"]
 
@@ -585,7 +575,7 @@ def test_an_endpoint_is_told_of_the_end() -> None:
         bench.script = plain
         await bench.put(topic, "https://other.example/")
         bench.caller.requests.clear()
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
         [request] = bench.caller.requests
         assert (request.url, dict(request.headers)["aeg-event-type"]) == (SECRET_URL, "SubscriptionDeletion")
@@ -594,10 +584,10 @@ def test_an_endpoint_is_told_of_the_end() -> None:
             "/topics/orders/providers/Microsoft.EventGrid/eventSubscriptions/mine"
         )
         await bench.put(topic)
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         bench.script = echo
         await bench.put(topic, delivery_schema=DeliverySchema.CLOUD_EVENT)
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
         assert [dict(r.headers).get("aeg-event-type") for r in bench.caller.requests[1:]] == [
             "SubscriptionValidation",
@@ -615,7 +605,7 @@ def test_a_mute_endpoint_does_not_hold_up_a_deletion() -> None:
         bench.script = lambda request: None if b"Deleted" in request.body else echo(request)
         for _ in range(limits.DELETION_NOTICES + 1):
             await bench.put(topic)
-            await bench.provisioner.delete_subscription(topic, "mine")
+            await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
         assert f"{limits.DELETION_NOTICES} notices" in repr(bench.handshakes)
         assert [event for event, _ in bench.told if event == "handshake.deletion_not_told"] != []
@@ -633,7 +623,7 @@ def test_the_journal_has_no_secrets() -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         await bench.put(topic)
-        await bench.provisioner.delete_subscription(topic, "mine")
+        await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
         assert [event for event, _ in bench.told] == ["handshake.asked", "handshake.deletion_told"]
         line = {"subscription": "mine", "endpoint": "https://example.com/hook", "status": 200}
@@ -657,7 +647,7 @@ def test_options_over_a_real_connection(answer: bytes, waits: bool) -> None:
         bench = Bench()
         caller = WebCaller(Egress.LOCAL)
         handshakes = Handshakes(caller, bench.clock, SystemClock(), tokens(), "http://127.0.0.1:8585")
-        bench.provisioner = Provisioner(bench.registry, bench.clock, tokens(), handshakes=handshakes)
+        bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, handshakes=handshakes)
         async with asyncio.timeout(20), Receiver(answering(answer)) as receiver:
             stored = await bench.put(await bench.topic(), receiver.url, delivery_schema=DeliverySchema.CLOUD_EVENT)
             assert (stored.handshake is not None) is waits
@@ -666,7 +656,7 @@ def test_options_over_a_real_connection(answer: bytes, waits: bool) -> None:
             assert request.headers["webhook-request-origin"] == "eventgrid.azure.net"
             if waits:
                 await bench.consent(request.headers["webhook-request-callback"])
-                assert (await bench.provisioner.subscription(await bench.topic(), "mine")).filter == TAKE_ALL
+                assert (await bench.subscriptions.get(await bench.topic(), "mine")).filter == TAKE_ALL
             await caller.close()
 
     asyncio.run(main())

@@ -176,19 +176,19 @@ def test_an_ended_lane_of_a_living_subscription_is_not_forgotten() -> None:
     run(test)
 
 
-def test_who_counts_hears_which_topics_have_subscriptions() -> None:
-    """Each round tells it: a topic without any is not among them."""
+def test_each_round_reports_the_topics_that_have_subscriptions() -> None:
+    """A topic without subscriptions is not among them."""
+
+    surveys: list[set[int]] = []
 
     async def test(bench: Bench) -> None:
-        heard: list[set[int]] = []
-        bench.janitor.subscribed = lambda topics: heard.append(set(topics))
         topic = await bench.topic()
         await bench.janitor.run_once()
         await bench.subscribe(topic)
         await bench.janitor.run_once()
-        assert heard == [set(), {topic.id}]
+        assert surveys == [set(), {topic.id}]
 
-    run(test)
+    run(test, on_survey=lambda topics: surveys.append(set(topics)))
 
 
 def test_long_logs_are_cut_in_slices() -> None:
@@ -245,7 +245,7 @@ def test_the_disk_is_looked_at_in_every_round() -> None:
 
 
 class BrokenLedger:
-    """A ledger that can not be read the first time."""
+    """A ledger that cannot be read the first time."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -285,14 +285,14 @@ def test_a_round_that_fails_is_told_and_repeated() -> None:
 
 
 def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
-    """That the lock around trimming can not be opened ends no round for good: it is trimmed when it can be."""
+    """That the lock around trimming cannot be opened ends no round for good: it is trimmed when it can be."""
     told: list[str] = []
     tries = iter((False, False))
 
     @contextmanager
     def trimming() -> Iterator[bool]:
         if not next(tries, True):
-            raise SettingsError("The lock trim.lock can not be opened: Permission denied.")
+            raise SettingsError("The lock trim.lock cannot be opened: Permission denied.")
         yield True
 
     async def test() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from recapito.domain.resources.topic import Domain, Source, TopicKind
 from recapito.errors import Conflict
-from recapito.intake.resources.quota import Quota
+from recapito.intake.resources.validation import Quota
 from tests.intake.provisioning import Bench, draft, refused, run
 
 SOURCE = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/account"
@@ -33,7 +33,7 @@ def test_topics_of_each_kind(kind: TopicKind) -> None:
         made = [await bench.topic(f"topic-{n}", **of_kind(kind, n)) for n in range(2)]
         await refused(bench.topic("topic-2", **of_kind(kind, 2)), Conflict)
         await bench.topic("topic-1", **of_kind(kind, 1))
-        await bench.provisioner.delete_topic(made[0])
+        await bench.topics.delete(made[0])
         await bench.topic("topic-2", **of_kind(kind, 2))
 
     run(test, quota=quota)
@@ -44,7 +44,7 @@ def test_subscriptions_of_a_domain_and_of_its_topics() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topic("shop", **of_kind(TopicKind.DOMAIN, 0))
-        put = bench.provisioner.put_subscription
+        put = bench.subscriptions.put
         for topic in ("north", "south"):
             for name in ("one", "two"):
                 await put(domain, draft(name, domain_topic=topic))
@@ -61,13 +61,13 @@ def test_topics_of_a_domain() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topic("shop", **of_kind(TopicKind.DOMAIN, 0))
-        topics = bench.provisioner.domain_topics
+        topics = bench.topics.domain_topics
         await topics.put(domain, "north")
-        await bench.provisioner.put_subscription(domain, draft(domain_topic="south"))
+        await bench.subscriptions.put(domain, draft(domain_topic="south"))
         await topics.put(domain, "NORTH")
         await refused(topics.put(domain, "east"), Conflict)
-        await refused(bench.provisioner.put_subscription(domain, draft(domain_topic="east")), Conflict)
-        await bench.provisioner.delete_domain_topic(domain, "north")
+        await refused(bench.subscriptions.put(domain, draft(domain_topic="east")), Conflict)
+        await bench.topics.delete_domain_topic(domain, "north")
         await topics.put(domain, "east")
 
     run(test, quota=Quota(topics_per_domain=2))

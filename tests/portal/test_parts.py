@@ -156,5 +156,5 @@ def test_fates_are_paged_and_what_is_not_well_comes_first() -> None:
     assert [{fate.state for fate in page.fates} for page in pages] == [{state} for state in reversed(states)]
     assert {page.chosen for page in pages} == {40}
     assert [fate.subscription for fate in choose(found, "SUB-39", 0).fates] == ["Sub-39"]
-    assert tally(fates) == "40 subscriptions: dropped 10, waits for a retry 10, delivered 10, not matched 10."
+    assert tally(fates) == "40 subscriptions: dropped 10, waits for its next attempt 10, delivered 10, not matched 10."
     assert tally(fates[:PAGE]) == ""

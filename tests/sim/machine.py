@@ -31,7 +31,8 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import NOTHING, Keeping
 from recapito.intake.publish.publisher import Publisher
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
 from recapito.stores.memory import MemoryHistory
 from recapito.vaults.memory import MemoryVault
 from tests.kit.dispatch import make_dispatch
@@ -88,7 +89,8 @@ class Machine:
         self.dispatch: DispatchService | None = None
         self.dispatcher: Dispatcher | None = None
         self.publisher: Publisher | None = None
-        self.provisioner: Provisioner | None = None
+        self.topics: Topics | None = None
+        self.subscriptions: Subscriptions | None = None
         self.janitor: Janitor | None = None
         self.notifier: BlobNotifier | None = None
         self.redriver: Redriver | None = None
@@ -216,10 +218,12 @@ class Machine:
         publisher = self._parts.publisher(
             log, self._clock, self.ring, wall=self._clock, patience=self._parts.publish_patience
         )
-        self.provisioner = Provisioner(
-            log, self._clock, self._rng.randbytes, self._parts.default_profile, on_change=self.ring
+        changes = Changes(self.ring)
+        self.topics = Topics(
+            log, self._clock, self._rng.randbytes, changes, default_profile=self._parts.default_profile
         )
         self.damages = DamageReport(log, ledger)
+        self.subscriptions = Subscriptions(log, self._clock, self.topics, changes)
         self.janitor = Janitor(log, log, ledger, self._clock, keeping=self._parts.keeping)
         self.notifier = BlobNotifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.redriver = self._parts.redriver(

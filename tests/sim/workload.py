@@ -25,7 +25,8 @@ from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterQuery, parse_name
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Topics
 from tests.sim.machine import ConnectionLost, Machine
 from tests.sim.oracle import Oracle
 from tests.sim.publication import SUBJECTS, TYPES, body, draw_event
@@ -114,13 +115,13 @@ class Workload:
         """Create or change a topic."""
         tags = {"recapito-profile": profile} if profile else {}
         draft = TopicDraft(name=name, azure_subscription="00000000", resource_group="sim", tags=tags)
-        return await self._ask(lambda intake: intake.put_topic(draft))
+        return await self._ask(lambda: self._topics.put(draft))
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic with all that hangs on it."""
         topic = self._topic(name)
         if topic is not None:
-            await self._ask(lambda intake: intake.delete_topic(topic))
+            await self._ask(lambda: self._topics.delete(topic))
 
     def draft(self, name: str, host: str, profile: str) -> SubscriptionDraft:
         """A subscription at random, to that host."""
@@ -146,7 +147,7 @@ class Workload:
         topic = self._topic(topic_name)
         if topic is None:
             return None
-        stored = await self._ask(lambda intake: intake.put_subscription(topic, draft))
+        stored = await self._ask(lambda: self._subscriptions.put(topic, draft))
         if stored is None:
             return None
         self._oracle.lanes[stored.id].acknowledged[stored.version] = self._oracle.clock.now()
@@ -156,7 +157,7 @@ class Workload:
         """Delete a subscription."""
         topic = self._topic(topic_name)
         if topic is not None:
-            await self._ask(lambda intake: intake.delete_subscription(topic, name))
+            await self._ask(lambda: self._subscriptions.delete(topic, name))
 
     async def publish(self, topic_name: str, number: int, subjects: Sequence[str] = (), **fixed: str) -> None:
         """Publish so many events in one request; some of their fields may be fixed, and subjects may take turns."""
@@ -194,10 +195,10 @@ class Workload:
                 return done
             after = parse_name(progress.next)
 
-    async def _ask(self, change: Callable[[Provisioner], Awaitable[T]]) -> T | None:
-        """The server's answer; None if it refused, or failed or died under the request."""
+    async def _ask(self, change: Callable[[], Awaitable[T]]) -> T | None:
+        """What the server answered; None if it refused, or failed or died under the request."""
         try:
-            return await self._machine.request(lambda: change(self._provisioner))
+            return await self._machine.request(change)
         except NO_ANSWER:
             return None
 
@@ -206,9 +207,14 @@ class Workload:
         return found[-1] if found else None
 
     @property
-    def _provisioner(self) -> Provisioner:
-        assert self._machine.provisioner is not None
-        return self._machine.provisioner
+    def _topics(self) -> Topics:
+        assert self._machine.topics is not None
+        return self._machine.topics
+
+    @property
+    def _subscriptions(self) -> Subscriptions:
+        assert self._machine.subscriptions is not None
+        return self._machine.subscriptions
 
     @property
     def _redriver(self) -> Redriver:

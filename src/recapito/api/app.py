@@ -8,8 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recapito.api.arm.catalog import unknown_path
-from recapito.api.arm.management import Management
+from recapito.api.arm.catalog import CatalogManagement, unknown_path
+from recapito.api.arm.domain_topics import DomainTopicManagement
+from recapito.api.arm.groups import GroupManagement
+from recapito.api.arm.resources import ResourceList
+from recapito.api.arm.storage_accounts import StorageManagement
+from recapito.api.arm.subscription_lists import SubscriptionLists
+from recapito.api.arm.subscriptions import SubscriptionManagement
+from recapito.api.arm.topics import TopicManagement
 from recapito.api.auth.identity_provider import IdentityProvider
 from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
@@ -28,16 +34,27 @@ from recapito.api.services import Services
 from recapito.api.wire.decode import full_target, is_flat
 from recapito.errors import Busy, CallerError, StoreFailed
 
+# All resources under ARM's paths. The paths of scopes match much, so they come last.
+_MANAGEMENT = (
+    GroupManagement,
+    TopicManagement,
+    DomainTopicManagement,
+    StorageManagement,
+    ResourceList,
+    SubscriptionLists,
+    CatalogManagement,
+    SubscriptionManagement,
+)
+
 
 class Surface(NamedTuple):
-    """The whole HTTP surface: an ASGI application, and the publish route in it for those who serve it without ASGI."""
+    """The whole HTTP surface: an ASGI application, and its publish route for a protocol that serves it without ASGI."""
 
     app: ASGIApp
     publish: PublishRoute
 
 
 def make_surface(services: Services) -> Surface:
-    """The whole HTTP surface."""
     bodies = BodyReader()
     publish = PublishRoute(services, bodies)
     rest = _rest(services, bodies)
@@ -48,7 +65,7 @@ def make_surface(services: Services) -> Surface:
             if target is not None:
                 await publish(target, scope, receive, send)
                 return
-            if scope["path"].startswith("//"):  # an SDK that puts a scope with a slash behind a slash
+            if scope["path"].startswith("//"):  # some SDKs put a scope that begins with a slash behind a slash
                 scope = {**scope, "path": "/" + scope["path"].lstrip("/")}
         await rest(scope, receive, send)
 
@@ -61,7 +78,8 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             error = _translate(error, request.url.path)
         return _show(services, error, is_flat(request.method, request.url.path))
 
-    management, operation = Management(services, bodies).routes(), OperatorRoutes(services, bodies).routes()
+    management = [route for part in _MANAGEMENT for route in part(services, bodies).routes()]
+    operation = OperatorRoutes(services, bodies).routes()
     described = [
         *DeadLetters(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),
@@ -91,13 +109,13 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         except Exception:
             if scope["type"] != "http":
                 raise
-            # Starlette raises again what `show` has answered and journalled.
+            # Starlette raises errors again that `show` has answered and journalled.
 
     return rest
 
 
 def _show(services: Services, error: Exception, flat: bool) -> Response:
-    """The answer to an error; to a caller who has hung up it goes nowhere."""
+    """The answer to an error. A client that has hung up does not get it."""
     report = new_report(services.clock.now())
     if not isinstance(error, ClientGone):
         journal_fault(services.journal, error, report)
@@ -109,7 +127,7 @@ def _show(services: Services, error: Exception, flat: bool) -> Response:
 
 
 def _translate(error: HTTPException, path: str) -> CallerError:
-    """Starlette's router knows two errors: no such path, no such method on it."""
+    """The router raises two errors: no such path, and no such method on a path."""
     if error.status_code == 405:
         methods = (error.headers or {}).get("Allow", "").split(", ")
         return MethodNotAllowed(", ".join(sorted(methods)))

@@ -1,4 +1,4 @@
-"""Reading a request's body: never more than its limit, never more of all of them than memory allows, never for ever."""
+"""Reading request bodies: bounded in the bytes of one body, in the bytes of all open bodies, and in time."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,20 +13,20 @@ from recapito.errors import Busy, TooLarge
 
 
 class ClientGone(Exception):
-    """The caller hung up before the body was complete; there is nobody to answer."""
+    """The client hung up before the body was complete, so there is no one to answer."""
 
 
 class BodyReader:
-    """Reads bodies; counts the bytes of those that are still incomplete."""
+    """Reads bodies, and counts the bytes of incomplete ones."""
 
     def __init__(self) -> None:
         self._incomplete = 0
 
     async def read(self, headers: Mapping[bytes, bytes], receive: Receive, limit: int) -> bytes:
-        """The whole body. What the headers announce is judged before anything is read."""
+        """The whole body. The announced length is checked before anything is read."""
         check_headers(headers, limit)
         try:
-            # Wall time, not the clock's: this guards a connection, it is no rule of delivery.
+            # Wall time, not the service's clock: this guards a connection, and is no rule of delivery.
             async with asyncio.timeout(limits.READING_NS / SECOND):
                 first, more = await _next(receive)
                 if not more and len(first) <= limit:
@@ -47,7 +47,7 @@ class BodyReader:
                 self._incomplete += len(body) - counted
                 counted = len(body)
                 if self._incomplete > limits.READING_BYTES:
-                    raise Busy("Too many requests are being received.")
+                    raise Busy("Too many request bodies are being received. Try again.")
                 chunk, more = await _next(receive)
                 body += chunk
         finally:
@@ -56,10 +56,10 @@ class BodyReader:
 
 
 def check_headers(headers: Mapping[bytes, bytes], limit: int) -> None:
-    """Refuse compressed bodies, of which none are taken, and those that announce themselves as too large."""
+    """Refuse compressed bodies, and bodies that announce more than the limit."""
     encoding = headers.get(b"content-encoding", b"identity").strip().lower()
     if encoding not in (b"identity", b""):
-        raise UnsupportedMedia("UnsupportedMediaType", "Content-Encoding is not supported: send the body as it is.")
+        raise UnsupportedMedia("UnsupportedMediaType", "Content-Encoding is not supported. Send the body uncompressed.")
     announced = headers.get(b"content-length", b"")
     length = int(announced[:20]) if announced.isdigit() else 0
     if length > limit:
@@ -67,7 +67,7 @@ def check_headers(headers: Mapping[bytes, bytes], limit: int) -> None:
 
 
 async def _skip(more: bool, receive: Receive, limit: int) -> NoReturn:
-    """Refuse a body that is too large, after its rest: a sender whose connection breaks sees no answer."""
+    """Refuse a body that is too large, after reading its rest: a client whose connection breaks sees no answer."""
     skipped = 0
     while more and skipped <= limits.SKIPPED_BYTES:
         chunk, more = await _next(receive)

@@ -31,19 +31,19 @@ from recapito.observability.journal import Journal
 
 
 class Forbidden(CallerError):
-    """The caller is not one who may ask this."""
+    """The caller may not do this."""
 
 
 class Unauthenticated(Unauthorized):
-    """Management was asked without a token that is good now. `authority` is where one can be got."""
+    """A management request without a valid token. `authority` is the URL that issues tokens."""
 
     def __init__(self, authority: str) -> None:
-        super().__init__("AuthenticationFailed", "The request needs a bearer token that is good here and now.")
+        super().__init__("AuthenticationFailed", "The request needs a bearer token that is valid here and now.")
         self.authority = authority
 
 
 class GrantRefused(CallerError):
-    """A request for a token was wrong: `code` is OAuth's, `number` the one that Entra has for it."""
+    """A request for a token was wrong: `code` is OAuth's, `number` is Entra's."""
 
     def __init__(self, code: str, number: int, message: str) -> None:
         super().__init__(code, message)
@@ -51,11 +51,11 @@ class GrantRefused(CallerError):
 
 
 class ClientRefused(GrantRefused):
-    """The client that asks for a token is not who it says."""
+    """The client id is unknown, or the secret is wrong."""
 
 
 class GrantSlowed(GrantRefused):
-    """Too many wrong secrets were shown for a token."""
+    """Too many wrong secrets were sent for a token."""
 
     def __init__(self, slowed: TooManyRequests) -> None:
         super().__init__("temporarily_unavailable", 90055, slowed.message)
@@ -63,7 +63,7 @@ class GrantSlowed(GrantRefused):
 
 
 class MethodNotAllowed(CallerError):
-    """The path is there, the method is not. `allow` lists those that are."""
+    """The path exists, the method does not. `allow` lists the methods that do."""
 
     def __init__(self, allow: str) -> None:
         super().__init__("MethodNotAllowed", f"The method is not allowed here. Allowed: {allow}.")
@@ -71,18 +71,18 @@ class MethodNotAllowed(CallerError):
 
 
 class UnsupportedMedia(CallerError):
-    """The body is encoded in a way that is not taken."""
+    """The body has an encoding or a type that is not accepted."""
 
 
 class TooMuch(TooLarge):
-    """The body is so large that its rest is not even skipped: the connection ends with the answer."""
+    """The body is so large that its rest is not read: the connection ends with the answer."""
 
 
 class TooSlow(CallerError):
     """The body did not arrive in time; the connection ends with the answer."""
 
 
-# The names are Event Grid's for the statuses; `code` of a data plane error.
+# The names are Event Grid's for the statuses: the `code` of a data plane error.
 _STATUS: dict[type[Exception], tuple[int, str]] = {
     InvalidInput: (400, "BadRequest"),
     Unauthorized: (401, "Unauthorized"),
@@ -125,11 +125,11 @@ class Refusal(NamedTuple):
     message: str
     target: str | None = None
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    outcome: str | None = None  # what became of a publish that we failed
+    outcome: str | None = None  # whether a publish that failed by our fault is stored
 
 
 def refusal(error: Exception) -> Refusal:
-    """What the caller is told. Of our own faults that is only that it may be tried again."""
+    """The error as the caller sees it. Our own faults show only that the caller may try again."""
     status, name = _STATUS.get(type(error), _OTHER)
     match error:
         case MethodNotAllowed():
@@ -162,14 +162,13 @@ def _retry_after(seconds: int) -> tuple[tuple[bytes, bytes], ...]:
 
 
 def arm_body(refused: Refusal) -> bytes:
-    """The error body of management and of unknown paths."""
     return msgspec.json.encode(
         {"error": {"code": refused.code, "message": refused.message, "target": refused.target, "details": []}}
     )
 
 
 def publish_refusal(error: Exception) -> Refusal:
-    """What a publisher is told. Whatever fails before the commit leaves nothing behind."""
+    """The error as a publisher sees it. A failure before the commit leaves nothing stored."""
     if isinstance(error, StoreFailed) and not isinstance(error, AppendFailed | RecordDamaged):
         error = Busy("The store cannot be read now. Try again.", _STORE_RETRY_S)
     refused = refusal(error)
@@ -179,7 +178,7 @@ def publish_refusal(error: Exception) -> Refusal:
 
 
 def publish_body(refused: Refusal, report: str) -> bytes:
-    """The error body of the data plane (spec §3 and A23). Our own faults have a second detail: what is stored."""
+    """The error body of the data plane (spec §3 and A23). Our own faults have a second detail: are events stored."""
     message = f"{refused.message} Report '{report}' when you ask for help."
     details = [{"code": refused.code, "message": message}]
     if refused.outcome is not None:
@@ -188,7 +187,6 @@ def publish_body(refused: Refusal, report: str) -> bytes:
 
 
 def oauth_body(error: GrantRefused, now: int) -> bytes:
-    """The error body of a token endpoint, as Entra writes it."""
     return msgspec.json.encode(
         {
             "error": error.code,
@@ -202,13 +200,13 @@ def oauth_body(error: GrantRefused, now: int) -> bytes:
 
 
 def new_report(now: int) -> str:
-    """A name for one failure, by which the caller and the journal speak of the same thing."""
+    """An id for one failure, which the answer and the journal share."""
     at = utc(now)
     return f"{uuid4()}:0:{at.month}/{at.day}/{at.year} {at.hour % 12 or 12}:{at:%M:%S %p} (UTC)"
 
 
 def journal_fault(journal: Journal, error: Exception, report: str) -> None:
-    """Record in full what is our fault; the caller's faults are the caller's to see."""
+    """Write our own faults to the journal in full. A caller's faults are only in the answer."""
     if isinstance(error, CallerError | Busy):
         return
     where = "".join(traceback.format_exception(error))[-1000:]

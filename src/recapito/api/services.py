@@ -1,4 +1,4 @@
-"""What the routes need, handed in by the composition root."""
+"""The services that the routes use, handed in by the composition root."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,8 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Topics
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, silent
 from recapito.observability.status import DispatchStatus
@@ -25,23 +26,27 @@ from recapito.observability.tracing import Tracer
 
 
 class ClockControl(Protocol):
-    """Moves a manual clock; each verb returns when everything that came due has settled, and says what happened."""
+    """Moves a manual clock; each verb returns, with a report, when everything that came due has settled."""
 
     async def advance(self, seconds: float) -> Mapping[str, object]:
-        """Move on by so many seconds, from due time to due time; 0 settles what is due now."""
+        """Move on by N seconds, from due time to due time; 0 settles what is due now."""
 
     async def until_idle(self) -> Mapping[str, object]:
         """Move from due time to due time until nothing is pending."""
 
     async def sleep(self, seconds: float) -> None:
-        """Return when others have moved the clock so far."""
+        """Return when other callers have moved the clock by N seconds."""
 
 
 class Access(NamedTuple):
-    """Who is believed. `issuer` is our own, if there is one; `authority` is where tokens are got.
+    """The credentials that are accepted.
 
-    `open_to_loopback` lets callers on this machine manage without a token. `scrape_token` reads metrics and details of
-    readiness and nothing else; without `status_authenticated` anybody reads them.
+    tokens: verifies bearer tokens.
+    issuer: our own token issuer, if there is one.
+    authority: the URL that issues tokens.
+    open_to_loopback: callers on this machine manage without a token.
+    scrape_token: reads metrics and details of readiness, and nothing else.
+    status_authenticated: metrics and details of readiness need a token.
     """
 
     tokens: TokenVerifier = NO_TOKENS
@@ -60,14 +65,17 @@ ONLY_LOOPBACK = Access()
 
 @dataclass(frozen=True)
 class Services:
-    """`readiness` names what must work, each with the reason why it does not, or None; damage alone stops nothing.
+    """Everything that routes need of the other layers.
 
-    `public_url` is how clients reach this server, without a slash at the end; `clock_mode` is the setting of the clock.
-    `dispatch` is what is known of the other role.
+    readiness: returns each check with the reason why it fails, or None; damage alone fails none.
+    public_url: the URL by which clients reach this server, without a slash at the end.
+    clock_mode: the setting of the clock.
+    dispatch: the last status of the other role.
     """
 
     publisher: Publisher
-    provisioner: Provisioner
+    topics: Topics
+    subscriptions: Subscriptions
     log: Log
     registry: Registry
     ledger: Ledger

@@ -2,18 +2,18 @@
 
 from recapito.contracts.store import Registry
 from recapito.intake.resources.drafts import TopicDraft
-from recapito.intake.resources.provisioner import Provisioner
 from recapito.intake.resources.storage_accounts import account_of
+from recapito.intake.resources.topics import Topics
 from recapito.settings.settings import Settings
 
 FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
 
 
-async def create_initial_resources(settings: Settings, provisioner: Provisioner, registry: Registry) -> None:
+async def create_initial_resources(settings: Settings, topics: Topics, registry: Registry) -> None:
     """Register the storage accounts of the settings, and give an empty store one topic."""
     for id in settings.azure.storage_accounts:
         account = account_of(id)
-        if account is not None and await provisioner.accounts.find(account.name) is None:
-            await provisioner.put_account(account)
+        if account is not None and await topics.accounts.find(account.name) is None:
+            await topics.put_account(account)
     if not await registry.topics("", 1):
-        await provisioner.put_topic(FIRST_TOPIC)
+        await topics.put(FIRST_TOPIC)

@@ -1,5 +1,6 @@
 """The composition root: settings in, the parts of a service out. It alone names concrete classes."""
 
+import asyncio
 import random
 import secrets
 import uuid
@@ -56,7 +57,8 @@ from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
-from recapito.intake.resources.provisioner import Provisioner
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
 from recapito.observability.journal import Journal
 from recapito.observability.status import DispatchStatus
 from recapito.senders.http.resolver import Resolver
@@ -81,7 +83,8 @@ class Intake:
 
     surface: Surface
     publisher: Publisher
-    provisioner: Provisioner
+    topics: Topics
+    subscriptions: Subscriptions
     janitor: Janitor
     expiry: Expiry
     notifier: BlobNotifier
@@ -118,10 +121,12 @@ def make_intake(
     identity: Identity | None = None,
     heard: DispatchStatus | None = None,
     observers: Observers = NO_OBSERVERS,
+    notices: asyncio.Event | None = None,
 ) -> Intake:
     """Put the intake role together. `on_append` wakes dispatch; `dispatch_problem` says why it does not answer.
 
-    `heard` is what dispatch says of itself.
+    `heard` is what dispatch says of itself; `notices` is set when dispatch has a notice, and then replaces
+    `Intake.notifier.ring`.
     """
     disk = None
     if stores.space is not None:
@@ -134,7 +139,7 @@ def make_intake(
     publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
     expiry = Expiry(stores.registry, clock, journal)
     notifier = BlobNotifier(
-        stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal
+        stores.log, stores.registry, stores.ledger, clock, SystemClock(), closed, on_append, journal, notices
     )
     if isinstance(clock_control, ClockMover):
         clock_control.wait_for(expiry.quiet)
@@ -143,14 +148,23 @@ def make_intake(
     signer = make_signer(settings, identity, clock)
     token_for = make_token_source(settings, signer)
     handshakes = make_handshakes(settings, caller, clock, journal, token_for)
-    provisioner = Provisioner(
+    changes = Changes(on_append)
+    topics = Topics(
         stores.registry,
         clock,
         secrets.token_bytes,
-        settings.delivery.profile,
-        settings.delivery.egress,
-        on_append,
+        changes,
         settings.quota,
+        settings.delivery.profile,
+        handshakes,
+    )
+    subscriptions = Subscriptions(
+        stores.registry,
+        clock,
+        topics,
+        changes,
+        settings.quota,
+        settings.delivery.egress,
         expiry.watch,
         handshakes=handshakes,
         signs_tokens=token_for is not None,
@@ -187,7 +201,8 @@ def make_intake(
     rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
     services = Services(
         publisher=publisher,
-        provisioner=provisioner,
+        topics=topics,
+        subscriptions=subscriptions,
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,
@@ -218,13 +233,21 @@ def make_intake(
         most = min(most, share_out(stores.space().total).history)
     keeping = Keeping(most if kept.enabled else 0, kept.keep_hours * HOUR)
     janitor = Janitor(
-        stores.log, stores.registry, stores.ledger, SystemClock(), stores.trimming, disk, journal, keeping
+        stores.log,
+        stores.registry,
+        stores.ledger,
+        SystemClock(),
+        stores.trimming,
+        disk,
+        journal,
+        keeping,
+        on_survey=publisher.counters.check_subscribed,
     )
-    janitor.subscribed = publisher.tallies.look
     return Intake(
         make_surface(services),
         publisher,
-        provisioner,
+        topics,
+        subscriptions,
         janitor,
         expiry,
         notifier,

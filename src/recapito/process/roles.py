@@ -101,9 +101,8 @@ async def run_alone(
     clock = service.make_clock(settings, origin)
     heard, observers = DispatchStatus(), make_observers(settings, "alone", clock, journal)
     async with storage.open_both(settings, clock, journal) as stores:
-        dispatch = service.make_dispatch(
-            settings, stores, clock, journal, identity, observers, on_notice=lambda: intake.notifier.ring()
-        )
+        notices = asyncio.Event()
+        dispatch = service.make_dispatch(settings, stores, clock, journal, identity, observers, on_notice=notices.set)
         intake = service.make_intake(
             settings,
             stores,
@@ -112,6 +111,7 @@ async def run_alone(
             on_append=dispatch.dispatcher.notify,
             dispatch_problem=lambda: None,
             heard=heard,
+            notices=notices,
             observers=observers,
             clock_control=service.make_clock_control(settings, clock, dispatch, stores),
             identity=identity,
@@ -220,11 +220,11 @@ async def _serve(
 
     Dispatch is rung every second as well: whatever changed without a ring, after a failed commit say, is seen then.
     """
-    await create_initial_resources(settings, intake.provisioner, stores.registry)
+    await create_initial_resources(settings, intake.topics, stores.registry)
     server = HttpServer(intake.surface, access.make_tls(settings))
     publishing = asyncio.create_task(intake.publisher.run())
     sweeping = asyncio.create_task(intake.janitor.run())
-    expiring = asyncio.create_task(intake.expiry.run(intake.provisioner.expire))
+    expiring = asyncio.create_task(intake.expiry.run(intake.subscriptions.expire))
     notifying = asyncio.create_task(intake.notifier.run())
     beating = asyncio.create_task(_beat(ring))
     measuring = asyncio.create_task(intake.publisher.gauge.watch_loop(SystemClock()))

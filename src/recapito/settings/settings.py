@@ -20,8 +20,8 @@ from recapito.domain.access.roles import is_loopback
 from recapito.domain.profiles import profile
 from recapito.errors import CallerError, SettingsError
 from recapito.identity.principal_settings import IdentitySettings, check_identity
-from recapito.intake.resources.quota import Quota
 from recapito.intake.resources.storage_accounts import account_of
+from recapito.intake.resources.validation import Quota
 from recapito.observability.journal import ObservabilitySettings
 from recapito.settings.source import from_text, merge, read_file
 

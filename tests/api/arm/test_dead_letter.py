@@ -42,12 +42,12 @@ ENDED, READING = signed("2020-01-01T00:00:00Z", "rw"), signed("2100-01-01T00:00:
     [
         (nowhere, f"recapito connection set {ACCOUNT} --connection-string -; or serve with --azurite"),
         (ENDED, f"ended at 2020-01-01T00:00:00.0000000Z: recapito connection set {ACCOUNT}"),
-        (closed, f"The connection to {ACCOUNT} can not be opened: connection.key: the key of the"),
+        (closed, f"The connection to {ACCOUNT} cannot be opened: connection.key: the key of the"),
         (READING, "may not write to its blob service (sp needs one of 'cw'): create another one, then recapito"),
     ],
 )
 def test_blobs_need_a_connection_of_use(find: Find, says: str) -> None:
-    """A container that can not be reached or written to is refused, naming the command; a directory is taken."""
+    """A container that cannot be reached or written to is refused, naming the command; a directory is taken."""
 
     async def test(world: World) -> None:
         await world.topic()

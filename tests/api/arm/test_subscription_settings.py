@@ -131,7 +131,7 @@ MANY = [{"operatorType": "IsNotNull", "key": "data.k"}]
     ],
 )
 def test_bad_filters(filter: Any, target: str) -> None:
-    """An advanced filter that can not be is 400 with its place in the list."""
+    """An advanced filter that cannot be is 400 with its place in the list."""
 
     async def test(world: World) -> None:
         await world.topic()
@@ -220,7 +220,7 @@ def static(name: str, value: Any = "v") -> dict[str, Any]:
     ],
 )
 def test_bad_delivery_attributes(mapping: Any, target: str) -> None:
-    """A header that is ours, that can not be a header, or that would smuggle one, is 400 with its place."""
+    """A header that is ours, that cannot be a header, or that would smuggle one, is 400 with its place."""
 
     async def test(world: World) -> None:
         await world.topic()

@@ -94,7 +94,7 @@ def test_the_input_schema_can_not_change() -> None:
     ],
 )
 def test_bad_settings(properties: Any, target: str) -> None:
-    """A value that can not be is 400 with its path; nothing is made."""
+    """A value that cannot be is 400 with its path; nothing is made."""
 
     async def test(world: World) -> None:
         refused(await put(world, **properties), 400, "InvalidRequest", f"properties.{target}")

@@ -264,7 +264,7 @@ def test_api_versions_that_are_served(version: str) -> None:
     ],
 )
 def test_api_versions_that_are_not(query: str, code: str) -> None:
-    """Without a version, or with one that can not be, the answer is 400."""
+    """Without a version, or with one that cannot be, the answer is 400."""
 
     async def test(world: World) -> None:
         refused(await world.call("GET", f"{TOPIC}{query}"), 400, code, "api-version")
@@ -307,7 +307,7 @@ def test_lists_and_pages() -> None:
     ],
 )
 def test_bad_pages(query: str, code: str, target: str) -> None:
-    """Page sizes are 1 to 100; a filter that can not be understood is refused."""
+    """Page sizes are 1 to 100; a filter that cannot be understood is refused."""
 
     async def test(world: World) -> None:
         await world.topic()
@@ -335,7 +335,7 @@ def test_other_methods_and_paths() -> None:
 
 
 class FailingLog(MemoryLog):
-    """A registry that can not write."""
+    """A registry that cannot write."""
 
     async def put_topic(self, topic: Any) -> Any:
         raise StoreFailed("disk I/O error")

@@ -54,7 +54,7 @@ def test_set_list_and_remove() -> None:
         ({"sasUrl": "https://pictures.blob.core.windows.net/?sv=1"}, "no 'sig'"),
         ({"azurite": True, "endpoints": {"blob": "https://a"}}, "'endpoints' is allowed with"),
         ({"defaultCredential": True, "endpoints": {"table": "https://a"}}, "'endpoints' must be among"),
-        ({"key": "a"}, "'key' is not a property"),
+        ({"key": "a"}, "'key' is not a known property"),
         ({"connectionString": 5}, "'connectionString' has the wrong type"),
     ],
 )
@@ -71,7 +71,7 @@ def test_what_is_refused(body: dict[str, object], says: str) -> None:
 
 
 def test_a_key_that_others_can_read(tmp_path: Path) -> None:
-    """A connection that can not be sealed is not kept, and the remedy is said."""
+    """A connection that cannot be sealed is not kept, and the remedy is said."""
     key = tmp_path / "connection.key"
     key.write_bytes(bytes(KEY_BYTES))
     key.chmod(0o644)

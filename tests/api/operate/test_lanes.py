@@ -264,7 +264,7 @@ def test_what_no_subscription_took_is_counted() -> None:
     async def test(world: World) -> None:
         topic = await world.topic()
         await world.publish([event()] * 3, topic.key1)
-        world.publisher.tallies.look(set())
+        world.publisher.counters.check_subscribed(set())
         (shown,) = (await world.call("GET", "/counts?topic=Orders")).json["value"]
         assert (shown["unmatched"], shown["subscriptions"]) == (3 + 40, 0)
 

@@ -49,7 +49,7 @@ def test_publishing_has_azures_metrics() -> None:
         await world.publish([event(), event()], topic.key1)
         await world.publish([event(id="")], topic.key1)
         await world.publish([event()], "wrong")
-        world.publisher.tallies.look(set())
+        world.publisher.counters.check_subscribed(set())
         series = await scrape(world)
         assert value(series, "eventgrid_publish_success_count_total", topic="orders") == 2
         failed = "eventgrid_publish_fail_count_total"
@@ -197,7 +197,7 @@ def test_every_metric_is_announced() -> None:
 
 
 def test_labels_are_escaped() -> None:
-    """Quotes, backslashes and line ends can not break out of a label."""
+    """Quotes, backslashes and line ends cannot break out of a label."""
     metric = Metric("odd", "gauge", "Odd.")
     exposition = PrometheusText([metric])
     odd = 'a"b\\c\nd'

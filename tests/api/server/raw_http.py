@@ -44,7 +44,7 @@ def talk_in(
         with socket.create_server(("127.0.0.1", 0)) as listener:
             async with World(log) as world:
                 key = (await world.topic()).key1
-                await world.provisioner.find_topic("orders")
+                await world.topics.find("orders")
                 server = HttpServer(world.surface)
                 server.config.timeout_keep_alive = keep_alive_s  # type: ignore[assignment] # any number will do
                 serving = asyncio.create_task(server.serve(sockets=[listener]))

@@ -74,7 +74,7 @@ class HurriedLoop(asyncio.SelectorEventLoop):
 
 @pytest.mark.parametrize("pieces", [(b"[",), ()])
 def test_a_body_that_does_not_arrive_is_given_up(pieces: tuple[bytes, ...]) -> None:
-    """A caller who stops in the middle of a body, or before it, is not waited for for ever."""
+    """A caller who stops in the middle of a body, or before it, is not waited for forever."""
 
     async def test() -> None:
         with pytest.raises(TooSlow):

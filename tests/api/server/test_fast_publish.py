@@ -84,7 +84,7 @@ def test_a_failed_commit_is_a_503() -> None:
         status, body = await answer(reader)
         assert status == 503 and b"StoreFailed" in body and b"OutcomeUnknown" in body
         assert (await answer(reader))[0] == 200
-        assert world.publisher.tallies.of(1).failed == {"ServiceUnavailable": 1}
+        assert world.publisher.counters.of(1).failed == {"ServiceUnavailable": 1}
 
     assert talk_in(conversation, _Refusing()) == 0
 

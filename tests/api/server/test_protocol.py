@@ -186,7 +186,7 @@ def test_what_is_stored_is_not_answered_with_the_fault_of_what_follows() -> None
 
 @pytest.mark.parametrize("sent", [b"", b"GET /healthz HTTP/1.1\r\n", publish("wrong", 1)[:-5]])
 def test_a_connection_that_asks_nothing_ends(sent: bytes) -> None:
-    """Silence, half a head, or the missing rest of an answered request does not hold a connection for ever."""
+    """Silence, half a head, or the missing rest of an answered request does not hold a connection forever."""
 
     async def conversation(line: Line, key: str, _: World) -> None:
         reader, writer = line
@@ -245,7 +245,7 @@ def test_answers_that_nobody_takes_are_not_piled_up() -> None:
     async def run() -> None:
         async with World() as world:
             key = (await world.topic()).key1
-            await world.provisioner.find_topic("orders")
+            await world.topics.find("orders")
             protocol, line = connect(HttpServer(world.surface))
             protocol.data_received(publish(key, 1))
             await until(lambda: line.written.count(b"200 OK") == 1)
@@ -275,7 +275,7 @@ def test_a_conversation_is_answered_alike_wherever_it_is_cut() -> None:
     async def run() -> None:
         async with World() as world:
             key = (await world.topic()).key1
-            await world.provisioner.find_topic("orders")
+            await world.topics.find("orders")
             server = HttpServer(world.surface)
             body = b"[%b]" % (EVENT % 1)
             talked = [

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from recapito.api.publish.route import Target
-from recapito.api.server.request_template import Head, RequestTemplate, template_of
+from recapito.api.server.fast_publish import Head, RequestTemplate, template_of
 from recapito.domain.resources.topic import TopicKind
 from tests.api.client import World
 from tests.api.server.raw_http import GET, Line, answer, publish, talk, talk_in
@@ -15,18 +15,18 @@ HEAD = Head(Target("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {})
 FIRST = publish("key", 1)
 
 
-def habit() -> RequestTemplate:
-    """The habit that the first request shows."""
-    shown = template_of(FIRST, FIRST.partition(b"\r\n\r\n")[2], HEAD)
-    assert shown is not None
-    return shown
+def template() -> RequestTemplate:
+    """The template of the first request."""
+    made = template_of(FIRST, FIRST.partition(b"\r\n\r\n")[2], HEAD)
+    assert made is not None
+    return made
 
 
-def test_a_habit_knows_its_requests_whatever_their_length() -> None:
+def test_a_template_fits_its_requests_whatever_their_length() -> None:
     """One event or many: the body is what follows the same beginning."""
     for ids in ((1,), (23,), (1, 2, 3), tuple(range(100))):
         request = publish("key", *ids)
-        assert habit().body_of(request) == request.partition(b"\r\n\r\n")[2]
+        assert template().body_of(request) == request.partition(b"\r\n\r\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_a_habit_knows_its_requests_whatever_their_length() -> None:
     ],
 )
 def test_what_is_not_the_same_is_left_to_the_parser(request_: bytes) -> None:
-    """Another head, a part of a request, more than one, or a length that is not that of the rest is no habit."""
-    assert habit().body_of(request_) is None
+    """Another head, a part of a request, several requests or a wrong length do not fit the template."""
+    assert template().body_of(request_) is None
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_what_continues_a_request_is_no_new_one() -> None:
     assert talk(conversation) == 2
 
 
-def test_a_key_that_was_changed_opens_nothing_out_of_habit() -> None:
+def test_a_key_that_was_changed_opens_nothing_out_of_template() -> None:
     """A connection that published with a key is refused as soon as the topic has another one."""
 
     async def conversation(line: Line, key: str, world: World) -> None:
@@ -115,10 +115,10 @@ def test_a_key_that_was_changed_opens_nothing_out_of_habit() -> None:
         for id in range(3):
             writer.write(publish(key, id))
             assert await answer(reader) == (200, b"")
-        topic = await world.provisioner.find_topic("orders")
+        topic = await world.topics.find("orders")
         assert topic is not None
-        await world.provisioner.regenerate_key(topic, "key1")
-        await world.provisioner.find_topic("orders")
+        await world.topics.regenerate_key(topic, "key1")
+        await world.topics.find("orders")
         writer.write(publish(key, 4))
         assert (await answer(reader))[0] == 401
 

@@ -28,7 +28,7 @@ def test_publishing_over_tls(files: Files) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             async with World() as world:
                 key = (await world.topic()).key1
-                await world.provisioner.find_topic("orders")
+                await world.topics.find("orders")
                 server = HttpServer(world.surface, load_context(files.certificate, files.key))
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
                 trust = ssl.create_default_context(cafile=str(files.authority))

@@ -1,4 +1,4 @@
-"""The topics of a domain under ARM's paths. They come and go by themselves too, as the domain's flags say."""
+"""The topics of a domain under ARM's paths. The domain's flags also create and delete them with their subscriptions."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -23,14 +23,11 @@ _PATH = in_group(PROVIDER) + "/domains/{topic}/topics"
 
 
 class DomainTopicManagement:
-    """The handlers of domain topics, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._topics = services.provisioner.domain_topics
+        self._topics = services.topics
+        self._domain_topics = services.topics.domain_topics
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         return [
             ArmRoute(_PATH, {"GET": self._list}),
             ArmRoute(_PATH + "/{name}", {"GET": self._get, "PUT": self._put, "DELETE": self._delete}),
@@ -39,7 +36,7 @@ class DomainTopicManagement:
     async def _domain(self, request: Request) -> Topic:
         path = request.path_params
         try:
-            return await self._provisioner.topic(path["subscription"], path["group"], path["topic"], TopicKind.DOMAIN)
+            return await self._topics.get(path["subscription"], path["group"], path["topic"], TopicKind.DOMAIN)
         except NotFound as error:
             if error.code != "ResourceNotFound":
                 raise
@@ -50,7 +47,7 @@ class DomainTopicManagement:
 
         async def walk() -> AsyncIterator[DomainTopic]:
             after = page_start(request)
-            while page := await self._topics.page(domain, after, PAGE):
+            while page := await self._domain_topics.page(domain, after, PAGE):
                 for topic in page:
                     yield topic
                 after = page[-1].name
@@ -59,25 +56,25 @@ class DomainTopicManagement:
 
     async def _get(self, request: Request) -> Response:
         domain, name = await self._domain(request), request.path_params["name"]
-        found = await self._topics.find(domain, name)
-        if found is None:
+        topic = await self._domain_topics.find(domain, name)
+        if topic is None:
             raise resource_missing(_TYPE, f"{domain.name}/{name}", domain.resource_group)
-        return answer(_show(domain, found))
+        return answer(_show(domain, topic))
 
     async def _put(self, request: Request) -> Response:
         domain = await self._domain(request)
-        made = await self._provisioner.put_domain_topic(domain, request.path_params["name"])
-        return accepted(_show(domain, made, "Creating"))
+        topic = await self._topics.put_domain_topic(domain, request.path_params["name"])
+        return accepted(_show(domain, topic, "Creating"))
 
     async def _delete(self, request: Request) -> Response:
         try:
             domain, name = await self._domain(request), request.path_params["name"]
-            found = await self._topics.find(domain, name)
+            topic = await self._domain_topics.find(domain, name)
         except NotFound:
-            found = None
-        if found is None:
+            topic = None
+        if topic is None:
             return gone(found=False)
-        await self._provisioner.delete_domain_topic(domain, found.name)
+        await self._topics.delete_domain_topic(domain, topic.name)
         return gone()
 
 

@@ -25,7 +25,7 @@ class GroupBody(Body):
     location: str | None = None
     tags: dict[str, str] | None = None
     managed_by: str | None = None
-    # What only the service writes.
+    # Fields that only the service writes.
     id: Any = None
     name: Any = None
     type: Any = None
@@ -33,15 +33,12 @@ class GroupBody(Body):
 
 
 class GroupManagement:
-    """The handlers of resource groups, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._groups = services.provisioner.groups
+        self._topics = services.topics
+        self._groups = services.topics.groups
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         return [
             ArmRoute(in_subscription("/resourceGroups"), {"GET": self._list}),
             ArmRoute(
@@ -88,7 +85,7 @@ class GroupManagement:
         return answer(_show(await self._store(request)))
 
     async def _delete(self, request: Request) -> Response:
-        await self._provisioner.delete_group(await self._group(request))
+        await self._topics.delete_group(await self._group(request))
         return gone()
 
     async def _group(self, request: Request) -> Group:

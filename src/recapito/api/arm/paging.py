@@ -1,6 +1,6 @@
 """Lists of ARM, page by page: `$filter`, `$top`, `$skiptoken` and the link to the next page.
 
-A list is walked, never held: what a page costs does not grow with the list.
+A list is walked, never held: the cost of a page does not grow with the list.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -20,15 +20,15 @@ _SKIP = "$skiptoken"
 
 
 def page_start(request: Request) -> str:
-    """After which member the page starts; empty for the first page."""
+    """The key after which the page starts; empty for the first page."""
     return check_length(query(request, _SKIP), limits.SKIP_TOKEN_CHARS, _SKIP)
 
 
 def page_start_id(request: Request) -> int:
-    """After which number the page starts; 0 for the first page."""
+    """The number after which the page starts; 0 for the first page."""
     start = page_start(request) or "0"
     if not (start.isascii() and start.isdigit() and len(start) < 19):
-        raise invalid(f"'{_SKIP}' is not one that a list has given.", _SKIP)
+        raise invalid(f"'{_SKIP}' must be taken from the nextLink of an earlier page.", _SKIP)
     return int(start)
 
 
@@ -39,21 +39,21 @@ async def show_page(
     key_of: Callable[[T], object],
     show: Callable[[T], Shown],
 ) -> Response:
-    """One page of a list. `key_of` is after which member the next page starts, in the order of the walk."""
+    """One page of a list. `key_of` returns the key after which the next page starts, in the order of the walk."""
     size = _page_size(request)
     takes = name_filter.parse(query(request, "$filter"))
-    found: list[T] = []
+    page: list[T] = []
     more = False
     async for member in members:
         if takes(name_of(member)):
-            if len(found) == size:
+            if len(page) == size:
                 more = True
                 break
-            found.append(member)
-    shown: Shown = {"value": [show(member) for member in found]}
+            page.append(member)
+    body: Shown = {"value": [show(member) for member in page]}
     if more:
-        shown["nextLink"] = _next_link(request, size, key_of(found[-1]))
-    return answer(shown)
+        body["nextLink"] = _next_link(request, size, key_of(page[-1]))
+    return answer(body)
 
 
 def _page_size(request: Request) -> int:

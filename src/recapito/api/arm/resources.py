@@ -13,41 +13,41 @@ from recapito.api.wire.decode import Shown, invalid
 from recapito.domain import limits
 from recapito.domain.resources.topic import TopicKind
 from recapito.intake.resources.storage_accounts import TYPE
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 PAGE = 100
 _TERM = re.compile(r"\s*(resourceType|name|resourceGroup|location)\s+(eq|ne)\s+'([^']*)'\s*", re.IGNORECASE)
 
 
 class ResourceList:
-    """The handler of the list, and its routes. It has all in one page: there are no more than their quotas allow."""
+    """The handler of the list. It returns one page: the quotas bound the number of resources."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
 
     def routes(self) -> list[ArmRoute]:
-        """Every path."""
         return [ArmRoute(place("/resources"), {"GET": self._list}) for place in (in_subscription, in_group)]
 
     async def _list(self, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
         terms = _read_terms(query(request, "$filter"))
-        found = self._walk(path["subscription"], path.get("group"))
-        return answer({"value": [_bare(one) async for one in found if _passes(one, terms)]})
+        resources = self._walk(path["subscription"], path.get("group"))
+        return answer({"value": [_bare(resource) async for resource in resources if _passes(resource, terms)]})
 
     async def _walk(self, subscription: str, group: str | None) -> AsyncIterator[Shown]:
         for kind in TopicKind:
-            async for topic in self._provisioner.walk_topics(kind):
+            async for topic in self._topics.walk(kind):
                 if is_at(topic, subscription, group):
                     type = f"Microsoft.EventGrid/{kind}"
                     yield _show(topic.resource_id, topic.name, type, topic.resource_group, topic.location, topic.tags)
         after = ""
-        while page := await self._provisioner.accounts.page(after, PAGE):
-            for one in page:
-                if one.is_at(subscription, group):
-                    yield _show(one.resource_id, one.name, TYPE, one.resource_group, one.location, one.tags)
+        while page := await self._topics.accounts.page(after, PAGE):
+            for account in page:
+                if account.is_at(subscription, group):
+                    group_name = account.resource_group
+                    yield _show(account.resource_id, account.name, TYPE, group_name, account.location, account.tags)
             after = page[-1].name
 
 
@@ -55,17 +55,17 @@ def _show(id: str, name: str, type: str, group: str, location: str, tags: dict[s
     return {"id": id, "name": name, "type": type, "location": location, "tags": tags, "group": group}
 
 
-def _bare(shown: Shown) -> Shown:
-    return {name: value for name, value in shown.items() if name != "group"}
+def _bare(resource: Shown) -> Shown:
+    return {name: value for name, value in resource.items() if name != "group"}
 
 
 def _read_terms(text: str) -> list[tuple[str, bool, str]]:
-    """The comparisons of a filter, all of which must hold: the property, whether it must be equal, and to what."""
+    """The comparisons of a filter, all of which must hold: the property, whether it must be equal, and the value."""
     if not text.strip():
         return []
-    found = [_TERM.fullmatch(part) for part in re.split(r"\sand\s", text[: limits.LIST_FILTER_CHARS])]
-    terms = [(term[1].lower(), term[2].lower() == "eq", term[3].lower()) for term in found if term]
-    if len(terms) != len(found):
+    matches = [_TERM.fullmatch(part) for part in re.split(r"\sand\s", text[: limits.LIST_FILTER_CHARS])]
+    terms = [(term[1].lower(), term[2].lower() == "eq", term[3].lower()) for term in matches if term]
+    if len(terms) != len(matches):
         raise invalid(
             "'$filter' may compare resourceType, name, resourceGroup and location with eq or ne, joined by and.",
             "$filter",
@@ -73,6 +73,6 @@ def _read_terms(text: str) -> list[tuple[str, bool, str]]:
     return terms
 
 
-def _passes(shown: Shown, terms: list[tuple[str, bool, str]]) -> bool:
+def _passes(resource: Shown, terms: list[tuple[str, bool, str]]) -> bool:
     names = {"resourcetype": "type", "resourcegroup": "group"}
-    return all((shown[names.get(name, name)].lower() == value) is equal for name, equal, value in terms)
+    return all((resource[names.get(name, name)].lower() == value) is equal for name, equal, value in terms)

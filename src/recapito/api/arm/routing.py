@@ -1,4 +1,4 @@
-"""What all ARM requests have in common: paths without case, an api-version, preconditions, JSON answers."""
+"""Common parts of all ARM requests: paths without case, an api-version, preconditions, JSON answers."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from recapito.api.auth.management import admit
 from recapito.errors import InvalidInput
-from recapito.intake.resources.precondition import Precondition
+from recapito.intake.resources.validation import Precondition
 
 Handler = Callable[[Request], Awaitable[Response]]
 
@@ -19,14 +19,14 @@ PROVIDER = "/providers/Microsoft.EventGrid"
 
 _VERSION = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:-preview)?")
 _FIRST_VERSION = date(2018, 1, 1)
-_FIRST_VERSION_AROUND = date(2014, 1, 1)  # of groups, subscriptions and the like, which are older than Event Grid
+_FIRST_VERSION_AROUND = date(2014, 1, 1)  # groups, subscriptions and the like are older than Event Grid
 _LAST_VERSION = date(2026, 12, 31)
 
 
 class ArmRoute(Route):
     """A path of ARM with its methods. Its constant parts compare without case, as ARM's do.
 
-    `bodies` says of what type the body of a method is, for those who describe the API.
+    `bodies` maps methods to the types of their bodies, for the description of the API.
     """
 
     def __init__(
@@ -44,17 +44,15 @@ class ArmRoute(Route):
 
 
 def in_subscription(path: str) -> str:
-    """A path in an Azure subscription."""
     return "/subscriptions/{subscription}" + path
 
 
 def in_group(path: str) -> str:
-    """A path in a resource group."""
     return "/subscriptions/{subscription}/resourceGroups/{group}" + path
 
 
 def check_api_version(request: Request) -> None:
-    """Every known version is served alike, and so is any other that looks like one."""
+    """Accept every known version, and any other date in the range: all are served alike."""
     version = query(request, "api-version")
     if not version:
         raise InvalidInput("MissingApiVersionParameter", "The query parameter api-version is required.", "api-version")
@@ -67,34 +65,33 @@ def check_api_version(request: Request) -> None:
     if not known:
         raise InvalidInput(
             "InvalidApiVersionParameter",
-            f"The api-version must be a date from {first} to {_LAST_VERSION}, with -preview after it or not.",
+            f"The api-version must be a date from {first} to {_LAST_VERSION}, optionally followed by -preview.",
             "api-version",
         )
 
 
-def answer(shown: Mapping[str, object], status: int = 200, etag: int | None = None) -> Response:
-    """A JSON answer."""
+def answer(body: Mapping[str, object], status: int = 200, etag: int | None = None) -> Response:
     headers = None if etag is None else {"etag": f'"{etag}"'}
-    return Response(msgspec.json.encode(shown), status, headers, "application/json; charset=utf-8")
+    return Response(msgspec.json.encode(body), status, headers, "application/json; charset=utf-8")
 
 
-def accepted(shown: Mapping[str, object], etag: int | None = None) -> Response:
+def accepted(body: Mapping[str, object], etag: int | None = None) -> Response:
     """The answer to a PUT or a PATCH that clients take for a long-running operation: they ask again at once.
 
-    `shown` is not in its final state, so that they do. Without that az prints none of the types in what it made.
+    `body` is not in its final state, so that they do. Otherwise az prints none of the types in the resource.
     """
-    response = answer(shown, 201, etag)
+    response = answer(body, 201, etag)
     response.headers["retry-after"] = "0"
     return response
 
 
 def gone(found: bool = True) -> Response:
-    """The answer to a DELETE; 204 also when there was nothing to delete."""
+    """The answer to a DELETE; 204 if there was nothing to delete."""
     return Response(status_code=200 if found else 204)
 
 
 def precondition_of(request: Request) -> Precondition:
-    """In which state the caller wants to change the resource."""
+    """The `If-Match` and `If-None-Match` of a request."""
     return Precondition(_tags(request, "if-match"), _tags(request, "if-none-match"))
 
 
@@ -104,5 +101,5 @@ def _tags(request: Request, header: str) -> tuple[str, ...]:
 
 
 def query(request: Request, name: str) -> str:
-    """A query parameter; ARM's names compare without case."""
+    """A query parameter, empty if it is missing; ARM's names compare without case."""
     return next((value for key, value in request.query_params.multi_items() if key.lower() == name), "")

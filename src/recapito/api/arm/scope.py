@@ -1,6 +1,6 @@
-"""Where event subscriptions hang: on a topic, a domain, a domain topic, a system topic or its source.
+"""The scopes of event subscriptions: a topic, a domain, a domain topic, a system topic or its source.
 
-One object has two names: nested under its topic, or an extension of a scope (spec §8).
+One subscription has two names: nested under its topic, or as an extension of a scope (spec §8).
 """
 
 import re
@@ -22,7 +22,7 @@ _SCOPE = re.compile(
 
 
 class Scope(NamedTuple):
-    """A resource by its parts: an Azure subscription, a group of it, a resource in that, a resource in this.
+    """The parts of a resource id: an Azure subscription, a group in it, a resource in the group, a child of that.
 
     The types are in lower case.
     """
@@ -36,7 +36,7 @@ class Scope(NamedTuple):
 
 
 def parse_scope(path: str) -> Scope | None:
-    """The parts of a resource id, None if it is not one."""
+    """The parts of a resource id; None if the path is not one."""
     parts = _SCOPE.fullmatch(path)
     if parts is None:
         return None
@@ -51,14 +51,14 @@ def parse_scope(path: str) -> Scope | None:
 
 
 class ScopeStyle(Enum):
-    """Under which of its two names a subscription is asked for."""
+    """The two names of a subscription."""
 
     NESTED = "/eventSubscriptions/"
     SCOPE = "/providers/Microsoft.EventGrid/eventSubscriptions/"
 
 
 class SubscriptionScope(NamedTuple):
-    """A topic, and in a domain perhaps one topic of it, by the name under which it was asked for."""
+    """A topic, or one topic of a domain, under the name by which a client asks for it."""
 
     topic: Topic
     domain_topic: str | None
@@ -66,39 +66,38 @@ class SubscriptionScope(NamedTuple):
 
     @property
     def id(self) -> str:
-        """The resource id of what the subscriptions hang on."""
+        """The resource id of the scope."""
         if self.form is ScopeStyle.SCOPE and self.topic.source is not None:
             return self.topic.source.resource_id
         return self.topic.resource_id if self.domain_topic is None else domain_topic_id(self.topic, self.domain_topic)
 
     @property
     def type(self) -> str:
-        """The type of the subscriptions."""
+        """The resource type of its subscriptions."""
         if self.form is ScopeStyle.SCOPE:
             return "Microsoft.EventGrid/eventSubscriptions"
         inner = "" if self.domain_topic is None else "/topics"
         return f"Microsoft.EventGrid/{self.topic.kind}{inner}/eventSubscriptions"
 
     def show(self, subscription: Subscription, now: int, state: str | None = None) -> Shown:
-        """A subscription of this place as ARM shows it, in the state that it is in now unless told another.
+        """A subscription of this scope as ARM shows it, in its current provisioning state unless `state` names another.
 
-        A domain topic is spelled as it was first, whoever asks.
+        A domain topic is spelled as it was first, however the client spells it.
         """
-        place = self._replace(domain_topic=subscription.domain_topic)
-        name = f"{place.id}{self.form.value}{subscription.name}"
+        scope = self._replace(domain_topic=subscription.domain_topic)
+        name = f"{scope.id}{self.form.value}{subscription.name}"
         state = state or provisioning_state(subscription, now)
-        return show_subscription(subscription, name, place.type, place.id, state)
+        return show_subscription(subscription, name, scope.type, scope.id, state)
 
 
 def domain_topic_id(domain: Topic, name: str) -> str:
-    """The resource id of a domain topic."""
     return f"{domain.resource_id}/topics/{name}"
 
 
 def scope_of(topic: Topic, subscription: Subscription) -> SubscriptionScope:
-    """Where a subscription hangs, as an extension of a scope."""
+    """The scope of a subscription, for its name as an extension."""
     return SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.SCOPE)
 
 
-# The types of resources that are topics themselves.
+# The resource types that are topics themselves.
 TOPIC_KINDS = {f"microsoft.eventgrid/{kind}".lower(): kind for kind in TopicKind}

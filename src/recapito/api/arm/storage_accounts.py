@@ -1,6 +1,6 @@
-"""Storage accounts that are registered here, so that their ids can be asked for and subscribed to.
+"""Storage accounts that are registered here, so that clients can look them up and subscribe to them.
 
-No storage is behind them: registering says only that the events of such an account may come here.
+There is no storage behind them: a registered account may only have a system topic.
 """
 
 from collections.abc import AsyncIterator
@@ -19,8 +19,8 @@ from recapito.api.wire.topic import read_location, read_tags
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
-from recapito.intake.resources import rules
 from recapito.intake.resources.storage_accounts import TYPE, StorageAccount, account_problem
+from recapito.intake.resources.validation import DEFAULT_LOCATION
 
 _ACCOUNTS = "/providers/Microsoft.Storage/storageAccounts"
 PAGE = 100
@@ -32,7 +32,7 @@ class _StorageAccountSku(Body):
 
 
 class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
-    """What is used of a body; an account of Azure has many more settings, none with a meaning here."""
+    """The fields of a body that are used. An account of Azure has many more settings, none with a meaning here."""
 
     location: str | None = None
     kind: str | None = None
@@ -41,27 +41,24 @@ class AccountBody(msgspec.Struct, rename="camel", kw_only=True):
 
 
 class NameBody(Body):
-    """A name that somebody would like to have."""
+    """A name whose availability is asked for."""
 
     name: str
     type: str | None = None
 
 
 class StorageManagement:
-    """The handlers of storage accounts, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
-        self._accounts = services.provisioner.accounts
+        self._topics = services.topics
+        self._accounts = services.topics.accounts
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
-        one = {"GET": self._get, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}
+        handlers = {"GET": self._get, "PUT": self._put, "PATCH": self._patch, "DELETE": self._delete}
         return [
             ArmRoute(in_subscription(_ACCOUNTS), {"GET": self._list}),
             ArmRoute(in_group(_ACCOUNTS), {"GET": self._list}),
-            ArmRoute(in_group(_ACCOUNTS) + "/{account}", one, {"PUT": AccountBody, "PATCH": AccountBody}),
+            ArmRoute(in_group(_ACCOUNTS) + "/{account}", handlers, {"PUT": AccountBody, "PATCH": AccountBody}),
             ArmRoute(
                 in_subscription("/providers/Microsoft.Storage/checkNameAvailability"),
                 {"POST": self._check},
@@ -98,17 +95,17 @@ class StorageManagement:
             name=path["account"],
             azure_subscription=path["subscription"],
             resource_group=path["group"],
-            location=rules.DEFAULT_LOCATION,
+            location=DEFAULT_LOCATION,
         )
-        return answer(_show(await self._provisioner.put_account(_changed(empty, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(_changed(empty, await self._body(request)))))
 
     async def _patch(self, request: Request) -> Response:
         account = await self._account(request)
-        return answer(_show(await self._provisioner.put_account(_changed(account, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(_changed(account, await self._body(request)))))
 
     async def _delete(self, request: Request) -> Response:
         try:
-            await self._provisioner.delete_account(await self._account(request))
+            await self._topics.delete_account(await self._account(request))
         except NotFound:
             return gone(found=False)
         return gone()

@@ -1,6 +1,6 @@
 """Lists of event subscriptions across topics: by group, Azure subscription, location and topic type.
 
-Azure tells global from regional ones by the location of their topic; a list without a location has all of them here.
+Azure separates global from regional ones by the location of their topic; here a list without a location has all.
 """
 
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ from recapito.api.services import Services
 from recapito.api.wire.decode import Shown
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 _LAST = "/eventSubscriptions"
 _PATHS = (
@@ -37,26 +37,24 @@ class _Listed(NamedTuple):
 
 
 class SubscriptionLists:
-    """The handler of these lists, and its routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
+        self._subscriptions = services.subscriptions
         self._registry = services.registry
         self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
-        """Every path."""
         return [ArmRoute(place(path), {"GET": self._list}) for path in _PATHS for place in (in_subscription, in_group)]
 
     async def _list(self, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
         return await show_page(request, self._walk(request), _name, _id, partial(_show, now=self._clock.now()))
 
     async def _walk(self, request: Request) -> AsyncIterator[_Listed]:
         topics: dict[int, Topic | None] = {}
-        async for subscription in self._provisioner.walk_subscriptions(None, page_start_id(request)):
+        async for subscription in self._subscriptions.walk(None, page_start_id(request)):
             if subscription.topic not in topics:
                 if len(topics) >= _REMEMBERED:
                     topics.clear()
@@ -78,7 +76,7 @@ def _is_wanted(topic: Topic, path: dict[str, str]) -> bool:
 
 
 def _plain(location: str) -> str:
-    """Azure's locations have a name and a title: `westus2` is also `West US 2`."""
+    """A location for comparison: Azure's locations have a name and a title, `westus2` and `West US 2`."""
     return location.replace(" ", "").lower()
 
 

@@ -40,15 +40,13 @@ ScopeFinder = Callable[[Request], Awaitable[SubscriptionScope]]
 
 
 class SubscriptionManagement:
-    """The handlers of event subscriptions, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
+        self._subscriptions = services.subscriptions
         self._bodies = bodies
         self._clock = services.clock
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         nested = [
             route
             for kind, paths in _NESTED.items()
@@ -57,18 +55,18 @@ class SubscriptionManagement:
         ]
         return nested + self._routes(_EXTENSION + "/eventSubscriptions", self._scope)
 
-    def _routes(self, path: str, place: ScopeFinder) -> list[ArmRoute]:
-        one: dict[str, Handler] = {
-            "GET": partial(self._get, place),
-            "PUT": partial(self._put, place),
-            "PATCH": partial(self._patch, place),
-            "DELETE": partial(self._delete, place),
+    def _routes(self, path: str, find: ScopeFinder) -> list[ArmRoute]:
+        handlers: dict[str, Handler] = {
+            "GET": partial(self._get, find),
+            "PUT": partial(self._put, find),
+            "PATCH": partial(self._patch, find),
+            "DELETE": partial(self._delete, find),
         }
         return [
-            ArmRoute(path, {"GET": partial(self._list, place)}),
-            ArmRoute(path + "/{name}", one, {"PUT": SubscriptionBody, "PATCH": SubscriptionProperties}),
-            ArmRoute(path + "/{name}/getFullUrl", {"POST": partial(self._full_url, place)}),
-            ArmRoute(path + "/{name}/getDeliveryAttributes", {"POST": partial(self._attributes, place)}),
+            ArmRoute(path, {"GET": partial(self._list, find)}),
+            ArmRoute(path + "/{name}", handlers, {"PUT": SubscriptionBody, "PATCH": SubscriptionProperties}),
+            ArmRoute(path + "/{name}/getFullUrl", {"POST": partial(self._full_url, find)}),
+            ArmRoute(path + "/{name}/getDeliveryAttributes", {"POST": partial(self._attributes, find)}),
         ]
 
     async def _body(self, request: Request) -> bytes:
@@ -76,7 +74,7 @@ class SubscriptionManagement:
 
     async def _nested(self, kind: TopicKind, request: Request) -> SubscriptionScope:
         path = request.path_params
-        return await self._topic_place(
+        return await self._topic_scope(
             kind, path["subscription"], path["group"], path["topic"], path.get("domain_topic"), ScopeStyle.NESTED
         )
 
@@ -86,35 +84,35 @@ class SubscriptionManagement:
         if scope is None:
             raise invalid("The scope in front of '/providers/Microsoft.EventGrid' is not a resource id.", "scope")
         if not scope.type or scope.group is None:
-            raise _silent(request, "an Azure subscription" if scope.group is None else "a resource group")
+            raise _no_events(request, "an Azure subscription" if scope.group is None else "a resource group")
         kind = TOPIC_KINDS.get(scope.type)
         if kind is not None and (not scope.child or (kind is TopicKind.DOMAIN and scope.child_type == "topics")):
-            return await self._topic_place(
+            return await self._topic_scope(
                 kind, scope.subscription, scope.group, scope.name, scope.child or None, ScopeStyle.SCOPE
             )
         if scope.type == STORAGE.resource_type.lower() and not scope.child:
-            return await self._account_place(scope.subscription, scope.group, scope.name, request.method == "PUT")
-        raise _silent(request, f"'{shorten(scope.type)}'")
+            return await self._account_scope(scope.subscription, scope.group, scope.name, request.method == "PUT")
+        raise _no_events(request, f"'{shorten(scope.type)}'")
 
-    async def _account_place(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
-        """A storage account with a system topic is known by that; any other must have been registered."""
+    async def _account_scope(self, subscription: str, group: str, name: str, making: bool) -> SubscriptionScope:
+        """The scope of a storage account: it has a system topic already, or must be registered."""
         id = f"/subscriptions/{subscription}/resourceGroups/{group}/providers/{STORAGE.resource_type}/{name}"
-        topic = await self._provisioner.system_topic_of(id)
+        topic = await self._topics.system_topic_of(id)
         if topic is None:
             try:
-                account = await self._provisioner.accounts.get(subscription, group, name)
+                account = await self._topics.accounts.get(subscription, group, name)
             except NotFound as error:
                 raise _unregistered(error, account_of(id)) from None
-            topic = await self._provisioner.system_topic_for(account, making)
+            topic = await self._topics.system_topic_for(account, making)
         if topic is None:
             raise parent_missing("Microsoft.EventGrid/eventSubscriptions", id)
         return SubscriptionScope(topic, None, ScopeStyle.SCOPE)
 
-    async def _topic_place(
+    async def _topic_scope(
         self, kind: TopicKind, subscription: str, group: str, name: str, domain_topic: str | None, form: ScopeStyle
     ) -> SubscriptionScope:
         try:
-            topic = await self._provisioner.topic(subscription, group, name, kind)
+            topic = await self._topics.get(subscription, group, name, kind)
         except NotFound as error:
             if error.code != "ResourceNotFound":
                 raise
@@ -123,94 +121,94 @@ class SubscriptionManagement:
         return SubscriptionScope(topic, domain_topic, form)
 
     async def _find(self, find: ScopeFinder, request: Request) -> tuple[SubscriptionScope, Subscription]:
-        place = await find(request)
+        scope = await find(request)
         name = request.path_params["name"]
-        return place, await self._provisioner.subscription(place.topic, name, place.domain_topic)
+        return scope, await self._subscriptions.get(scope.topic, name, scope.domain_topic)
 
     async def _list(self, find: ScopeFinder, request: Request) -> Response:
         try:
-            place = await find(request)
+            scope = await find(request)
         except NotFound as error:
             if error.code != "ParentResourceNotFound" or not _is_account(request.path_params.get("scope", "")):
                 raise
-            return answer({"value": []})  # an account to which nobody subscribes has no system topic
-        show = partial(place.show, now=self._clock.now())
-        if place.domain_topic is not None:
-            walk = self._provisioner.walk_domain_topic(place.topic, place.domain_topic, page_start(request))
+            return answer({"value": []})  # an account without subscriptions has no system topic
+        show = partial(scope.show, now=self._clock.now())
+        if scope.domain_topic is not None:
+            walk = self._subscriptions.walk_domain_topic(scope.topic, scope.domain_topic, page_start(request))
             return await show_page(request, walk, _name, _name, show)
 
         async def of_the_topic_itself() -> AsyncIterator[Subscription]:
-            async for subscription in self._provisioner.walk_subscriptions(place.topic, page_start_id(request)):
+            async for subscription in self._subscriptions.walk(scope.topic, page_start_id(request)):
                 if subscription.domain_topic is None:
                     yield subscription
 
         return await show_page(request, of_the_topic_itself(), _name, _id, show)
 
     async def _get(self, find: ScopeFinder, request: Request) -> Response:
-        place, found = await self._find(find, request)
-        response = answer(place.show(found, self._clock.now()), etag=found.version)
-        if found.handshake is not None:
-            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the end asks again soon
+        scope, subscription = await self._find(find, request)
+        response = answer(scope.show(subscription, self._clock.now()), etag=subscription.version)
+        if subscription.handshake is not None:
+            response.headers["retry-after"] = _WAITING_RETRY_S  # a client that waits for the handshake asks again soon
         return response
 
     async def _put(self, find: ScopeFinder, request: Request) -> Response:
         body = await self._body(request)
         draft = read_subscription(body, request.path_params["name"])
-        place = await find(request)
-        draft = replace(draft, domain_topic=place.domain_topic)
+        scope = await find(request)
+        draft = replace(draft, domain_topic=scope.domain_topic)
         try:
-            stored = await self._provisioner.put_subscription(place.topic, draft, precondition_of(request))
+            stored = await self._subscriptions.put(scope.topic, draft, precondition_of(request))
         except CallerError:
-            await self._provisioner.tidy_system_topic(place.topic)
+            await self._topics.tidy_system_topic(scope.topic)
             raise
-        return self._accepted(place, stored)
+        return self._accepted(scope, stored)
 
     async def _patch(self, find: ScopeFinder, request: Request) -> Response:
         change = read_subscription_change(await self._body(request))
-        place, found = await self._find(find, request)
-        stored = await self._provisioner.change_subscription(
-            place.topic, found.name, place.domain_topic, change, precondition_of(request)
+        scope, subscription = await self._find(find, request)
+        stored = await self._subscriptions.change(
+            scope.topic, subscription.name, scope.domain_topic, change, precondition_of(request)
         )
-        return self._accepted(place, stored)
+        return self._accepted(scope, stored)
 
-    def _accepted(self, place: SubscriptionScope, stored: Subscription) -> Response:
+    def _accepted(self, scope: SubscriptionScope, stored: Subscription) -> Response:
         state = "Creating" if stored.version == 1 else "Updating"
-        return accepted(place.show(stored, self._clock.now(), state), stored.version)
+        return accepted(scope.show(stored, self._clock.now(), state), stored.version)
 
     async def _delete(self, find: ScopeFinder, request: Request) -> Response:
         precondition = precondition_of(request)
         try:
-            place = await find(request)
+            scope = await find(request)
             name = request.path_params["name"]
-            await self._provisioner.delete_subscription(place.topic, name, place.domain_topic, precondition)
+            await self._subscriptions.delete(scope.topic, name, scope.domain_topic, precondition)
         except NotFound:
             precondition.check(None)
             return gone(found=False)
         return gone()
 
     async def _full_url(self, find: ScopeFinder, request: Request) -> Response:
-        _, found = await self._find(find, request)
-        destination = (found.proposed or found).destination
+        _, subscription = await self._find(find, request)
+        destination = (subscription.proposed or subscription).destination
         return answer({"endpointUrl": destination.url if isinstance(destination, WebHook) else None})
 
     async def _attributes(self, find: ScopeFinder, request: Request) -> Response:
-        _, found = await self._find(find, request)
-        return answer({"value": show_attributes((found.proposed or found).attributes, secrets=True)})
+        _, subscription = await self._find(find, request)
+        return answer({"value": show_attributes((subscription.proposed or subscription).attributes, secrets=True)})
 
 
 def _unregistered(error: NotFound, account: StorageAccount | None) -> NotFound:
-    """An account that nobody has put: Azure has it, perhaps, and this server does not know it."""
+    """The error for an account that is not registered, with the commands that register it."""
     if account is None:
         return error
     register = f"az storage account create -g {account.resource_group} -n {account.name} -l local"
     topic = f"recapito system-topic create {account.name} --topic-type {STORAGE.name} --source {account.resource_id}"
-    return NotFound(error.code, f"{error.message} Make it known first: {register}; or {topic}")
+    return NotFound(error.code, f"{error.message} Register it first: {register}; or {topic}")
 
 
-def _silent(request: Request, what: str) -> CallerError:
-    """The error for a scope that publishes no events here: none can be put on it, so none are there."""
+def _no_events(request: Request, what: str) -> CallerError:
+    """The error for a scope that publishes no events here: it cannot have subscriptions."""
     if request.method == "PUT":
-        return InvalidInput("NotSupported", f"Nothing publishes the events of {what} here.", "scope")
+        return InvalidInput("NotSupported", f"This server has no events of {what}.", "scope")
     return subscription_missing(request.path_params.get("name", ""))
 
 

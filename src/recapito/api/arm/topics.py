@@ -32,23 +32,20 @@ from recapito.api.wire.topic import (
 from recapito.domain import limits
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
-from recapito.intake.resources.topic_provisioner import is_at
+from recapito.intake.resources.topics import is_at
 
 
 class TopicManagement:
-    """The handlers of the three kinds of topics, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
-        self._provisioner = services.provisioner
+        self._topics = services.topics
         self._public_url = services.public_url
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
-        """Every path, with its methods."""
         return [route for kind in TopicKind for route in self._routes(kind)]
 
     def _routes(self, kind: TopicKind) -> list[ArmRoute]:
-        one: dict[str, Handler] = {
+        handlers: dict[str, Handler] = {
             "GET": partial(self._get, kind),
             "PUT": partial(self._put, kind),
             "PATCH": partial(self._patch, kind),
@@ -58,9 +55,9 @@ class TopicManagement:
         routes = [
             ArmRoute(f"{in_subscription(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
             ArmRoute(f"{in_group(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
-            ArmRoute(path, one, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
+            ArmRoute(path, handlers, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
         ]
-        if kind is not TopicKind.SYSTEM:  # nobody publishes to those with a key
+        if kind is not TopicKind.SYSTEM:  # system topics have no keys to publish with
             routes += [
                 ArmRoute(f"{path}/listKeys", {"POST": partial(self._list_keys, kind)}),
                 ArmRoute(
@@ -74,15 +71,15 @@ class TopicManagement:
 
     async def _topic(self, kind: TopicKind, request: Request) -> Topic:
         path = request.path_params
-        return await self._provisioner.topic(path["subscription"], path["group"], path["topic"], kind)
+        return await self._topics.get(path["subscription"], path["group"], path["topic"], kind)
 
     async def _list(self, kind: TopicKind, request: Request) -> Response:
         path = request.path_params
         if "group" in path:
-            await self._provisioner.groups.get(path["subscription"], path["group"])
+            await self._topics.groups.get(path["subscription"], path["group"])
 
         async def walk() -> AsyncIterator[Topic]:
-            async for topic in self._provisioner.walk_topics(kind, page_start(request)):
+            async for topic in self._topics.walk(kind, page_start(request)):
                 if is_at(topic, path["subscription"], path.get("group")):
                     yield topic
 
@@ -95,19 +92,19 @@ class TopicManagement:
     async def _put(self, kind: TopicKind, request: Request) -> Response:
         path = request.path_params
         draft = read_topic(kind, await self._body(request), path["subscription"], path["group"], path["topic"])
-        return self._accepted(await self._provisioner.put_topic(draft, precondition_of(request)))
+        return self._accepted(await self._topics.put(draft, precondition_of(request)))
 
     async def _patch(self, kind: TopicKind, request: Request) -> Response:
         topic = await self._topic(kind, request)
         change = read_topic_change(kind, await self._body(request))
-        return self._accepted(await self._provisioner.change_topic(topic, change, precondition_of(request)))
+        return self._accepted(await self._topics.change(topic, change, precondition_of(request)))
 
     async def _delete(self, kind: TopicKind, request: Request) -> Response:
         try:
-            await self._provisioner.delete_topic(await self._topic(kind, request), precondition_of(request))
+            await self._topics.delete(await self._topic(kind, request), precondition_of(request))
         except NotFound:
             precondition_of(request).check(None)
-        return gone(found=False)  # the SDKs take no 200 here
+        return gone(found=False)  # the SDKs do not accept 200 here
 
     async def _list_keys(self, kind: TopicKind, request: Request) -> Response:
         return answer(show_keys(await self._topic(kind, request)))
@@ -115,7 +112,7 @@ class TopicManagement:
     async def _regenerate_key(self, kind: TopicKind, request: Request) -> Response:
         topic = await self._topic(kind, request)
         key_name = read_key_name(await self._body(request))
-        return answer(show_keys(await self._provisioner.regenerate_key(topic, key_name)))
+        return answer(show_keys(await self._topics.regenerate_key(topic, key_name)))
 
     def _accepted(self, topic: Topic) -> Response:
         state = "Creating" if topic.version == 1 else "Updating"

@@ -1,1 +1,1 @@
-"""Who may manage: bearer tokens of our own issuer or another's, and this machine itself on loopback."""
+"""Authentication of management: bearer tokens of our own issuer or another's, and callers on loopback without one."""

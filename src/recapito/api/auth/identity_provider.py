@@ -1,6 +1,6 @@
-"""The identity provider: what az and azure-identity ask of Azure's metadata and login endpoints, served by us.
+"""The identity provider: the parts of Azure's metadata and login endpoints that az and azure-identity use.
 
-Tokens are given to the principals of our directory, by their client id and secret, for our own audiences only.
+Tokens are issued to the principals of our directory, by their client id and secret, for our own audiences only.
 """
 
 import base64
@@ -34,14 +34,13 @@ _UNCACHED = {"cache-control": "no-store", "pragma": "no-cache"}
 
 
 class IdentityProvider:
-    """The handlers of identity, and their routes. With another issuer only the metadata is ours."""
+    """The metadata, and with an issuer of our own its login endpoints."""
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._services = services
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
-        """Every path, with its method."""
         metadata = Route("/metadata/endpoints", self._metadata)
         issuer = self._services.access.issuer
         if issuer is None:
@@ -50,10 +49,10 @@ class IdentityProvider:
         return [metadata, *login.routes()]
 
     async def _metadata(self, request: Request) -> Response:
-        """Where everything is. Of the cloud that az keeps, only these members are needed."""
+        """The endpoints of this server. az needs only these members of a cloud's metadata."""
         url = self._services.public_url
         issuer = self._services.access.issuer
-        shown = {
+        body = {
             "name": "Recapito",
             "portal": url,
             "resourceManager": url,
@@ -66,7 +65,7 @@ class IdentityProvider:
             "suffixes": {},
         }
         listed = request.query_params.get("api-version") == _LIST_VERSION
-        return _json([shown] if listed else shown)
+        return _json([body] if listed else body)
 
 
 class Login:
@@ -79,7 +78,6 @@ class Login:
         self._bodies = bodies
 
     def routes(self) -> list[Route]:
-        """Every path, with its method."""
         return [
             Route("/{tenant}/v2.0/.well-known/openid-configuration", self._discover),
             Route("/{tenant}/.well-known/openid-configuration", self._discover),
@@ -129,7 +127,7 @@ class Login:
         return _json(granted, headers=_UNCACHED)
 
     async def _slow_down(self, scope: Scope, client_id: str, grant: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """Grant; wrong secrets are counted and slowed down."""
+        """Grant a token; wrong secrets are counted and slowed down."""
         known = self._issuer.directory.principal(client_id)
         try:
             self._wrong_secrets.check("token", peer_of(scope))
@@ -149,7 +147,7 @@ class Login:
             raise ClientRefused("invalid_client", 7000215, "The client id is unknown, or this is not its secret.")
         audience = _audience(form)
         if not self._issuer.serves(audience):
-            raise GrantRefused("invalid_resource", 500011, "The resource is none of this server's audiences.")
+            raise GrantRefused("invalid_resource", 500011, "The resource is not an audience of this server.")
         return {
             "token_type": "Bearer",
             "expires_in": _EXPIRES_IN_S,
@@ -159,7 +157,7 @@ class Login:
 
     def _check_tenant(self, tenant: str) -> None:
         if tenant.lower() not in (self._issuer.tenant.lower(), *_ANY_TENANT):
-            raise GrantRefused("invalid_request", 90002, "There is no such tenant here.")
+            raise GrantRefused("invalid_request", 90002, "The tenant is unknown.")
 
     def _refuse(self, error: GrantRefused) -> Response:
         refused = refusal(error)
@@ -167,15 +165,15 @@ class Login:
         return Response(oauth_body(error, self._now()), refused.status, headers, _JSON)
 
 
-def _json(shown: object, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(shown), headers=headers, media_type=_JSON)
+def _json(body: object, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(body), headers=headers, media_type=_JSON)
 
 
 def _form(body: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=50))
     except ValueError:
-        raise GrantRefused("invalid_request", 90013, "The body must be a form, encoded as in a URL.") from None
+        raise GrantRefused("invalid_request", 90013, "The body must be a form, URL-encoded.") from None
 
 
 def _client(form: Mapping[str, str], authorization: bytes) -> tuple[str, str]:
@@ -189,19 +187,19 @@ def _client(form: Mapping[str, str], authorization: bytes) -> tuple[str, str]:
     try:
         client_id, _, secret = base64.b64decode(credential.strip(), validate=True).decode("utf-8").partition(":")
     except (binascii.Error, UnicodeDecodeError):
-        raise ClientRefused("invalid_client", 7000216, "The basic authentication can not be read.") from None
+        raise ClientRefused("invalid_client", 7000216, "The basic authentication is malformed.") from None
     return unquote_plus(client_id), unquote_plus(secret)
 
 
 def _audience(form: Mapping[str, str]) -> str:
-    """For whom the token is asked: the resource, or the one scope that names one."""
+    """The audience of the token: the resource, or the one scope that names one."""
     if form.get("resource"):
         return form["resource"]
     scopes = [scope for scope in form.get("scope", "").split() if scope.endswith(_DEFAULT_SCOPE)]
     if not form.get("scope"):
         raise _missing("scope")
     if len(scopes) != 1:
-        raise GrantRefused("invalid_scope", 1002012, "The scope must be one resource, with /.default behind it.")
+        raise GrantRefused("invalid_scope", 1002012, "The scope must be one resource followed by /.default.")
     return scopes[0].removesuffix(_DEFAULT_SCOPE)
 
 

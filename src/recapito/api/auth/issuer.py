@@ -1,4 +1,4 @@
-"""Our own token issuer: it signs tokens for the principals of its directory, and believes only those."""
+"""Our own token issuer: it signs tokens for the principals of its directory, and accepts only its own."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from recapito.identity.signer import ALGORITHM, Signer
 
 
 class TokenIssuer:
-    """Issues and knows tokens of one tenant."""
+    """Issues and verifies the tokens of one tenant."""
 
     def __init__(
         self, signer: Signer, directory: PrincipalDirectory, audiences: Mapping[Plane, frozenset[str]]
@@ -28,19 +28,18 @@ class TokenIssuer:
 
     @property
     def jwk(self) -> dict[str, Any]:
-        """The public key, as JWKS shows it."""
+        """The public key as a JWK."""
         return self._signer.jwk
 
     def serves(self, audience: str) -> bool:
-        """Whether tokens are issued for that audience."""
+        """Whether it issues tokens for that audience."""
         return any(same_audience(audience) in ours for ours in self._audiences.values())
 
     def issue(self, principal: Principal, audience: str) -> str:
-        """A signed token for an audience."""
         return self._signer.sign(principal.id, audience, principal.roles)
 
     def trust(self) -> Trust:
-        """How our own tokens are verified: the directory of now decides about roles, not the token."""
+        """The rules by which our own tokens are verified: the current directory decides about roles, not the token."""
         key = jwt.PyJWK(self.jwk)
 
         async def find_key(kid: str) -> jwt.PyJWK | None:

@@ -1,6 +1,6 @@
-"""The keys of another issuer: found by OpenID discovery, kept, and asked for again when a token names an unknown one.
+"""The keys of another issuer: found by OpenID discovery, cached, and fetched again when a token names an unknown one.
 
-The issuer is asked at most once a minute, whatever tokens come. Everything is refused that it has not signed.
+The issuer is asked at most once a minute, whatever tokens come. A token that the issuer has not signed is refused.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _DISCOVERY = "/.well-known/openid-configuration"
 
 
 class RemoteKeys:
-    """The keys of one issuer. `fetch` gets a URL, None if it could not; `clock` is the wall clock."""
+    """The keys of one issuer. `fetch` returns the content of a URL, None on failure; `clock` is the wall clock."""
 
     def __init__(self, issuer: str, fetch: Fetch, clock: Clock, journal: Journal = silent) -> None:
         self._issuer = issuer
@@ -37,7 +37,7 @@ class RemoteKeys:
         return f"<RemoteKeys {self._issuer}, {len(self._keys)} keys>"
 
     async def find(self, kid: str) -> jwt.PyJWK | None:
-        """The key of that id."""
+        """The key of that id; None if the issuer has none, as far as known."""
         if kid not in self._keys or self._since_asked() > limits.ISSUER_KEYS_NS:
             async with self._asking:
                 pause = limits.ISSUER_PAUSE_NS if kid not in self._keys else limits.ISSUER_KEYS_NS
@@ -49,12 +49,12 @@ class RemoteKeys:
         return self._clock.now() - (self._asked_at or 0)
 
     async def _ask(self) -> None:
-        """Learn the issuer's keys; if that fails, those that are known stay."""
+        """Fetch the issuer's keys; if that fails, the known ones stay."""
         self._asked_at = self._clock.now()
         keys = None
-        found = _object(await self._fetch(self._issuer.rstrip("/") + _DISCOVERY))
-        if found.get("issuer") == self._issuer and isinstance(found.get("jwks_uri"), str):
-            keys = _object(await self._fetch(found["jwks_uri"])).get("keys")
+        document = _object(await self._fetch(self._issuer.rstrip("/") + _DISCOVERY))
+        if document.get("issuer") == self._issuer and isinstance(document.get("jwks_uri"), str):
+            keys = _object(await self._fetch(document["jwks_uri"])).get("keys")
         if isinstance(keys, list):
             self._keys = {key.key_id: key for key in map(_key, keys) if key is not None and key.key_id}
         else:
@@ -62,7 +62,7 @@ class RemoteKeys:
 
 
 def trust_remote(keys: RemoteKeys, issuer: str, audience: str, role_claim: str, role_names: Mapping[str, str]) -> Trust:
-    """How the tokens of another issuer are verified. A value of the role claim is a role, or a name that means one."""
+    """The rules for tokens of another issuer. A value of the role claim is a role, or a name that is mapped to one."""
 
     def principal_of(claims: Claims) -> Principal | None:
         names = _claim(claims, role_claim)
@@ -78,10 +78,10 @@ def _claim(claims: Claims, name: str) -> object:
     """A claim by its name; a dot leads into an object."""
     if name in claims:
         return claims[name]
-    found: object = claims
+    value: object = claims
     for part in name.split("."):
-        found = found.get(part) if isinstance(found, dict) else None
-    return found
+        value = value.get(part) if isinstance(value, dict) else None
+    return value
 
 
 def _listed(value: object) -> list[object]:
@@ -99,7 +99,7 @@ def _object(body: bytes | None) -> dict[str, Any]:
 def _key(described: object) -> jwt.PyJWK | None:
     if not isinstance(described, dict) or described.get("use", "sig") != "sig":
         return None
-    if described.get("kty") not in ("RSA", "EC"):  # a shared key that is published signs for everybody
+    if described.get("kty") not in ("RSA", "EC"):  # a published shared key would let any reader sign
         return None
     try:
         return jwt.PyJWK(described)

@@ -1,8 +1,8 @@
-"""Who may manage: whoever shows the token of a principal whose roles allow it, and on loopback this machine itself.
+"""Admission to management: a token of a principal whose roles allow it, or, on loopback, no token.
 
 A token that is sent decides. Without one the peer must be a loopback address, and the Host header and any Origin must
-name loopback too: a web page elsewhere can make a browser here send requests, but it can choose neither of these (DNS
-rebinding, cross-site requests).
+name loopback too: a web page elsewhere can make a browser on this machine send requests, but it can choose neither of
+these (DNS rebinding, cross-site requests).
 """
 
 from hmac import compare_digest
@@ -19,14 +19,14 @@ from recapito.identity.wrong_secrets import WrongSecrets
 
 
 class ManagementGate:
-    """Admits to management, and to what shows the names of topics and subscriptions (`admit_to_status`)."""
+    """Admits requests to management, and to pages that show names of topics and subscriptions (`admit_to_status`)."""
 
     def __init__(self, access: Access, wrong_secrets: WrongSecrets) -> None:
         self._access = access
         self._wrong_secrets = wrong_secrets
 
     async def admit(self, request: Request) -> None:
-        """Raise Unauthenticated or Forbidden unless the request may do what it wants."""
+        """Raise Unauthenticated or Forbidden unless the request may do what it asks for."""
         headers = dict(request.scope["headers"])
         if b"authorization" not in headers and self._access.open_to_loopback:
             check_local(request.scope)
@@ -45,7 +45,7 @@ class ManagementGate:
             )
 
     async def admit_to_status(self, request: Request) -> None:
-        """As `admit`, but the scrape token is enough, and so is nothing where the settings say so."""
+        """Like `admit`, but the scrape token is enough, and no token is needed where the settings allow that."""
         if not self._access.status_authenticated:
             return
         token = bearer_of(dict(request.scope["headers"])) or ""
@@ -55,31 +55,31 @@ class ManagementGate:
 
 
 async def admit_to_status(request: Request) -> None:
-    """Ask the application's admission."""
+    """Apply the application's gate to a request."""
     admission: ManagementGate = request.app.state.admission
     await admission.admit_to_status(request)
 
 
 async def admit(request: Request) -> None:
-    """Ask the application's admission."""
+    """Apply the application's gate to a request."""
     admission: ManagementGate = request.app.state.admission
     await admission.admit(request)
 
 
 def check_local(scope: Scope) -> None:
-    """Raise Forbidden unless peer, Host and Origin are all this machine's own."""
+    """Raise Forbidden unless peer, Host and Origin are all loopback."""
     if not is_loopback(peer_of(scope) or ""):
-        raise Forbidden("Forbidden", "Management without a token answers only callers on this machine.")
+        raise Forbidden("Forbidden", "Management without a token is open to this machine only. Send a bearer token.")
     hosts = [value for name, value in scope["headers"] if name == b"host"]
     if len(hosts) != 1 or not _is_loopback_url(f"http://{hosts[0].decode('latin-1')}"):
-        raise Forbidden("Forbidden", "Management answers only when the Host header names this machine by loopback.")
+        raise Forbidden("Forbidden", "Management without a token needs a Host header that names loopback.")
     origins = [value for name, value in scope["headers"] if name == b"origin"]
     if not all(_is_loopback_url(origin.decode("latin-1")) for origin in origins):
-        raise Forbidden("Forbidden", "Management does not answer web pages from elsewhere.")
+        raise Forbidden("Forbidden", "Management without a token does not answer web pages of other origins.")
 
 
 def peer_of(scope: Scope) -> str | None:
-    """The address that a request comes from."""
+    """The address of the client."""
     client = scope.get("client")
     return None if client is None else client[0]
 

@@ -1,4 +1,4 @@
-"""Bearer tokens: which are believed, and whom they name. What was verified once is looked up until it expires."""
+"""Bearer tokens: their verification, and their principals. A verified token is cached until it expires."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _OURS_TO_CHECK = Options(verify_exp=False, verify_nbf=False, verify_iat=False, v
 
 @dataclass(frozen=True)
 class Trust:
-    """Which tokens are believed. `find_key` gives the issuer's key of an id; `principal_of` knows its principals."""
+    """The rules for one issuer's tokens. `find_key` finds the key of an id, `principal_of` the principal of claims."""
 
     issuer: str
     audiences: Mapping[Plane, frozenset[str]]
@@ -34,7 +34,7 @@ class _Verified(NamedTuple):
 
 
 class TokenVerifier:
-    """Verifies tokens against one issuer; without one, none is believed. `now` is the clock's."""
+    """Verifies tokens of one issuer; without one it accepts none. `now` is the service's clock."""
 
     def __init__(self, trust: Trust | None, now: Callable[[], int]) -> None:
         self._trust = trust
@@ -45,14 +45,14 @@ class TokenVerifier:
         return f"<TokenVerifier {self._trust.issuer if self._trust else 'of none'}, {len(self._verified)} tokens>"
 
     def known(self, token: str, plane: Plane) -> Principal | None:
-        """Whom a token names that was verified before; None if it was not, or is not good here and now."""
-        found = self._verified.get(token)
-        if found is None or plane not in found.planes or not found.begins_at <= self._now() < found.ends_at:
+        """The principal of a token that was verified before; None if it was not, or is not valid here and now."""
+        verified = self._verified.get(token)
+        if verified is None or plane not in verified.planes or not verified.begins_at <= self._now() < verified.ends_at:
             return None
-        return found.principal
+        return verified.principal
 
     async def verify(self, token: str, plane: Plane) -> Principal | None:
-        """Whom a token names, None if it is not good. The reasons are nobody's business."""
+        """The principal of a token; None, without a reason, if it is not valid."""
         if token not in self._verified and self._trust is not None and len(token) <= limits.BEARER_TOKEN_CHARS:
             verified = await _verify(token, self._trust)
             if verified is not None:
@@ -66,7 +66,7 @@ NO_TOKENS = TokenVerifier(None, lambda: 0)
 
 
 def same_audience(audience: str) -> str:
-    """An audience as it is compared: clients differ in the slash at its end, and in case."""
+    """An audience for comparison: clients differ in the slash at its end, and in case."""
     return audience.rstrip("/").lower()
 
 
@@ -81,14 +81,14 @@ async def _verify(token: str, trust: Trust) -> _Verified | None:
             return None
         claims = jwt.decode(token, key, algorithms=list(trust.algorithms), options=_OURS_TO_CHECK)
     except (jwt.PyJWTError, ValueError, TypeError, KeyError):
-        return None  # whatever is wrong with a token, it is the sender's
+        return None  # whatever is wrong with a token is the sender's fault
     return _accept(claims, trust)
 
 
 def _accept(claims: Claims, trust: Trust) -> _Verified | None:
-    audience = claims.get("aud")
-    audiences = audience if isinstance(audience, list) else [audience]
-    named = {same_audience(one) for one in audiences if isinstance(one, str)}
+    claimed = claims.get("aud")
+    audiences = claimed if isinstance(claimed, list) else [claimed]
+    named = {same_audience(audience) for audience in audiences if isinstance(audience, str)}
     planes = frozenset(plane for plane, ours in trust.audiences.items() if named & ours)
     begins, ends = _instant(claims.get("nbf", 0)), _instant(claims.get("exp"))
     principal = trust.principal_of(claims)

@@ -1,6 +1,6 @@
-"""Paths of our own, beside ARM's: how they are described, and how their queries are read.
+"""Paths of our own, beside ARM's: their description, and the reading of their queries.
 
-A query is a flat object: its names compare without case, and what is wrong with it names the field.
+A query is a flat object: its names compare without case, and an error names the field.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +19,7 @@ B = TypeVar("B", bound=Body)
 
 
 class DocumentedRoute(Route):
-    """A path with the type of its body and the names in its query; with a body it is posted to, else it is got."""
+    """A path with the type of its body and the names in its query; with a body it is a POST, otherwise a GET."""
 
     def __init__(
         self,
@@ -34,12 +34,12 @@ class DocumentedRoute(Route):
 
 
 def names_in(query: type[msgspec.Struct]) -> list[str]:
-    """The names that a query may have, by the type that it is read into."""
+    """The names that a query of this type may have."""
     return [field.encode_name for field in msgspec.structs.fields(query)]
 
 
 def read_query(request: Request, type: type[B]) -> B:
-    """The query as a value of this type; whole numbers and truth values are taken for what they look like."""
+    """The query as a value of this type; whole numbers and booleans are converted."""
     given: dict[str, Any] = dict(request.query_params)
     for field in msgspec.structs.fields(type):
         text = given.get(field.encode_name)
@@ -51,7 +51,7 @@ def read_query(request: Request, type: type[B]) -> B:
 
 
 def read_instant(text: str | None, target: str) -> int | None:
-    """An instant that somebody wrote."""
+    """The instant in an ISO 8601 text, by default in UTC; None stays None."""
     if text is None:
         return None
     try:

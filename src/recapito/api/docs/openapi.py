@@ -17,7 +17,7 @@ from recapito.api.wire.decode import Shown
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = "#/components/schemas/"
-# What names look like. The rules are wider; a description that is narrower lets clients try what can succeed.
+# Patterns of names. The rules allow more; with narrower patterns the values that clients generate succeed.
 _NAME = "^[a-z][a-z0-9-]{2,40}$"
 _PATTERNS = {
     "account": "^[a-z0-9]{3,24}$",
@@ -58,26 +58,24 @@ _MOVE: Shown = {
 
 
 class Description:
-    """The description, made once, and its route."""
+    """The description, made once."""
 
     def __init__(
         self, management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]
     ) -> None:
-        self._shown = describe(management, operation, described)
+        self._description = describe(management, operation, described)
 
     def routes(self) -> list[Route]:
-        """Its path."""
         return [Route("/openapi.json", self._show)]
 
     async def _show(self, request: Request) -> Response:
         await admit_to_status(request)
-        return answer(self._shown)
+        return answer(self._description)
 
 
 def describe(management: Sequence[ArmRoute], operation: Sequence[Route], described: Sequence[DocumentedRoute]) -> Shown:
-    """The whole description."""
     bodies = [route.bodies for route in management] + [route.bodies for route in described]
-    types = sorted({body for one in bodies for body in one.values()}, key=lambda body: body.__name__)
+    types = sorted({body for by_method in bodies for body in by_method.values()}, key=lambda body: body.__name__)
     _, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     paths: dict[str, Shown] = {}
     for route in management:

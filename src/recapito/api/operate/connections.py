@@ -1,6 +1,6 @@
-"""How Azure resources that subscriptions name are reached: set, tried, listed without their secrets, removed.
+"""Connections to Azure resources that subscriptions name: set, checked, listed without their secrets, removed.
 
-`PUT /connections/{resource id}` takes one of five forms; what is secret in it is never shown again.
+`PUT /connections/{resource id}` takes one of five forms; the secrets in it are never shown again.
 """
 
 from starlette.requests import Request
@@ -24,7 +24,7 @@ _PATH = "/connections/{resource_id:path}"
 
 
 class ConnectionBody(Body):
-    """One of five forms; `endpoints` may come with a default credential, by the names of the services."""
+    """One of five forms; `endpoints`, by the names of the services, may come with a default credential."""
 
     connection_string: str | None = None
     sas_url: str | None = None
@@ -35,7 +35,7 @@ class ConnectionBody(Body):
 
 
 class ConnectionManagement:
-    """The handlers of connections, and their routes. Credentials end by real time, whatever clock the service has."""
+    """The handlers of connections. Credentials expire by real time, whatever clock the service has."""
 
     def __init__(self, services: Services, bodies: BodyReader, wall: Clock | None = None) -> None:
         assert services.keyring is not None
@@ -45,7 +45,6 @@ class ConnectionManagement:
         self._wall = wall or SystemClock()
 
     def routes(self) -> list[Route]:
-        """Every path, with its methods."""
         return [
             Route("/connections", self._list),
             Route(f"{_PATH}/check", self._check, methods=["POST"]),
@@ -55,13 +54,13 @@ class ConnectionManagement:
     async def _list(self, request: Request) -> Response:
         await admit(request)
         listed = await self._keyring.list()
-        shown: Shown = {"value": [_show(one) for one in listed]}
+        body: Shown = {"value": [_show(connection) for connection in listed]}
         if self._examiner is not None:
             uses = await self._examiner.uses()
-            known = {one.resource_id.lower() for one in listed}
-            shown["azurite"] = sorted(key for key in uses.by_connection if key not in known)
-            shown["unconnected"] = uses.unconnected
-        return answer(shown)
+            listed_keys = {connection.resource_id.lower() for connection in listed}
+            body["azurite"] = sorted(key for key in uses.by_connection if key not in listed_keys)
+            body["unconnected"] = uses.unconnected
+        return answer(body)
 
     async def _check(self, request: Request) -> Response:
         """Try a connection, from where deliveries start."""
@@ -79,8 +78,8 @@ class ConnectionManagement:
         body = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), ConnectionBody)
         connection = read_connection(_resource_id(request), body)
         await self._keyring.set(connection, self._wall.now())
-        shown = next(each for each in await self._keyring.list() if each.resource_id == connection.resource_id)
-        return answer(_show(shown), 201)
+        listed = next(each for each in await self._keyring.list() if each.resource_id == connection.resource_id)
+        return answer(_show(listed), 201)
 
     async def _delete(self, request: Request) -> Response:
         await self._keyring.remove(_resource_id(request))
@@ -88,7 +87,7 @@ class ConnectionManagement:
 
 
 def read_connection(resource_id: str, body: ConnectionBody) -> Connection:
-    """The connection that a body describes, or an error that names the field; the resource id is none of the body's."""
+    """The connection in a body, or an error that names the field; the resource id comes from the path."""
     choice = Choice(
         body.connection_string,
         body.sas_url,

@@ -1,4 +1,4 @@
-"""Damaged records over HTTP: listed, shown with their bytes, and dismissed, by who may manage."""
+"""Damaged records over HTTP: listed, shown with their bytes, and dismissed. Callers need the right to manage."""
 
 from base64 import b64encode
 
@@ -23,20 +23,17 @@ class _Wanted(Body):
 
 
 class DismissBody(Body):
-    """The number of the last record that somebody has looked at."""
+    """The number of the last record to dismiss."""
 
     number: int
 
 
 class DamagedRecords:
-    """The handlers of damaged records, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._damages = services.damages
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
-        """Every path, with its method."""
         return [
             DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
             DocumentedRoute(f"{PATH}/dismiss", self._dismiss, DismissBody),

@@ -1,6 +1,6 @@
-"""Dead letters over HTTP: listed, shown, redriven and purged, a page at a time, by who may manage.
+"""Dead letters over HTTP: listed, shown, redriven and purged, a page at a time. Callers need the right to manage.
 
-Each answer says where the next page starts, so a walk can stop and go on, here or elsewhere.
+Each answer names the start of the next page, so a client can stop and continue later.
 """
 
 from contextlib import aclosing
@@ -37,27 +37,24 @@ class _Wanted(Body):
 
 
 class RedriveBody(_Wanted):
-    """Which letters are sent again, and how fast."""
+    """The letters to send again, and the rate."""
 
     events_per_second: int | None = None
     dry_run: bool = False
 
 
 class PurgeBody(_Wanted):
-    """Which letters are removed."""
+    """The letters to remove."""
 
     dry_run: bool = False
 
 
 class DeadLetters:
-    """The handlers of dead letters, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._redriver = services.redriver
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
-        """Every path, with its method."""
         return [
             DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
             DocumentedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
@@ -69,7 +66,7 @@ class DeadLetters:
         await admit(request)
         wanted = read_query(request, _Wanted)
         selection, after = _selection(wanted), _after(wanted)
-        found: list[Shown] = []
+        letters: list[Shown] = []
         problems: list[str] = []
         last: Name | None = None
         async with aclosing(self._redriver.letters.walk(selection, after)) as files:
@@ -78,15 +75,15 @@ class DeadLetters:
                 read += 1
                 if file.problem is not None and len(problems) < limits.LETTER_PROBLEMS:
                     problems.append(f"{file.path}: {file.problem}")
-                places = file.selected(selection, first)[: wanted.limit - len(found)]
-                found += [_show(file, place) for place in places]
-                if len(found) >= wanted.limit:
+                places = file.selected(selection, first)[: wanted.limit - len(letters)]
+                letters += [_show(file, place) for place in places]
+                if len(letters) >= wanted.limit:
                     last = file.name(places[-1])
                     break
                 if read >= limits.LETTER_FILES_READ:
                     last = file.name(len(file.letters))
                     break
-        return answer({"value": found, "problems": problems, "next": None if last is None else str(last)})
+        return answer({"value": letters, "problems": problems, "next": None if last is None else str(last)})
 
     async def _show(self, request: Request) -> Response:
         await admit(request)
@@ -100,7 +97,7 @@ class DeadLetters:
         if wanted.events_per_second is not None:
             check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
         if wanted.redriven is not None:
-            raise invalid("'redriven' can not be chosen: what was redriven is not redriven again.", "redriven")
+            raise invalid("'redriven' cannot be set: a letter that was redriven is not redriven again.", "redriven")
         progress = await self._redriver.redrive(
             _selection(wanted), _after(wanted), wanted.limit, wanted.events_per_second, wanted.dry_run
         )
@@ -136,7 +133,7 @@ def _after(wanted: _Wanted) -> Name | None:
     try:
         return parse_name(wanted.after)
     except NotFound:
-        raise invalid("'after' is not the name of a dead letter.", "after") from None
+        raise invalid("'after' must be the name of a dead letter.", "after") from None
 
 
 def _show(file: File, place: int) -> Shown:

@@ -1,6 +1,6 @@
-"""Deliveries over HTTP: the attempts that history keeps, and why an event was delivered or was not; for who may manage.
+"""Deliveries over HTTP: the attempts in history, and explanations of events. Callers need the right to manage.
 
-A page says where the next one starts, and where somebody who follows what happens goes on.
+A page names the start of the next one, and the mark from which a client follows new attempts.
 """
 
 from uuid import uuid4
@@ -58,8 +58,6 @@ class RehearsalBody(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
 
 class Deliveries:
-    """The handlers of deliveries, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._history = services.history
         self._registry = services.registry
@@ -68,7 +66,6 @@ class Deliveries:
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
-        """Every path, with its method."""
         return [
             DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
             DocumentedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
@@ -100,11 +97,11 @@ class Deliveries:
         )
 
     async def _unknown(self, wanted: _Wanted) -> str | None:
-        """Which of the names that were asked for nobody has."""
+        """The first field of the query, `topic` or `subscription`, whose name does not exist; None if all exist."""
         topics: list[int | None] = [None]
         if wanted.topic is not None:
-            found = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
-            topics = [topic.id for topic in found if topic is not None]
+            named = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
+            topics = [topic.id for topic in named if topic is not None]
             if not topics:
                 return "topic"
         if wanted.subscription is None:
@@ -112,8 +109,8 @@ class Deliveries:
         for topic in topics:
             after = 0
             while page := await self._registry.subscriptions(topic, after, WALKED):
-                living = [one.name.lower() for one in page if one.deleted_position is None]
-                if wanted.subscription.lower() in living:
+                names = [each.name.lower() for each in page if each.deleted_position is None]
+                if wanted.subscription.lower() in names:
                     return None
                 after = page[-1].id
         return "subscription"
@@ -139,7 +136,7 @@ _decode_rehearsal = msgspec.json.Decoder(RehearsalBody).decode
 
 
 def _read_rehearsal(body: bytes) -> RehearsalBody:
-    """The body; its event stays as it came, to be read as a publish reads it."""
+    """The body; its event keeps its bytes, which are read as a publish reads them."""
     try:
         return decode(_decode_rehearsal, body)
     except Fault as fault:
@@ -155,7 +152,7 @@ def _published(topic: Topic, event: bytes) -> tuple[dict[bytes, bytes], bytes]:
 
 def _selection(wanted: _Wanted) -> AttemptQuery:
     if wanted.before is not None and wanted.after is not None:
-        raise invalid("'before' and 'after' can not both be given.", "after")
+        raise invalid("'before' and 'after' exclude each other.", "after")
     outcome = None if wanted.outcome is None else check_choice(wanted.outcome, OUTCOMES, "outcome")
     return AttemptQuery(
         event=wanted.event,
@@ -172,5 +169,5 @@ def _mark(text: str | None, target: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise invalid(f"'{target}' is not a mark that a page has given.", target)
+        raise invalid(f"'{target}' must be a mark of an earlier page.", target)
     return int(text)

@@ -1,6 +1,6 @@
-"""The URL by which an endpoint consents to its subscription: open to everybody who knows the code in it.
+"""The URL by which an endpoint consents to its subscription: open to every caller that knows the code in it.
 
-Fetching it is all that is needed, so that it can be opened in a browser; asking for its headers alone is not.
+A GET or POST is enough, so that it can be opened in a browser; a HEAD is not.
 """
 
 from starlette.requests import Request
@@ -16,23 +16,20 @@ _THANKS = "Thank you. The endpoint is validated: its event subscription gets eve
 
 
 class HandshakeCallback:
-    """The handler of validation URLs and callbacks, and its route."""
-
     def __init__(self, services: Services) -> None:
-        self._provisioner = services.provisioner
+        self._subscriptions = services.subscriptions
 
     def routes(self) -> list[Route]:
-        """The one path."""
         route = Route("/eventsubscriptions/{name}/validate", self._validate, methods=["GET", "POST"])
         route.methods = {"GET", "POST"}  # Starlette adds HEAD, which link checkers send
         return [route]
 
     async def _validate(self, request: Request) -> Response:
         code, token = request.query_params.get("id", ""), request.query_params.get("token", "")
-        place = read_token(token) if max(len(code), len(token)) <= limits.CALLBACK_CHARS else None
-        if not code or place is None:
+        target = read_token(token) if max(len(code), len(token)) <= limits.CALLBACK_CHARS else None
+        if not code or target is None:
             raise InvalidInput(
-                "InvalidRequest", "The URL is not whole. Open it exactly as the validation event has it.", "token"
+                "InvalidRequest", "The URL is incomplete. Open it exactly as it is in the validation event.", "token"
             )
-        await self._provisioner.give_consent(place, request.path_params["name"], code)
+        await self._subscriptions.give_consent(target, request.path_params["name"], code)
         return PlainTextResponse(_THANKS)

@@ -53,15 +53,12 @@ class _Sleep(Body):
 
 
 class OperatorRoutes:
-    """The handlers for operators, and their routes."""
-
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._services = services
         self._bodies = bodies
         self._scraper = Scraper(services)
 
     def routes(self) -> list[Route]:
-        """Every path, with its method."""
         return [
             Route("/", self._welcome),
             Route("/healthz", self._health),
@@ -79,16 +76,16 @@ class OperatorRoutes:
         return answer({"status": "ok"})
 
     async def _ready(self, request: Request) -> Response:
-        """Whether all is well, to anybody; what is wrong, to whoever may see it."""
+        """Whether all checks pass, to every caller; the failing ones, to a caller that may see them."""
         reasons = await self._services.readiness()
         ready = not any(reasons.values())
         warning = await _damage(self._services)
         status = "not ready" if not ready else "ready" if warning is None else "degraded"
-        shown: dict[str, object] = {"status": status}
+        body: dict[str, object] = {"status": status}
         with suppress(Unauthorized, Forbidden, TooManyRequests):
             await admit_to_status(request)
-            shown["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
-        return answer(shown, 200 if ready else 503)
+            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
+        return answer(body, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:
         await admit_to_status(request)
@@ -105,12 +102,12 @@ class OperatorRoutes:
         return answer({"now": stamp(self._services.clock.now()), **happened})
 
     async def _sleep(self, request: Request) -> Response:
-        """Answer when the clock has moved so far. Who hangs up, or sends no more, does not sleep any more."""
+        """Answer when the clock has moved by N seconds. A client that hangs up, or closes its side, ends the sleep."""
         await admit(request)
         control = self._control()
         seconds = _in_range(decode(await self._body(request), _Sleep).seconds)
         sleeping = asyncio.create_task(control.sleep(seconds))
-        gone = asyncio.ensure_future(request.receive())  # the body is whole: what comes now is the end
+        gone = asyncio.ensure_future(request.receive())  # the body is complete, so the next message is the disconnect
         try:
             await asyncio.wait({sleeping, gone}, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -120,7 +117,7 @@ class OperatorRoutes:
 
     def _control(self) -> ClockControl:
         if self._services.clock_control is None:
-            raise Conflict("ClockNotManual", "The clock is not manual; start with --clock manual.")
+            raise Conflict("ClockNotManual", "The clock is not manual. Start the server with --clock manual.")
         return self._services.clock_control
 
     async def _body(self, request: Request) -> bytes:
@@ -128,7 +125,7 @@ class OperatorRoutes:
 
 
 async def _damage(services: Services) -> str | None:
-    """A warning of damaged records. Where the store cannot even say so, its own check does."""
+    """A warning about damaged records; if the store cannot be read, its error."""
     try:
         return await services.damages.warning()
     except StoreFailed as error:
@@ -136,7 +133,7 @@ async def _damage(services: Services) -> str | None:
 
 
 class _InParts(Response):
-    """An answer whose body is sent in parts, each in a turn of its own."""
+    """An answer whose body is sent in parts, with other work in between."""
 
     def __init__(self, parts: Sequence[bytes], content_type: str) -> None:
         headers = {"content-type": content_type, "content-length": str(sum(map(len, parts)))}

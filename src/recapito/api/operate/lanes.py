@@ -1,6 +1,6 @@
-"""The state of subscriptions now, a page at a time: their books, what waits, and why a lane is held back.
+"""The current state of subscriptions, a page at a time: their counts, waiting deliveries, and the reason of a hold.
 
-Everything is read from the lanes' own rows; what a page costs does not grow with the number of subscriptions, unless
+Everything is read from the lanes' own rows; the cost of a page does not grow with the number of subscriptions, unless
 a search has to pass many of them to find few.
 """
 
@@ -26,7 +26,7 @@ from recapito.domain.resources.topic import Topic, TopicKind
 
 PATH = "/lanes"
 KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTEM: "system"}
-WALKED = 1000  # subscriptions read at once
+WALKED = 1000  # subscriptions read in one page
 
 
 class _Wanted(Body):
@@ -38,20 +38,17 @@ class _Wanted(Body):
     limit: int = limits.LANE_PAGE_DEFAULT
 
     def takes(self, name: str) -> bool:
-        """Whether a subscription of this name is wanted."""
+        """Whether the query takes a subscription of this name."""
         if self.subscription is not None and name.lower() != self.subscription.lower():
             return False
         return self.search is None or self.search.lower() in name.lower()
 
 
 class Lanes:
-    """The handler of lanes, and its route."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        """Its path."""
         return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:
@@ -79,27 +76,34 @@ class Lanes:
         only = next(iter(topics)) if len(topics) == 1 else None
         while page := await registry.subscriptions(only, after, WALKED):
             after = page[-1].id
-            chosen = [one for one in page if one.deleted_position is None and wanted.takes(one.name)]
+            chosen = [
+                subscription
+                for subscription in page
+                if subscription.deleted_position is None and wanted.takes(subscription.name)
+            ]
             if wanted.topic is not None:
-                chosen = [one for one in chosen if one.topic in topics]
-            lanes = {lane.id: lane for lane in await self._services.ledger.some_lanes([one.id for one in chosen])}
-            for one in chosen:
-                lane = lanes.get(one.id)
-                stopped = self._services.dispatch.stopped(one.id) is not None
+                chosen = [subscription for subscription in chosen if subscription.topic in topics]
+            lanes = {
+                lane.id: lane
+                for lane in await self._services.ledger.some_lanes([subscription.id for subscription in chosen])
+            }
+            for subscription in chosen:
+                lane = lanes.get(subscription.id)
+                stopped = self._services.dispatch.stopped(subscription.id) is not None
                 if wanted.failing and not stopped and (lane is None or not (lane.hold.on or lane.counts.parked)):
                     continue
-                if one.topic not in topics:
-                    topics[one.topic] = await registry.topic_by_id(one.topic)
-                topic = topics[one.topic]
+                if subscription.topic not in topics:
+                    topics[subscription.topic] = await registry.topic_by_id(subscription.topic)
+                topic = topics[subscription.topic]
                 if topic is not None:
-                    yield topic, one, lane
+                    yield topic, subscription, lane
 
     async def _named(self, name: str | None) -> dict[int, Topic | None]:
         """The topics of a name, of every kind; each kind has names of its own."""
         if name is None:
             return {}
-        found = [await self._services.registry.topic(name, kind) for kind in TopicKind]
-        return {topic.id: topic for topic in found if topic is not None}
+        topics = [await self._services.registry.topic(name, kind) for kind in TopicKind]
+        return {topic.id: topic for topic in topics if topic is not None}
 
 
 def _read(request: Request) -> tuple[_Wanted, int]:
@@ -108,7 +112,7 @@ def _read(request: Request) -> tuple[_Wanted, int]:
     check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
     after = wanted.after or "0"
     if not (after.isascii() and after.isdigit() and len(after) < 19):
-        raise invalid("'after' is not one that a page has given.", "after")
+        raise invalid("'after' must be the 'next' value of an earlier page.", "after")
     return wanted, int(after)
 
 
@@ -116,14 +120,14 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
     counts, attempts = (lane.counts, lane.attempts) if lane is not None else (LaneCounts(), AttemptTotals())
     start = subscription.created_position if lane is None else lane.cursor.low[0]
     destination = shown(subscription).destination
-    place = SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.NESTED)
+    scope = SubscriptionScope(topic, subscription.domain_topic, ScopeStyle.NESTED)
     return {
         "id": subscription.id,
         "topic": topic.name,
         "topicKind": KINDS[topic.kind],
         "domainTopic": subscription.domain_topic,
         "subscription": subscription.name,
-        "resourceId": f"{place.id}{place.form.value}{subscription.name}",
+        "resourceId": f"{scope.id}{scope.form.value}{subscription.name}",
         "endpointType": type(destination).__name__,
         "endpoint": endpoint_of(destination),
         "provisioningState": provisioning_state(subscription, now),
@@ -147,12 +151,12 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
 
 
 def endpoint_of(destination: Destination) -> str:
-    """Where events go, as everybody may see it: never the query of a URL, which may be a secret."""
+    """The destination of events as every reader may see it: never the query of a URL, which may be a secret."""
     return destination.base_url if isinstance(destination, WebHook) else destination.resource_id
 
 
 def _next_due(lane: LaneRow | None) -> str | None:
-    """When something parked is tried next, which is not before a hold ends."""
+    """The instant at which the next parked delivery is tried, which is not before a hold ends."""
     if lane is None or lane.next_due_at is None:
         return None
     return stamp(max(lane.next_due_at, lane.hold.until))

@@ -1,4 +1,4 @@
-"""Every metric with its help: what /metrics shows and docs/reference/metrics.md lists.
+"""Every metric with its help text, for /metrics and docs/reference/metrics.md.
 
 The first ones are Azure Monitor's, by its names in Prometheus' spelling, with its dimensions as labels: `topic` is the
 name of a topic, in a domain that of a domain topic; `event_subscription_name` and `domain_event_subscription_name` are
@@ -21,34 +21,34 @@ PUBLISH_FAIL = Metric(
 PUBLISH_LATENCY = Metric(
     "eventgrid_publish_success_latency_ms",
     "summary",
-    "Milliseconds from accepting a publish to its being durable.",
+    "Milliseconds from accepting a publish request until it is durable.",
     _RESOURCE,
 )
 UNMATCHED = Metric(
     "eventgrid_unmatched_event_count",
     "counter",
-    "Events that no subscription of the topic took, as far as they were looked at, since the start.",
+    "Events since the start that no subscription of the topic matched, as far as dispatch has read them.",
     ("topic", "system_topic"),
 )
-MATCHED = Metric("eventgrid_matched_event_count", "counter", "Events that the filter took.", _AZURE)
+MATCHED = Metric("eventgrid_matched_event_count", "counter", "Events that matched the filter.", _AZURE)
 EVALUATED = Metric(
     "eventgrid_advanced_filter_evaluation_count",
     "counter",
-    "Events that passed the types and subjects of a filter with conditions, and were held against those; where none of"
-    " a segment passed a filter without types, all of its events.",
+    "Events evaluated against advanced filter conditions, after they matched event types and subject; if no event of a"
+    " segment matched a filter without event types, all events of the segment.",
     _AZURE,
 )
 DELIVERY_SUCCESS = Metric("eventgrid_delivery_success_count", "counter", "Events delivered.", _AZURE)
 ATTEMPT_FAIL = Metric(
     "eventgrid_delivery_attempt_fail_count",
     "counter",
-    "Attempts that failed, one for each event of a request.",
+    "Failed attempts, one for each event of a request.",
     (*_AZURE, "error_type", "error"),
 )
 DURATION = Metric(
     "eventgrid_destination_processing_duration_ms",
     "summary",
-    "Milliseconds from sending a request to its answer, or to giving it up.",
+    "Milliseconds from sending a request to its answer or its end without one.",
     _AZURE,
 )
 DROPPED = Metric(
@@ -57,7 +57,7 @@ DROPPED = Metric(
 DEAD_LETTERED = Metric(
     "eventgrid_dead_lettered_count",
     "counter",
-    "Events written to the dead-letter destination; `Unknown` are those whose reason was not counted.",
+    "Events written to the dead-letter destination; reason `Unknown` if it was not counted.",
     (*_AZURE, "dead_letter_reason"),
 )
 
@@ -77,12 +77,12 @@ PUBLISHER = {
 WRONG_SECRETS = Metric(
     "recapito_wrong_secrets",
     "counter",
-    "Wrong keys, tokens and secrets since the start: refused at once, or slowed down and answered 429.",
+    "Wrong keys, tokens and secrets since the start, refused at once or slowed down and answered 429.",
     ("at", "answer"),
 )
 COUNTERS = {
-    "matched": Metric("recapito_matched", "counter", "Events that the filter took.", _OURS),
-    "unmatched": Metric("recapito_unmatched", "counter", "Events that the filter did not take.", _OURS),
+    "matched": Metric("recapito_matched", "counter", "Events that matched the filter.", _OURS),
+    "unmatched": Metric("recapito_unmatched", "counter", "Events that did not match the filter.", _OURS),
     "delivered": Metric("recapito_delivered", "counter", "Events delivered.", _OURS),
     "dead_lettered": Metric(
         "recapito_dead_lettered", "counter", "Events written to the dead-letter destination.", _OURS
@@ -93,7 +93,7 @@ GAUGES = {
     "pending": Metric(
         "recapito_pending", "gauge", "Events matched and not yet delivered, dead-lettered or dropped.", _OURS
     ),
-    "parked": Metric("recapito_parked", "gauge", "Deliveries that wait for a retry.", _OURS),
+    "parked": Metric("recapito_parked", "gauge", "Deliveries that wait for their next attempt.", _OURS),
     "buried": Metric("recapito_buried", "gauge", "Dead letters that wait to be written.", _OURS),
 }
 UNREAD = Metric(
@@ -101,35 +101,37 @@ UNREAD = Metric(
 )
 HELD_UNTIL = Metric("recapito_held_until_seconds", "gauge", "End of the hold (probation), 0 without one.", _OURS)
 FAILURES = Metric("recapito_hold_failures", "gauge", "Events whose first attempt failed since the last success.", _OURS)
-CURSOR = Metric("recapito_cursor_position", "gauge", "How far the lane has come.", _OURS)
-STOPPED = Metric("recapito_lane_stopped", "gauge", "1 for a lane that has stopped: something is wrong.", _OURS)
-WINDOW = Metric("recapito_window_requests", "gauge", "Requests that a lane with open ones may have open.", _OURS)
-LANE_OPEN = Metric("recapito_lane_open_requests", "gauge", "Open requests of a lane that has some.", _OURS)
+CURSOR = Metric("recapito_cursor_position", "gauge", "Position of the lane's cursor in its topic's log.", _OURS)
+STOPPED = Metric("recapito_lane_stopped", "gauge", "1 for a lane that stopped because of an error.", _OURS)
+WINDOW = Metric("recapito_window_requests", "gauge", "Requests that a busy lane may have open at once.", _OURS)
+LANE_OPEN = Metric("recapito_lane_open_requests", "gauge", "Open requests of a busy lane.", _OURS)
 LOG_END = Metric("recapito_log_end_position", "gauge", "The last position of the topic's log.", ("topic",))
 
 READY = Metric("recapito_ready", "gauge", "1 while a check of /readyz passes, 0 while it does not.", ("check",))
 DAMAGED = Metric(
     "recapito_damaged_records",
     "gauge",
-    "Damaged records that were set aside and that nobody has dismissed.",
+    "Damaged records that were set aside and are not dismissed.",
     ("table",),
 )
 LANES = Metric("recapito_lanes", "gauge", "Lanes that dispatch runs.")
 REQUESTS = Metric("recapito_requests", "counter", "Requests sent since the start of dispatch.")
 OPEN = Metric("recapito_open_requests", "gauge", "Requests on the wire, within their 30 seconds.")
-OPEN_BYTES = Metric("recapito_open_request_bytes", "gauge", "Bytes of those requests.")
+OPEN_BYTES = Metric("recapito_open_request_bytes", "gauge", "Bytes of the requests on the wire.")
 BLOCKED = Metric(
-    "recapito_blocked_lanes", "gauge", "Subscriptions that send nothing until what was delivered can be stored."
+    "recapito_blocked_lanes", "gauge", "Subscriptions that send nothing until their settlements can be stored."
 )
-LATE = Metric("recapito_late_requests", "gauge", "Requests that timed out and are still listened to.")
-COMMIT_SECONDS = Metric("recapito_commit_seconds", "histogram", "How long commits took.", ("role",))
+LATE = Metric("recapito_late_requests", "gauge", "Requests that timed out and may still be answered.")
+COMMIT_SECONDS = Metric("recapito_commit_seconds", "histogram", "Duration of commits, in seconds.", ("role",))
 COMMIT_SIZE = Metric(
     "recapito_commit_size",
     "histogram",
-    "How much went into a commit: publish requests of intake, lanes of dispatch.",
+    "Size of commits: publish requests in intake, lanes in dispatch.",
     ("role",),
 )
-LOOP_DELAY = Metric("recapito_loop_delay_seconds", "histogram", "How late the event loop ran a timer.", ("role",))
+LOOP_DELAY = Metric(
+    "recapito_loop_delay_seconds", "histogram", "Delay of the event loop's timers, in seconds.", ("role",)
+)
 
 TABLE = (
     PUBLISH_SUCCESS,

@@ -1,6 +1,6 @@
-"""The text that Prometheus reads: families of metrics, each with its help, its type and its samples.
+"""The text format of Prometheus: families of metrics, each with its help, its type and its samples.
 
-Labels are written once for all samples that have them: ten thousand subscriptions are a few hundred thousand lines.
+Labels are rendered once for all samples that share them: ten thousand subscriptions are a few hundred thousand lines.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +13,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\n": "\\n", '"': '\\"'})
 
 
 class Metric(NamedTuple):
-    """A family: its name without what its type adds to it, its type, its help, and the names of its labels."""
+    """A family: its name without the suffix of its type, its type, its help, and the names of its labels."""
 
     name: str
     type: Literal["counter", "gauge", "histogram", "summary"]
@@ -22,17 +22,17 @@ class Metric(NamedTuple):
 
     @property
     def shown_name(self) -> str:
-        """The name under which it is found."""
+        """The name with the suffix of its type."""
         return f"{self.name}_total" if self.type == "counter" else self.name
 
 
 def labels(of: Mapping[str, str]) -> str:
-    """Labels as they are written; an empty one is none."""
+    """Labels as text; an empty value is left out."""
     return ",".join([f'{name}="{value.translate(_ESCAPES)}"' for name, value in of.items() if value])
 
 
 class _Family:
-    """The samples of a metric: lines that are not yet packed, and those that are."""
+    """The samples of a metric: lines, and the lines that are already packed into bytes."""
 
     def __init__(self, metric: Metric) -> None:
         self.name = metric.shown_name
@@ -46,26 +46,25 @@ class _Family:
 
 
 class PrometheusText:
-    """Gathers samples by family, and hands them out family by family.
+    """Gathers samples by family, and returns them family by family.
 
-    `pack` now and then: then no step takes long, however many samples there are.
+    Call `pack` now and then, so that no step takes long, however many samples there are.
     """
 
     def __init__(self, table: Iterable[Metric]) -> None:
         self._families = {metric.name: _Family(metric) for metric in table}
 
     def add(self, metric: Metric, value: float, labels: str = "") -> None:
-        """One sample of a counter or a gauge."""
+        """Add a sample of a counter or a gauge."""
         family = self._families[metric.name]
         family.lines.append(f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}")
 
     def add_sum(self, metric: Metric, total: float, count: int, labels: str = "") -> None:
-        """One sample of a summary without quantiles."""
+        """Add a sample of a summary without quantiles."""
         name = metric.name
         self._families[name].lines += [f"{name}_sum{{{labels}}} {total}", f"{name}_count{{{labels}}} {count}"]
 
     def add_histogram(self, metric: Metric, histogram: Histogram, labels: str = "") -> None:
-        """One histogram."""
         comma, total = "," if labels else "", 0
         for bound, total in histogram.cumulative():
             text = "+Inf" if bound == float("inf") else repr(bound)
@@ -78,6 +77,6 @@ class PrometheusText:
             family.pack()
 
     def to_parts(self) -> list[bytes]:
-        """All families, those without samples too: so that everybody can see what there is."""
+        """All families, also those without samples, so that every metric is visible."""
         self.pack()
         return [part for family in self._families.values() for part in family.packed]

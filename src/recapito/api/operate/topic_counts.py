@@ -1,4 +1,4 @@
-"""What was published to each topic since the start, what failed, and what nobody wanted."""
+"""The publishes of each topic since the start: stored, failed and unmatched."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,13 +23,10 @@ class _Wanted(Body):
 
 
 class TopicCounts:
-    """The handler of the topics' counts, and its route."""
-
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        """Its path."""
         return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
 
     async def _list(self, request: Request) -> Response:
@@ -51,11 +48,11 @@ class TopicCounts:
         registry = self._services.registry
         if wanted.topic is None:
             return await registry.topics(wanted.after, wanted.limit)
-        found = [await registry.topic(wanted.topic, kind) for kind in TopicKind]
-        return [topic for topic in found if topic is not None]
+        topics = [await registry.topic(wanted.topic, kind) for kind in TopicKind]
+        return [topic for topic in topics if topic is not None]
 
     def _show(self, topic: Topic, subscriptions: int) -> Shown:
-        tally = self._services.publisher.tallies.of(topic.id)
+        tally = self._services.publisher.counters.of(topic.id)
         return {
             "topic": topic.name,
             "topicKind": KINDS[topic.kind],

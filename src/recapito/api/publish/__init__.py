@@ -1,1 +1,1 @@
-"""The publish route and its authentication. Nothing here is done for each event that can be done for each request."""
+"""The publish route and its authentication. Work that can be done once per request is never done per event."""

@@ -1,6 +1,6 @@
-"""Who may publish: whoever shows a key of the topic, a token signed with one, or a bearer token of a data sender.
+"""Admission of publishers: a key of the topic, a token signed with one, or a bearer token of a data sender.
 
-Every reason for a 401 has the same text. What was verified once is looked up, until it expires or the topic changes.
+Every reason for a 401 has the same text. A verified token is cached until it expires or the topic changes.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,18 +20,18 @@ _SIGNATURE_SCHEME = b"sharedaccesssignature"
 
 
 class PublishGate:
-    """Admits publishers to topics. `now` is the clock's."""
+    """Admits publishers to topics. `now` is the service's clock."""
 
     def __init__(self, now: Callable[[], int], tokens: TokenVerifier = NO_TOKENS) -> None:
         self._now = now
         self._tokens = tokens
-        self._verified: dict[bytes, tuple[Topic, int]] = {}  # a SAS token, for whom it is good, and until when
+        self._verified: dict[bytes, tuple[Topic, int]] = {}  # SAS token -> the topic it is valid for, and its end
 
     def __repr__(self) -> str:
         return f"<PublishGate {len(self._verified)} SAS tokens>"
 
     def check(self, headers: Mapping[bytes, bytes], query: bytes, peer: str | None, topic: Topic) -> None:
-        """Raise Forbidden or Unauthorized unless what is at hand admits the request."""
+        """Raise Forbidden or Unauthorized unless keys and cached tokens admit the request, without I/O."""
         if (topic.ip_rules or not topic.public_access) and not lets_in(peer or "", topic.public_access, topic.ip_rules):
             raise Forbidden("Forbidden", "The network rules of this topic do not let this address publish.")
         if topic.local_auth and self._shows_key(headers, query, topic):
@@ -45,7 +45,7 @@ class PublishGate:
             )
 
     async def admit(self, headers: Mapping[bytes, bytes], query: bytes, peer: str | None, topic: Topic) -> None:
-        """As `check`, but a bearer token that is seen for the first time is verified."""
+        """Like `check`, but a bearer token that is not cached is verified."""
         try:
             self.check(headers, query, peer, topic)
         except Unauthorized:
@@ -61,10 +61,10 @@ class PublishGate:
         return bool(token) and self._is_signed(token or b"", topic)
 
     def _is_signed(self, text: bytes, topic: Topic) -> bool:
-        known = self._verified.get(text)
+        cached = self._verified.get(text)
         now = self._now()
-        if known is not None and known[0] is topic:  # a topic whose keys change is another object
-            return now < known[1]
+        if cached is not None and cached[0] is topic:  # a topic whose keys change is another object
+            return now < cached[1]
         token = sas.parse_token(text.decode("latin-1").strip())
         if token is None or token.expires_at <= now or not sas.is_for(token, topic):
             return False
@@ -77,7 +77,6 @@ class PublishGate:
 
 
 def bearer_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """The bearer token of a request, if it has one."""
     token = _credential(headers, b"bearer")
     return None if token is None else token.decode("latin-1")
 
@@ -88,7 +87,7 @@ def _credential(headers: Mapping[bytes, bytes], scheme: bytes) -> bytes | None:
 
 
 def _query_key(query: bytes) -> bytes:
-    """The key in the query. A plus is a plus: keys are base64, and hardly anybody encodes it."""
+    """The key in the query. A plus stays a plus: keys are base64, and few clients encode it."""
     if KEY not in query.lower():
         return b""
     for part in query.split(b"&"):

@@ -40,11 +40,11 @@ _SUFFIX = "/api/events"
 _HOST = re.compile(rb"([a-z0-9-]+)\.(?:[a-z0-9-]+\.eventgrid\.azure\.net|localhost)\.?(?::\d+)?", re.IGNORECASE)
 _ACCEPTED = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
 _EMPTY = {"type": "http.response.body", "body": b""}
-_CURL_DEFAULT = b"application/x-www-form-urlencoded"  # Event Grid's own quickstarts publish with a bare `curl -d`
+_CURL_DEFAULT = b"application/x-www-form-urlencoded"  # Event Grid's own quickstarts publish with a plain `curl -d`
 
 
 class Target(NamedTuple):
-    """Where a request publishes to: a name, and what it may be the name of, first come first."""
+    """The target of a publish: a name, and the kinds of topics that it may name, in the order of search."""
 
     name: str
     kinds: tuple[TopicKind, ...]
@@ -55,7 +55,7 @@ _CUSTOM, _DOMAIN, _BY_HOST = (TopicKind.CUSTOM,), (TopicKind.DOMAIN,), (TopicKin
 
 
 def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> Target | None:
-    """Where a request with this path publishes to, None if it is no publish at all."""
+    """The target of a request with this path; None if it does not publish."""
     if not path.endswith(_SUFFIX):
         return None
     if path.startswith(_TOPICS):
@@ -78,7 +78,7 @@ class PublishAnswer(NamedTuple):
     body: bytes
 
     def to_bytes(self, keep_alive: bool) -> bytes:
-        """The whole response as it goes over the wire."""
+        """The whole response as bytes."""
         lines = [b"HTTP/1.1 %d %b" % (self.status, HTTPStatus(self.status).phrase.encode())]
         lines += [b"%b: %b" % header for header in self.headers]
         if not keep_alive:
@@ -91,7 +91,7 @@ class PublishRoute:
 
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self.publisher = services.publisher
-        self._provisioner = services.provisioner
+        self._topics = services.topics
         self._clock = services.clock
         self._journal = services.journal
         self._bodies = bodies
@@ -133,7 +133,7 @@ class PublishRoute:
 
     async def _find_topic(self, target: Target) -> Topic:
         for kind in target.kinds:
-            topic = await self._provisioner.find_topic(target.name, kind)
+            topic = await self._topics.find(target.name, kind)
             if topic is not None:
                 return topic
         if target.kinds:
@@ -145,11 +145,11 @@ class PublishRoute:
         )
 
     def known_topic(self, target: Target) -> Topic | None:
-        """The topic, if it is at hand without asking the store: of several it may be, only the first is."""
-        return self._provisioner.known_topic(target.name, target.kinds[0]) if target.kinds else None
+        """The topic, if the cache has it. Of several possible kinds only the first is looked up."""
+        return self._topics.cached(target.name, target.kinds[0]) if target.kinds else None
 
     def submit(self, topic: Topic, headers: Mapping[bytes, bytes], body: bytes) -> Future[None]:
-        """Accept the events of a body; the future is done when they are durable."""
+        """Accept the events of a body; the future completes when they are durable."""
         now = self._clock.now()
         events = accept(topic, headers, body, now, _new_id)
         size = sum([len(event.body) for event in events])
@@ -167,15 +167,15 @@ class PublishRoute:
             self._tracer.published(traced, self.publisher.last_commit, stored.exception())
 
     def refused(self, error: Exception, topic: Topic | None) -> PublishAnswer:
-        """What the publisher is told about an error, which is counted if the topic is known; our faults are journalled.
+        """The answer to an error, which is counted if the topic is known; our own faults go to the journal.
 
-        A name that nobody knows is not counted: whoever makes names up would fill the memory.
+        An error of an unknown topic is not counted: invented names would fill the memory.
         """
         report = new_report(self._clock.now())
         journal_fault(self._journal, error, report)
         refused = publish_refusal(error)
         if topic is not None:
-            self.publisher.tallies.failed(topic.id, refused.name)
+            self.publisher.counters.failed(topic.id, refused.name)
             if self._diagnostics is not None:
                 self._diagnostics.write(self._failure(topic, refused, report))
         body = publish_body(refused, report)
@@ -197,10 +197,10 @@ def _new_id() -> str:
 
 
 def check_content_type(headers: Mapping[bytes, bytes], topic: Topic) -> None:
-    """Refuse what does not call itself JSON; in the binary mode of CloudEvents the data may be anything."""
+    """Refuse bodies that do not call themselves JSON; in the binary mode of CloudEvents the data may be anything."""
     media = media_of(headers.get(b"content-type"))
     if not media.type or media.type.endswith((b"/json", b"+json")) or media.type == _CURL_DEFAULT:
         return
     if topic.input_schema is InputSchema.CLOUD_EVENT and in_binary_mode(headers, media):
         return
-    raise UnsupportedMedia("UnsupportedMediaType", "Events are taken as JSON: send Content-Type: application/json.")
+    raise UnsupportedMedia("UnsupportedMediaType", "Events must be JSON. Send Content-Type: application/json.")

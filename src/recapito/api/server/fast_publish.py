@@ -1,30 +1,77 @@
-"""The express lane for publishing: a small, whole, correct publish request is served without ASGI.
+"""The fast path of publishing: a small, complete, correct publish request is served without ASGI.
 
-It is a uvicorn protocol. It takes only what it can answer with success: a request that is not whole in one read, not
-authorized, not valid or not alone on its connection goes the ordinary way, where every error has its answer. What a
-connection repeats is not parsed again. A busy intake is answered here too: under overload a refusal must be cheap.
+It is a uvicorn protocol. It takes only requests that it can answer with success: a request that is not complete in one
+read, not authorized, not valid or not alone on its connection goes the ordinary way, where every error has its answer.
+The beginning that a connection repeats is not parsed again. A busy intake is answered here too: under overload a
+refusal must be cheap.
 """
 
 import asyncio
+import re
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
 
 from recapito.api.body import check_headers
-from recapito.api.publish.route import PublishRoute, check_content_type, target_of
+from recapito.api.publish.route import PublishRoute, Target, check_content_type, target_of
 from recapito.api.server.protocol import HttpProtocol
-from recapito.api.server.request_template import Head, RequestTemplate, template_of
 from recapito.domain import limits
+from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, CallerError
 
 _ACCEPTED = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"
 _ACCEPTED_LAST = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+_LENGTH = re.compile(rb"\r\ncontent-length: ([0-9]+)\r\n", re.IGNORECASE)
+_END = b"\r\n\r\n"
+
+
+class Head(NamedTuple):
+    """The parsed head of a publish request."""
+
+    target: Target
+    topic: Topic
+    query: bytes
+    headers: Mapping[bytes, bytes]
+
+
+class RequestTemplate(NamedTuple):
+    """The repeated beginning of a connection's requests: the bytes before and after the digits of the length.
+
+    The law: a request that fits a template equals, byte for byte but for those digits, a request that the parser has
+    read before as a complete one, and its length is that of all bytes that follow. Others are left to the parser.
+    """
+
+    before: bytes
+    after: bytes
+    head: Head
+
+    def body_of(self, data: bytes) -> bytes | None:
+        """The body, if `data` is one complete request that fits; otherwise None."""
+        if not data.startswith(self.before):
+            return None
+        start = len(self.before)
+        end = data.find(b"\r", start)
+        if not data.startswith(self.after, end):
+            return None
+        body = data[end + len(self.after) :]
+        return body if data[start:end] == b"%d" % len(body) else None
+
+
+def template_of(data: bytes, body: bytes, head: Head) -> RequestTemplate | None:
+    """The template of a request that the parser found complete and alone in `data`; None if it has none."""
+    start = data[: len(data) - len(body)]
+    length = _LENGTH.search(start)
+    if length is None or start.find(_END) != len(start) - len(_END):
+        return None
+    template = RequestTemplate(start[: length.start(1)], start[length.end(1) :], head)
+    return template if template.body_of(data) == body else None
 
 
 class _Request:
-    """A publish on the express lane. To uvicorn it looks like a request cycle that is not answered yet."""
+    """A publish on the fast path. To uvicorn it looks like a request cycle that is not answered yet."""
 
-    message_event = asyncio.Event()  # nobody waits for it: uvicorn sets it when a caller hangs up
+    message_event = asyncio.Event()  # not waited for: uvicorn sets it when a client hangs up
 
     def __init__(self, head: Head, keep_alive: bool = True) -> None:
         self.head = head
@@ -35,38 +82,38 @@ class _Request:
 
 
 class FastPublishProtocol(HttpProtocol):
-    """HTTP with the express lane in front. `route` is the ordinary way, which shares its parts."""
+    """HTTP with the fast path in front. `route` is the ordinary way, which shares its parts."""
 
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
-        self._express: _Request | None = None  # being received; once it is whole, uvicorn's `cycle` has it
-        self._habit: RequestTemplate | None = None
+        self._incoming: _Request | None = None  # being received; once it is complete, uvicorn's `cycle` has it
+        self._template: RequestTemplate | None = None
 
     def data_received(self, data: bytes) -> None:
         begins = self._between
-        if begins and self._habit is not None and self._publish_again(self._habit, data):
+        if begins and self._template is not None and self._publish_again(self._template, data):
             return
         super().data_received(data)
-        if self._express is not None:
-            self._go_the_ordinary_way(whole=False)
-        elif begins and self._between and self._habit is None and isinstance(self.cycle, _Request):
-            self._habit = template_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
+        if self._incoming is not None:
+            self._hand_over(complete=False)
+        elif begins and self._between and self._template is None and isinstance(self.cycle, _Request):
+            self._template = template_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
 
-    def _publish_again(self, habit: RequestTemplate, data: bytes) -> bool:
-        """Take what the connection repeats, unless it is not the same to us any more."""
-        body = habit.body_of(data) if self.cycle.response_complete and not self.flow.write_paused else None
+    def _publish_again(self, template: RequestTemplate, data: bytes) -> bool:
+        """Publish a request that fits the template, unless its topic has changed or its key is no longer valid."""
+        body = template.body_of(data) if self.cycle.response_complete and not self.flow.write_paused else None
         if body is None:
             return False
-        request = _Request(habit.head)
+        request = _Request(template.head)
         try:
-            if self._route.known_topic(habit.head.target) is habit.head.topic:
-                self._admit(habit.head)
+            if self._route.known_topic(template.head.target) is template.head.topic:
+                self._admit(template.head)
                 self._submit(request, body)
                 return True
         except CallerError:
             pass
-        self._habit = None
+        self._template = None
         return False
 
     def begin(self) -> None:
@@ -76,10 +123,10 @@ class FastPublishProtocol(HttpProtocol):
             super().begin()
             return
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self._express = _Request(head, keep_alive)
+        self._incoming = _Request(head, keep_alive)
 
     def _head(self) -> Head | None:
-        """What a request says that may be published directly."""
+        """The head of a request that may take the fast path, otherwise None."""
         path, _, query = self.url.partition(b"?")
         target = target_of(path.decode("latin-1"), self.headers)
         topic = None if target is None else self._route.known_topic(target)
@@ -98,22 +145,22 @@ class FastPublishProtocol(HttpProtocol):
         self._route.gate.check(head.headers, head.query, self.client[0] if self.client else None, head.topic)
 
     def on_body(self, body: bytes) -> None:
-        if self._express is None:
+        if self._incoming is None:
             super().on_body(body)
         else:
             self._unbounded = 0
-            self._express.body += body
+            self._incoming.body += body
 
     def complete(self) -> None:
-        request, self._express = self._express, None
+        request, self._incoming = self._incoming, None
         if request is None:
             super().complete()
             return
         try:
             self._submit(request, request.body)
         except CallerError:
-            self._express = request
-            self._go_the_ordinary_way(whole=True)
+            self._incoming = request
+            self._hand_over(complete=True)
 
     def _submit(self, request: _Request, body: bytes) -> None:
         try:
@@ -125,19 +172,19 @@ class FastPublishProtocol(HttpProtocol):
         self.cycle = request  # type: ignore[assignment]
         stored.add_done_callback(partial(self._answer_stored, request))
 
-    def _go_the_ordinary_way(self, whole: bool) -> None:
-        """Hand what has arrived to uvicorn."""
-        request, self._express = self._express, None
+    def _hand_over(self, complete: bool) -> None:
+        """Hand the bytes that have arrived to uvicorn."""
+        request, self._incoming = self._incoming, None
         assert request is not None
         super().begin()
         if request.body:
             super().on_body(request.body)
-        if whole:
+        if complete:
             super().complete()
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
-        if self._express is not None:
-            self._go_the_ordinary_way(whole=False)
+        if self._incoming is not None:
+            self._hand_over(complete=False)
         super()._refuse(status, message)
 
     def _answer_stored(self, request: _Request, stored: "asyncio.Future[None]") -> None:

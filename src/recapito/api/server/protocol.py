@@ -1,7 +1,7 @@
-"""uvicorn's protocol without its trust in callers: heads end, connections that ask nothing end, bodies always arrive,
-and whoever only ends its own side of a connection gets its answers.
+"""uvicorn's protocol without its trust in clients: heads end, idle connections end, bodies always arrive, and a client
+that closes only its own side of a connection still gets its answers.
 
-An offer to upgrade is declined by answering the request as it is; trailers are no headers; bytes that are no request
+An offer to upgrade is declined by answering the request as it is; trailers are no headers; bytes that are not a request
 get their answer in their turn.
 """
 
@@ -16,24 +16,24 @@ from recapito.domain import limits
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """One connection. `begin` and `complete` are the head and the end of each request that will be answered."""
+    """One connection. `begin` and `complete` are called at the head and the end of each request to answer."""
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self._between = True  # the parser has seen nothing of a request whose rest is to come
+        self._between = True  # the parser is not within a request
         self._in_body = False
         self._declining = False  # the parser has stopped at an offer to upgrade
-        self._unbounded = 0  # the bytes of a head or of trailers so far, rather too many than too few
+        self._unbounded = 0  # the bytes of a head or of trailers so far, an upper bound
         self._used_at = 0.0
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Begin to wait for requests."""
+        """Start the timer that waits for requests."""
         super().connection_made(transport)
         self._used_at = self.loop.time()
         self._rest(self.timeout_keep_alive)
 
     def data_received(self, data: bytes) -> None:
-        """Take what has arrived. The timer is left alone: it asks itself whether the connection is in use."""
+        """Parse what has arrived. The timer is left alone: it checks itself whether the connection is in use."""
         if self._between:
             self._used_at = self.loop.time()
         self._unbounded += len(data)
@@ -55,7 +55,7 @@ class HttpProtocol(HttpToolsProtocol):
                 return
             except httptools.HttpParserUpgrade as stopped:
                 data = data[stopped.args[0] :]
-                if not self._declining:  # CONNECT: what follows is no HTTP
+                if not self._declining:  # CONNECT: the bytes that follow are not HTTP
                     self.cycle.keep_alive = False
                     return
                 data = self._head_without_offer() + data
@@ -69,9 +69,9 @@ class HttpProtocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def eof_received(self) -> bool:  # type: ignore[override] # as asyncio has it
-        """The caller sends no more: the connection ends with the answer to its last whole request, if one is due.
+        """The client sends no more: the connection ends with the answer to its last complete request, if one is due.
 
-        What waits for the caller to hang up is woken: nobody knows whether the caller still listens.
+        Handlers that wait for a disconnect are woken, because the server cannot know whether the client still listens.
         """
         if self.cycle is None or self.cycle.response_complete or self._in_body:
             return False
@@ -80,12 +80,11 @@ class HttpProtocol(HttpToolsProtocol):
         return True
 
     def on_message_begin(self) -> None:
-        """A request begins."""
         self._between = False
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Its head is whole. An upgrade is declined (RFC 9110 §7.8), or the parser would skip the body."""
+        """Start a request at its head. An upgrade is declined (RFC 9110 §7.8), or the parser would skip the body."""
         if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
             self._declining = True
             return
@@ -95,19 +94,17 @@ class HttpProtocol(HttpToolsProtocol):
                 raise ValueError("too long")  # for the parser, which stops here
         self._in_body = True
         self.begin()
-        self.headers = []  # the scope has those of the head
+        self.headers = []  # the scope keeps the headers of the head
 
     def begin(self) -> None:
-        """Start what answers the request."""
+        """Start the request cycle."""
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A part of its body."""
         self._unbounded = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """It is whole."""
         if not self._declining:
             self._between = True
             self._in_body = False
@@ -115,11 +112,11 @@ class HttpProtocol(HttpToolsProtocol):
             self.complete()
 
     def complete(self) -> None:
-        """Tell what answers the request that there is no more of it."""
+        """Pass the end of the body to the request cycle."""
         super().on_message_complete()
 
     def _refuse(self, status: HTTPStatus, message: str) -> None:
-        """Answer what is no request and close; if requests before it are not answered yet, theirs is the last word."""
+        """Answer bytes that are not a request, and close. Earlier requests without an answer get theirs first."""
         unanswered = self.cycle is not None and not self.cycle.response_complete
         if unanswered and not self._in_body:
             self.cycle.keep_alive = False
@@ -132,7 +129,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection that has rested all the while, or has not come to the end of a head."""
+        """Close a connection that was idle the whole time, or whose head is still incomplete."""
         if self.transport.is_closing():
             return
         in_use = self.cycle is not None and not self.cycle.response_complete

@@ -1,1 +1,1 @@
-"""Bodies of management requests into drafts, and resources into bodies, to the field name."""
+"""Bodies of management requests into drafts, and resources into bodies, with ARM's field names."""

@@ -1,41 +1,40 @@
-"""Attempts and explanations as they are shown over HTTP."""
+"""Attempts and explanations as HTTP shows them."""
 
 from collections.abc import Sequence
 
 from recapito.api.wire.decode import Shown
 from recapito.contracts.history import Kept
 from recapito.domain import limits
+from recapito.domain.delivery.state import DeliveryState
 from recapito.domain.history.attempt import Attempt, AttemptedEvent, AttemptQuery
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
-from recapito.intake.explain.delivery_state import DeliveryState
 from recapito.intake.explain.explainer import Explained, Explanation
 
 
 def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
-    """An attempt with its first events, those that were asked for before all."""
+    """An attempt with its first events; the events that were asked for come first."""
     attempt = kept.attempt
-    told = list(attempt.events())
+    events = list(attempt.events())
     if selection.event is not None or selection.search is not None:
-        told.sort(key=lambda one: not _is_meant(one, selection))
-    return _show(kept.mark, attempt, told[: limits.HISTORY_EVENTS_SHOWN])
+        events.sort(key=lambda event: not _is_meant(event, selection))
+    return _show(kept.mark, attempt, events[: limits.HISTORY_EVENTS_SHOWN])
 
 
 def show_explanation(explanation: Explanation, now: int) -> Shown:
-    """A whole explanation."""
     return {
         "event": _show_event(explanation),
         "note": " ".join(explanation.notes),
-        "subscriptions": [_show_explained(one, explanation.id, now) for one in explanation.subscriptions],
+        "subscriptions": [_show_explained(part, explanation.id, now) for part in explanation.subscriptions],
         "now": stamp(now),
     }
 
 
-def _is_meant(told: AttemptedEvent, selection: AttemptQuery) -> bool:
-    by_event = selection.event is None or told.id == selection.event
-    return by_event and (selection.search is None or selection.search in told.id)
+def _is_meant(event: AttemptedEvent, selection: AttemptQuery) -> bool:
+    by_event = selection.event is None or event.id == selection.event
+    return by_event and (selection.search is None or selection.search in event.id)
 
 
-def _show(mark: int, attempt: Attempt, told: Sequence[AttemptedEvent]) -> Shown:
+def _show(mark: int, attempt: Attempt, events: Sequence[AttemptedEvent]) -> Shown:
     return {
         "mark": str(mark),
         "at": stamp(attempt.at),
@@ -48,16 +47,16 @@ def _show(mark: int, attempt: Attempt, told: Sequence[AttemptedEvent]) -> Shown:
         "detail": attempt.detail,
         "probe": attempt.probe,
         "late": attempt.late,
-        "events": [_show_told(one) for one in told],
+        "events": [_show_told(event) for event in events],
         "eventCount": len(attempt.ids),
     }
 
 
-def _show_told(told: AttemptedEvent) -> Shown:
-    disposition = told.disposition
+def _show_told(event: AttemptedEvent) -> Shown:
+    disposition = event.disposition
     return {
-        "id": told.id,
-        "attempt": told.number,
+        "id": event.id,
+        "attempt": event.number,
         "then": disposition.kind,
         "dueAt": None if disposition.due_at is None else stamp(disposition.due_at),
         "rule": disposition.rule,
@@ -90,7 +89,7 @@ def _show_explained(explained: Explained, id: str, now: int) -> Shown:
         "matched": verdict.matched,
         "decidedBy": {"clause": verdict.clause, "text": verdict.text},
         "attempts": [
-            _show(kept.mark, kept.attempt, [told for told in kept.attempt.events() if told.id == id])
+            _show(kept.mark, kept.attempt, [event for event in kept.attempt.events() if event.id == id])
             for kept in explained.kept
         ],
         **_show_standing(standing, now),

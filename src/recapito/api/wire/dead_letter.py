@@ -1,4 +1,4 @@
-"""Where dead letters go, on the wire: a blob container of a storage account, or a directory of ours (spec §1.8)."""
+"""Dead-letter destinations on the wire: a blob container of a storage account, or a directory of ours (spec §1.8)."""
 
 import re
 
@@ -26,7 +26,7 @@ class _Blobs(Body):
 
 
 def read_dead_letter(sent: Typed, within: str) -> DeadLetterDestination:
-    """Where dead letters go, or an error that names the field; `within` is where in the request it lies."""
+    """The dead-letter destination, or an error that names the field; `within` is its path in the request."""
     kind = check_choice(sent.endpoint_type, _TYPES, f"{within}.endpointType")
     within = f"{within}.properties"
     if kind == "Directory":
@@ -53,9 +53,8 @@ def _no_name(target: str) -> Exception:
     )
 
 
-def show_dead_letter(place: DeadLetterDestination | None) -> Shown | None:
-    """Where dead letters go, as ARM shows it."""
-    match place:
+def show_dead_letter(destination: DeadLetterDestination | None) -> Shown | None:
+    match destination:
         case None:
             return None
         case DeadLetterDirectory(name):

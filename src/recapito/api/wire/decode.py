@@ -1,4 +1,4 @@
-"""Bodies of management requests into typed values; whatever is wrong is an ARM error that names the field.
+"""Bodies of management requests into typed values; every error is an ARM error that names the field.
 
 Names of properties compare without case, as ARM's do.
 """
@@ -17,7 +17,7 @@ from recapito.errors import InvalidInput
 T = TypeVar("T")
 Shown = dict[str, Any]
 
-# Fields that rules below the wire speak of by their short names.
+# The paths of fields that rules in lower layers name by their short names.
 _TARGETS = {
     "endpointUrl": "properties.destination.properties.endpointUrl",
     "maxEventsPerBatch": "properties.destination.properties.maxEventsPerBatch",
@@ -54,7 +54,6 @@ class Typed(Body):
 
 
 def decode(body: bytes, type: type[T]) -> T:
-    """The body as a value of this type."""
     try:
         return convert(_parse(body, type), type)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -65,7 +64,7 @@ def decode(body: bytes, type: type[T]) -> T:
 def _parse(body: bytes, type: type[T]) -> object:
     try:
         return msgspec.json.decode(body)
-    except msgspec.ValidationError:  # a number that is none: the type knows under which name it stands
+    except msgspec.ValidationError:  # an unreadable number: decoding into the type names its field
         try:
             return msgspec.json.decode(body, type=type)
         except msgspec.ValidationError as error:
@@ -73,7 +72,7 @@ def _parse(body: bytes, type: type[T]) -> object:
 
 
 def convert(value: object, type: type[T], within: str = "") -> T:
-    """Plain data as a value of this type; `within` is where in the request it lies."""
+    """Plain data as a value of this type; `within` is its path in the request."""
     try:
         return msgspec.convert(_respell(value, _info(cast(Hashable, type))), type)
     except msgspec.ValidationError as error:
@@ -86,10 +85,10 @@ def _info(type: Hashable) -> inspect.Type:
 
 
 def _respell(value: object, info: inspect.Type) -> object:
-    """The same data with the names of properties spelled as the type spells them."""
+    """The same data with the names of properties spelled as in the type."""
     match info:
         case inspect.UnionType(types=types):
-            return next((other for one in types if (other := _respell(value, one)) is not value), value)
+            return next((other for type in types if (other := _respell(value, type)) is not value), value)
         case inspect.StructType(fields=fields) if isinstance(value, dict):
             known = {field.encode_name.lower(): field for field in fields}
             new: dict[str, object] = {}
@@ -104,18 +103,17 @@ def _respell(value: object, info: inspect.Type) -> object:
 
 def _explain(error: str, within: str) -> InvalidInput:
     place = _PLACE.search(error)
-    said = error[: place.start()] if place else error
+    message = error[: place.start()] if place else error
     path = ".".join(part for part in (within, place[1] if place else "") if part)
-    if field := _FIELD.fullmatch(said):
+    if field := _FIELD.fullmatch(message):
         target = f"{path}.{shorten(field[2])}" if path else shorten(field[2])
-        fault = "is not a property that is known here" if "unknown" in field[1] else "is required"
+        fault = "is not a known property" if "unknown" in field[1] else "is required"
         return invalid(f"'{target}' {fault}.", target)
-    said = said.replace(" | null", "").replace("`", "")
-    return invalid(f"'{path or 'the body'}' has the wrong type: {said}.", path or None)
+    message = message.replace(" | null", "").replace("`", "")
+    return invalid(f"'{path or 'the body'}' has the wrong type: {message}.", path or None)
 
 
 def invalid(message: str, target: str | None) -> InvalidInput:
-    """A field has a value that can not be."""
     return InvalidInput("InvalidRequest", message, target)
 
 
@@ -136,7 +134,7 @@ def check_range(value: int, allowed: tuple[int, int], target: str) -> int:
 
 
 def check_length(value: str, most: int, target: str, least: int = 0) -> str:
-    """The string, if it is neither too short nor too long."""
+    """The string, if its length is within the limits, both ends included."""
     if not least <= len(value) <= most:
         raise invalid(f"'{target}' must have {least} to {most} characters.", target)
     return value
@@ -151,19 +149,19 @@ def check_choice(value: str, choices: tuple[str, ...], target: str) -> str:
 
 
 def refuse_unbuilt(fields: Mapping[str, object]) -> None:
-    """Refuse what Event Grid has and we have not yet, instead of taking it and not doing it."""
+    """Refuse settings of Event Grid that are not implemented, instead of ignoring them."""
     for target, value in fields.items():
         if value:
             raise InvalidInput("NotSupported", f"'{target}' is not supported yet by this version of Recapito.", target)
 
 
 def is_flat(method: str, path: str) -> bool:
-    """Whether a request's body has no `properties` around what it says: only PATCH of an event subscription is so."""
+    """Whether a request's body has no `properties` around its fields: only PATCH of an event subscription is so."""
     return method == "PATCH" and "/eventsubscriptions/" in path.lower()
 
 
 def full_target(target: str | None, flat: bool) -> str | None:
-    """Where in the request a field lies that a rule named by its short name."""
+    """The path in the request of a field that a rule named by its short name."""
     if target is None:
         return None
     full = _TARGETS.get(target, target)
@@ -171,6 +169,6 @@ def full_target(target: str | None, flat: bool) -> str | None:
 
 
 def shorten(name: str) -> str:
-    """A name from outside, fit to be shown."""
+    """A name from outside, printable and at most 100 characters long."""
     printable = "".join(char if char.isprintable() else "?" for char in name[:_NAME_CHARS])
     return printable if len(name) <= _NAME_CHARS else f"{printable}…"

@@ -1,4 +1,4 @@
-"""A topic's `inputSchemaMapping` on the wire: how the envelope of a custom event is made (spec §2.3)."""
+"""A topic's `inputSchemaMapping` on the wire: the rules that make the envelope of a custom event (spec §2.3)."""
 
 from recapito.api.wire.decode import Body, Shown, check_choice, check_length
 from recapito.domain import limits
@@ -41,7 +41,7 @@ _WITH_DEFAULT = ("event_type", "subject", "data_version")
 
 
 def read_mapping(sent: MappingBody, within: str) -> InputMapping:
-    """The mapping, or an error that names the field; `within` is where in the request it lies."""
+    """The mapping, or an error that names the field; `within` is its path in the request."""
     check_choice(sent.input_schema_mapping_type, ("Json",), f"{within}.inputSchemaMappingType")
     fields = sent.properties or _Fields()
     return InputMapping(
@@ -63,7 +63,6 @@ def _read_field(sent: _Field, within: str) -> MappedField:
 
 
 def show_mapping(mapping: InputMapping) -> Shown:
-    """A mapping as ARM shows it."""
     fields: Shown = {}
     for name, wire in _NAMES.items():
         field: MappedField = getattr(mapping, name)

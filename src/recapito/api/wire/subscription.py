@@ -1,6 +1,6 @@
 """An event subscription on the wire: ARM's body into a draft, and a subscription into ARM's body.
 
-A PUT wraps everything in `properties`, a PATCH is flat; what a PATCH leaves out or sends as null stays as it is.
+A PUT wraps everything in `properties`, a PATCH is flat; a field that a PATCH omits or sends as null stays as it is.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -47,7 +47,7 @@ class _DeadLetterWithIdentity(Body):
 
 
 class SubscriptionProperties(Body):
-    """The properties of an event subscription as sent; a PATCH is nothing else."""
+    """The properties of an event subscription as sent; they are the whole body of a PATCH."""
 
     destination: Typed | None = None
     delivery_with_resource_identity: _DeliveryWithIdentity | None = None
@@ -58,7 +58,7 @@ class SubscriptionProperties(Body):
     dead_letter_destination: Typed | None = None
     dead_letter_with_resource_identity: _DeadLetterWithIdentity | None = None
     expiration_time_utc: str | None = None
-    # What only the service writes; clients send it back to us.
+    # Fields that only the service writes; clients send them back.
     topic: Any = None
     provisioning_state: Any = None
     handshake_message: Any = None
@@ -84,7 +84,7 @@ def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -
 
 
 def read_subscription_change(body: bytes) -> SubscriptionChange:
-    """What a PATCH asks for: a function from the draft of what is there to the draft of what should be."""
+    """The change that a PATCH makes, from the current draft to the wanted one."""
     sent = decode(body, SubscriptionProperties)
 
     def change(current: SubscriptionDraft) -> SubscriptionDraft:
@@ -102,7 +102,7 @@ def read_subscription_change(body: bytes) -> SubscriptionChange:
 def _read(
     sent: SubscriptionProperties, at: str, hidden: Hidden = NOTHING_HIDDEN
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The fields of a draft that the body gives, and what of it is kept to be shown."""
+    """The fields of a draft that the body sets, and its settings without an effect here, which are kept."""
     changes: dict[str, Any] = {}
     kept: dict[str, Any] = {}
     _read_delivery(sent, at, changes, kept, hidden)
@@ -143,15 +143,15 @@ def _read_delivery(
 
 def _read_burial(sent: SubscriptionProperties, at: str, changes: dict[str, Any], kept: dict[str, Any]) -> None:
     within = f"{at}deadLetterDestination"
-    place, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
+    destination, wrapped = sent.dead_letter_destination, sent.dead_letter_with_resource_identity
     if wrapped is not None and wrapped.dead_letter_destination is not None:
         outer = f"{at}deadLetterWithResourceIdentity"
-        if place is not None:
+        if destination is not None:
             raise invalid(f"'{within}' and '{outer}' exclude each other.", outer)
         kept["deadLetterIdentity"] = _read_identity(wrapped.identity, f"{outer}.identity")
-        place, within = wrapped.dead_letter_destination, f"{outer}.deadLetterDestination"
-    if place is not None:
-        changes["dead_letter"] = read_dead_letter(place, within)
+        destination, within = wrapped.dead_letter_destination, f"{outer}.deadLetterDestination"
+    if destination is not None:
+        changes["dead_letter"] = read_dead_letter(destination, within)
 
 
 def _read_identity(sent: _SubscriptionIdentity | None, within: str) -> Shown:
@@ -180,7 +180,7 @@ def _read_labels(labels: list[str], within: str) -> tuple[str, ...]:
 
 
 def _read_expiry(text: str, target: str) -> int:
-    """The instant of an ISO 8601 date and time; without a zone it is UTC. That it lies ahead is judged later."""
+    """The instant of an ISO 8601 date and time, by default in UTC. A later check refuses instants in the past."""
     try:
         at = datetime.fromisoformat(text[: limits.TAG_CHARS])
         at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
@@ -194,7 +194,7 @@ def _read_expiry(text: str, target: str) -> int:
 def show_subscription(subscription: Subscription, id: str, type: str, topic: str, state: str) -> Shown:
     """A subscription as ARM shows it under one of its names, with every default filled in.
 
-    While an endpoint's consent is awaited it is shown as it will be.
+    While an endpoint's consent is awaited, the proposed subscription is shown.
     """
     wanted = shown(subscription)
     waiting = {} if subscription.handshake is None else {"handshakeMessage": subscription.handshake.note}
@@ -232,10 +232,10 @@ def _show_delivery(subscription: Subscription) -> Shown:
 
 
 def _show_burial(subscription: Subscription) -> Shown:
-    place, identity = show_dead_letter(subscription.dead_letter), subscription.kept.get("deadLetterIdentity")
+    destination, identity = show_dead_letter(subscription.dead_letter), subscription.kept.get("deadLetterIdentity")
     if identity is None:
-        return {"deadLetterDestination": place, "deadLetterWithResourceIdentity": None}
+        return {"deadLetterDestination": destination, "deadLetterWithResourceIdentity": None}
     return {
         "deadLetterDestination": None,
-        "deadLetterWithResourceIdentity": {"identity": identity, "deadLetterDestination": place},
+        "deadLetterWithResourceIdentity": {"identity": identity, "deadLetterDestination": destination},
     }

@@ -1,7 +1,7 @@
 """Topics, domains and system topics on the wire: ARM's body into a draft, and a topic into ARM's body.
 
-What a PATCH leaves out or sends as null stays as it is. Settings without an effect here, a managed identity say, are
-kept and shown back; those that would change what is delivered, and are not built, are refused by name.
+A field that a PATCH omits or sends as null stays as it is. Settings without an effect here, for example a managed
+identity, are kept and returned; settings that would change deliveries and are not implemented are refused by name.
 """
 
 import re
@@ -39,7 +39,7 @@ class _EventTypeInfo(Body):
 
 
 class _Written(Body):
-    """What only the service writes; clients send it back to us."""
+    """Fields that only the service writes; clients send them back."""
 
     provisioning_state: Any = None
     metric_resource_id: Any = None
@@ -86,7 +86,7 @@ class _Resource(Body):
     sku: _TopicSku | None = None
     kind: str | None = None
     extended_location: Any = None
-    # What only the service writes.
+    # Fields that only the service writes.
     id: Any = None
     name: Any = None
     type: Any = None
@@ -112,7 +112,7 @@ class SystemTopicBody(_Resource):
 
 
 class RegenerateBody(Body):
-    """Which key is to be regenerated."""
+    """The name of the key to regenerate."""
 
     key_name: str
 
@@ -137,7 +137,7 @@ def read_topic(kind: TopicKind, body: bytes, azure_subscription: str, resource_g
 
 
 def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
-    """What a body asks for: a function from the draft of what is there to the draft of what should be."""
+    """The change that a body makes, from the current draft to the wanted one."""
     sent = decode(body, BODIES[kind])
     changes, kept = _read_resource(sent)
     match sent.properties:
@@ -157,20 +157,19 @@ def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
 
 
 def read_key_name(body: bytes) -> str:
-    """Which key is to be regenerated."""
     return check_choice(decode(body, RegenerateBody).key_name, _KEY_NAMES, "keyName")
 
 
 def read_location(location: str) -> str:
-    """A location, if it could be one."""
+    """The location, if its length and characters are allowed."""
     check_length(location, limits.LOCATION_CHARS[1], "location", limits.LOCATION_CHARS[0])
     if not _LOCATION.fullmatch(location):
-        raise invalid("'location' may hold letters, digits, blanks and the characters - . _ only.", "location")
+        raise invalid("'location' may contain only letters, digits, blanks and the characters - . _", "location")
     return location
 
 
 def read_tags(tags: dict[str, str]) -> dict[str, str]:
-    """Tags, if they are few and short."""
+    """The tags, if their number and lengths are allowed."""
     if len(tags) > limits.TAGS:
         raise invalid(f"'tags' may have {limits.TAGS} members at most.", "tags")
     for name, value in tags.items():
@@ -180,7 +179,7 @@ def read_tags(tags: dict[str, str]) -> dict[str, str]:
 
 
 def _read_resource(sent: _Resource) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What all kinds have in common: fields of the draft, and what is kept to be shown."""
+    """The fields of a draft that all kinds share, and settings without an effect here, which are kept."""
     refuse_unbuilt(
         {
             "sku.name": sent.sku and (sent.sku.name or "Basic").lower() != "basic",
@@ -258,8 +257,7 @@ def _read_source(sent: _SystemTopicProperties) -> dict[str, Source]:
 
 
 def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown:
-    """A topic as ARM shows it."""
-    shown: Shown = {
+    body: Shown = {
         "id": topic.resource_id,
         "name": topic.name,
         "type": f"Microsoft.EventGrid/{topic.kind}",
@@ -273,18 +271,18 @@ def show_topic(topic: Topic, public_url: str, state: str = "Succeeded") -> Shown
         "systemData": {"createdAt": stamp(topic.created_at), "lastModifiedAt": stamp(topic.modified_at)},
     }
     if topic.kind is not TopicKind.SYSTEM:
-        shown["sku"] = {"name": "Basic"}
+        body["sku"] = {"name": "Basic"}
     if topic.kind is TopicKind.CUSTOM:
-        shown["kind"] = "Azure"
+        body["kind"] = "Azure"
     if "identity" in topic.kept:
-        shown["identity"] = topic.kept["identity"]
-    return shown
+        body["identity"] = topic.kept["identity"]
+    return body
 
 
 def _show_properties(topic: Topic, public_url: str) -> Shown:
     if topic.source is not None:
         return {"source": topic.source.resource_id, "topicType": topic.source.topic_type}
-    shown: Shown = {
+    body: Shown = {
         "endpoint": f"{public_url}/{topic.kind}/{topic.name}/api/events",
         "inputSchema": topic.input_schema.value,
         "publicNetworkAccess": "Enabled" if topic.public_access else "Disabled",
@@ -292,11 +290,11 @@ def _show_properties(topic: Topic, public_url: str) -> Shown:
         "disableLocalAuth": not topic.local_auth,
     }
     if topic.mapping is not None:
-        shown["inputSchemaMapping"] = show_mapping(topic.mapping)
+        body["inputSchemaMapping"] = show_mapping(topic.mapping)
     if topic.domain is not None:
-        shown["autoCreateTopicWithFirstSubscription"] = topic.domain.auto_create
-        shown["autoDeleteTopicWithLastSubscription"] = topic.domain.auto_delete
-    return shown | {name: value for name, value in topic.kept.items() if name != "identity"}
+        body["autoCreateTopicWithFirstSubscription"] = topic.domain.auto_create
+        body["autoDeleteTopicWithLastSubscription"] = topic.domain.auto_delete
+    return body | {name: value for name, value in topic.kept.items() if name != "identity"}
 
 
 def show_keys(topic: Topic) -> Mapping[str, str]:

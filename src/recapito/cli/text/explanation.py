@@ -10,6 +10,8 @@ from recapito.cli.text.colour import bold, paint
 from recapito.cli.text.duration import show_duration
 from recapito.cli.text.escape import visible
 from recapito.cli.text.time import seconds_between, show_distance, show_moment, show_moments
+from recapito.domain.delivery.state import LABELS
+from recapito.domain.history.attempt import ENDING_LABELS
 
 Wire = Mapping[str, Any]
 
@@ -19,20 +21,6 @@ RULES = {
     "retryAfter": "as the endpoint asked by Retry-After",
     "hold": "when the hold of the endpoint ends",
     "deadLetterDelay": "by the delay of dead letters",
-}
-_STATES = {
-    "unread": "not read yet",
-    "underWay": "under way",
-    "parked": "waits for its next attempt",
-    "held": "held back",
-    "deadLetterWaiting": "waits to be written as a dead letter",
-    "deadLettered": "dead-lettered",
-    "notMatched": "not matched",
-}
-_NO_REQUEST = {
-    "NotSent": "given up without an attempt",
-    "DeadLettered": "its dead letter was written",
-    "DeadLetterDropped": "its dead letter could not be written, and was dropped",
 }
 _DECIDED = {True: "matched", False: "not matched", None: "not known"}
 _LABEL = 10
@@ -66,7 +54,7 @@ def _event(answer: Wire) -> Iterator[str]:
 
 
 def _subscription(one: Wire, now: str, published: str | None, rehearsed: bool) -> Iterator[str]:
-    state = "would be sent" if rehearsed and one["state"] == "unread" else str(_STATES.get(one["state"], one["state"]))
+    state = "would be sent" if rehearsed and one["state"] == "unread" else str(LABELS.get(one["state"], one["state"]))
     yield bold(visible(one["subscription"])) + ": " + paint(visible(state), one["state"])
     decided = one.get("decidedBy")
     because = f": {decided['text']} ({decided['clause']})" if decided else ""
@@ -120,14 +108,14 @@ def _after(published: str | None, at: str) -> str:
 
 def was_request(attempt: Wire) -> bool:
     """Whether it was a request; history also keeps what ended without one."""
-    return attempt["outcome"] not in _NO_REQUEST
+    return attempt["outcome"] not in ENDING_LABELS
 
 
 def show_ending(attempt: Wire, event: Wire) -> str:
     """What ended without a request: why, and where it lies."""
     why = f" ({event['reason']})" if event.get("reason") else ""
     where = f": {event['where']}" if event.get("where") else ""
-    return f"{_NO_REQUEST[attempt['outcome']]}{why}{where}"
+    return f"{ENDING_LABELS[attempt['outcome']]}{why}{where}"
 
 
 def show_outcome(attempt: Wire) -> str:

@@ -22,6 +22,14 @@ class NonRequestOutcome(StrEnum):
     DEAD_LETTER_DROPPED = "DeadLetterDropped"
 
 
+ENDING_LABELS: dict[str, str] = {
+    NonRequestOutcome.NOT_SENT: "given up without an attempt",
+    NonRequestOutcome.DEAD_LETTERED: "dead letter written",
+    NonRequestOutcome.DEAD_LETTER_DROPPED: "dead letter dropped",
+}
+"""The endings in words, for the command line and the portal."""
+
+
 class DispositionKind(StrEnum):
     """The kinds of disposition of a delivery."""
 

@@ -1,1 +1,1 @@
-"""Dead letters found again in the vaults, and published anew or removed, a bounded number in each call."""
+"""Dead letters: found in the vaults, and published again or removed, a bounded number in each call."""

@@ -1,8 +1,8 @@
-"""Redriving and purging dead letters, a bounded number in each call; what a call redrives is one commit.
+"""Redriving and purging dead letters, a bounded number in each call; one redrive call is one commit.
 
 A redriven event is a new delivery to its subscription, past its filter: a segment of the topic's log that only that
 subscription takes. The mark that a letter was redriven is written in the same commit, so that neither a crash nor a
-second call redrives it twice, and what was not redriven is still there.
+second call redrives it twice, and letters that were not redriven remain.
 """
 
 import asyncio
@@ -31,9 +31,10 @@ _encode_marks = msgspec.json.Encoder().encode
 
 
 class Progress(msgspec.Struct, rename="camel"):
-    """What one call has done. `next` is where the next one goes on; None when there is no more.
+    """The result of one call. `next` is the name after which the next call continues; None at the end.
 
-    `selected` counts what is meant; `kept` are files that stay because not all of their letters are meant.
+    `selected` counts the letters that the query takes; `kept` counts files that stay because the query takes only some
+    of their letters.
     """
 
     selected: int = 0
@@ -43,15 +44,25 @@ class Progress(msgspec.Struct, rename="camel"):
     problems: list[str] = []
     next: str | None = None
 
-    def refuse(self, what: object, why: str, count: int = 1) -> None:
-        """Count what can not be done, and say why of the first few."""
+    def refuse(self, name: object, reason: str, count: int = 1) -> None:
+        """Count letters that cannot be redriven, with the reasons of the first few."""
         self.refused += count
         if len(self.problems) < limits.LETTER_PROBLEMS:
-            self.problems = [*self.problems, f"{what}: {why}"]
+            self.problems = [*self.problems, f"{name}: {reason}"]
 
 
 class Redriver:
-    """Sends dead letters again, or removes them. `wall` paces calls by real time; `new_name` names a redrive."""
+    """Sends dead letters again, or removes them.
+
+    log: the log to append to.
+    letters: finds dead letters and their marks.
+    clock: the service's clock, for the time of publishing.
+    wall: real time, which paces calls with a rate.
+    check_open: raises Busy while intake takes no events.
+    on_append: called after each commit, and after one that failed: it may be stored nevertheless.
+    new_name: returns a new name for a redrive.
+    journal: gets one line for each file.
+    """
 
     def __init__(
         self,
@@ -72,18 +83,18 @@ class Redriver:
         self._on_append = on_append
         self._new_name = new_name
         self._journal = journal
-        self._one_at_a_time = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def redrive(
         self, selection: DeadLetterQuery, after: Name | None, limit: int, rate: int | None = None, dry_run: bool = False
     ) -> Progress:
-        """Redrive at most `limit` letters that are meant and were not redriven, at most `rate` of them a second."""
+        """Redrive at most `limit` letters that were not redriven before, at most `rate` of them per second."""
         started_at, progress = self._wall.now(), Progress()
         if rate is not None:
             limit = min(limit, rate * limits.REDRIVE_TURN_S)
-        async with self._one_at_a_time:
+        async with self._lock:
             batch = await self._choose(selection._replace(redriven=False), after, limit, progress)
-            if not dry_run and (restored := [one for one in map(partial(_restore, progress), batch) if one.events]):
+            if not dry_run and (restored := [file for file in map(partial(_restore, progress), batch) if file.events]):
                 self._check_open()
                 await self._append(restored, self._new_name(), progress)
         if rate is not None:
@@ -93,7 +104,7 @@ class Redriver:
     async def _choose(
         self, selection: DeadLetterQuery, after: Name | None, limit: int, progress: Progress
     ) -> list["_Chosen"]:
-        """The letters that one commit redrives: as many as are wanted and fit into a segment's size."""
+        """The letters that one commit redrives: at most `limit`, and as many as fit into a segment."""
         batch: list[_Chosen] = []
         size = read = 0
         async with aclosing(self.letters.walk(selection, after)) as files:
@@ -112,12 +123,12 @@ class Redriver:
     async def purge(
         self, selection: DeadLetterQuery, after: Name | None, limit: int, dry_run: bool = False
     ) -> Progress:
-        """Remove the files of which all letters are meant; a file of which only some are meant stays whole."""
+        """Remove the files of which the query takes all letters; a file of which it takes only some stays whole."""
         progress, read = Progress(), 0
-        async with self._one_at_a_time, aclosing(self.letters.walk(selection, after)) as files:
+        async with self._lock, aclosing(self.letters.walk(selection, after)) as files:
             async for file, first in files:
                 read += 1
-                if first:  # behind a name of the last call: its file was dealt with whole
+                if first:  # the last call ended in this file, and dealt with all of it
                     continue
                 places = _meant(file, selection, progress)
                 progress.selected += len(places)
@@ -133,21 +144,21 @@ class Redriver:
         return progress
 
     async def _append(self, batch: list["_Restored"], name: str, progress: Progress) -> None:
-        """Append what was restored, with the marks that it was, in one commit."""
+        """Append restored events and their marks in one commit."""
         now = self._clock.now()
-        segments = [list(one.segments(now)) for one in batch]
-        marks = [one.mark(now, name) for one in batch]
+        segments = [list(file.segments(now)) for file in batch]
+        marks = [file.mark(now, name) for file in batch]
         try:
             positions = iter(await self._log.append_marked([*chain(*segments)], KIND, marks))
-        except KeyError:  # a topic was deleted, which must not keep the others from theirs
+        except KeyError:  # a topic was deleted, which must not hinder the others
             if len(batch) == 1:
                 progress.refuse(batch[0].file.path, "the topic was deleted", len(batch[0].events))
                 return
-            for one in batch:
-                await self._append([one], name, progress)
+            for restored in batch:
+                await self._append([restored], name, progress)
             return
         finally:
-            self._on_append()  # also after a failure: it may be stored all the same
+            self._on_append()  # also after a failure: it may be stored nevertheless
         for (file, events), own in zip(batch, segments, strict=True):
             progress.done += len(events)
             self._journal(
@@ -173,18 +184,18 @@ class _Restored(NamedTuple):
     events: dict[int, StampedEvent]
 
     def segments(self, now: int) -> Iterator[NewSegment]:
-        """What is appended: for the subscription alone, with the file that it comes from."""
+        """The segments to append: for the one subscription only, with the key of their file."""
         topic, only = self.file.origin.topic.id, self.file.origin.subscription.id
         for part in _parts(list(self.events.values())):
             yield NewSegment(topic, len(part), *pack([Publish(now, part)], only, self.file.key))
 
     def mark(self, now: int, name: str) -> Document:
-        """What says that this was done."""
+        """The mark of the file, with this redrive added."""
         return Document(self.file.key, _encode_marks([*self.file.marks, Redriven(now, name, list(self.events))]))
 
 
 def _restore(progress: Progress, chosen: _Chosen) -> _Restored:
-    """The events of the letters that were chosen; those that are none are told of."""
+    """The events of the chosen letters; a letter without a readable event is refused."""
     file, places = chosen
     restored = _Restored(file, {})
     if file.origin.subscription.filter == TAKE_NONE:
@@ -213,7 +224,7 @@ def _restore_one(letter: DeadLetter, origin: Origin) -> StampedEvent:
 
 
 def _parts(events: list[StampedEvent]) -> Iterator[list[StampedEvent]]:
-    """Events in runs that fit into a segment each."""
+    """Events in runs, each of which fits into a segment."""
     part: list[StampedEvent] = []
     size = 0
     for event in events:

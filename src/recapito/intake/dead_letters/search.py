@@ -1,7 +1,7 @@
-"""Dead letters, found again: walked subscription by subscription, file by file, and never held all at once.
+"""Dead letters in the vaults: walked subscription by subscription, file by file, and never held all at once.
 
 A letter is named by its subscription's id, its file's path and its place in the file; walks go in that order, so the
-name of the last one seen is where the next walk starts. What was redriven is a mark beside the vault, one a file.
+next walk starts at the name of the last letter. Redriven letters have a mark in the registry, one per file.
 """
 
 import asyncio
@@ -24,14 +24,14 @@ from recapito.errors import Busy, InvalidInput, NotFound, RecordDamaged
 
 KIND = "redriven"
 PAGE = 100
-WALKED = 1000  # subscriptions read at once
+WALKED = 1000  # subscriptions read in one page
 UNAVAILABLE_RETRY_S = 30
 NOWHERE = 0  # no topic has this id
 DAMAGED = b"damaged"  # stands for marks that cannot be read
 
 
 class Redriven(msgspec.Struct, frozen=True, array_like=True):
-    """That letters of a file were redriven: when, under which name, and which of the file."""
+    """The mark of letters of a file that were redriven: when, under which name, and their places in the file."""
 
     at: int
     redrive: str
@@ -39,9 +39,10 @@ class Redriven(msgspec.Struct, frozen=True, array_like=True):
 
 
 class DeadLetterQuery(NamedTuple):
-    """Which letters are meant; None is any. Times are those of the hours in which files were written.
+    """Selects letters; None selects all. Times are those of the hours in which files were written.
 
-    Names and types compare without case; `subject` is how a subject begins; `redriven` is whether a letter was.
+    Names and types compare without case; `subject` is a prefix; `redriven` selects letters that were redriven, or were
+    not.
     """
 
     topic: str | None = None
@@ -54,21 +55,21 @@ class DeadLetterQuery(NamedTuple):
     redriven: bool | None = None
 
     def takes_subscription(self, topic: Topic, subscription: Subscription) -> bool:
-        """Whether letters of this subscription may be meant."""
+        """Whether the query may take letters of this subscription."""
         return all(
             wanted is None or wanted.lower() == name.lower()
             for wanted, name in ((self.topic, topic.name), (self.subscription, subscription.name))
         )
 
     def takes_path(self, path: str) -> bool:
-        """Whether letters of this file may be meant."""
+        """Whether the query may take letters of this file."""
         hour = hour_of(path)
         if hour is None:
             return False
         return (self.since is None or self.since < hour + HOUR) and (self.until is None or hour < self.until)
 
     def takes(self, letter: DeadLetter, redriven: bool) -> bool:
-        """Whether a letter is meant, as far as it says itself."""
+        """Whether the query takes a letter, by the letter's own fields."""
         return (
             (self.reason is None or self.reason.lower() == letter.reason.lower())
             and (self.event_type is None or self.event_type.lower() == letter.type.lower())
@@ -78,8 +79,6 @@ class DeadLetterQuery(NamedTuple):
 
 
 class Name(NamedTuple):
-    """The name of a letter: its subscription's id, its file's path, its place in the file."""
-
     subscription: int
     path: str
     place: int
@@ -89,7 +88,7 @@ class Name(NamedTuple):
 
 
 def parse_name(text: str) -> Name:
-    """The name that a text is. NotFound if it is none."""
+    """The name in a text. NotFound if the text is not a name."""
     id, _, rest = text.partition("/")
     path, _, place = rest.rpartition("/")
     if not (id.isdecimal() and place.isdecimal() and hour_of(path) is not None and len(id) < 19 and len(place) < 10):
@@ -98,7 +97,7 @@ def parse_name(text: str) -> Name:
 
 
 class Origin(NamedTuple):
-    """Whose dead letters: `shared` is whether another subscription of that name writes to the same container."""
+    """A subscription with dead letters. `shared`: another subscription of that name writes to the same container."""
 
     topic: Topic
     subscription: Subscription
@@ -107,27 +106,26 @@ class Origin(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """The first step of the paths of its files."""
+        """The first part of the paths of its files."""
         return self.subscription.name.upper()
 
     @property
     def prefix(self) -> str:
-        """What the paths of its files begin with."""
         return f"{self.folder}/"
 
     def owns(self, letter: DeadLetter) -> bool:
-        """Whether a letter is its own. Where names are shared, only events that name their topic can be told apart."""
+        """Whether a letter is of this subscription. Where names are shared, only the letter's topic can tell."""
         if not self.shared:
             return True
         domain_topic = self.subscription.domain_topic
         own = f"{self.topic.resource_id}/topics/{domain_topic}" if domain_topic else self.topic.resource_id
         source = None if self.topic.source is None else self.topic.source.resource_id
         named = letter.topic.lower()
-        return any(named == one.lower() or named.startswith(f"{one.lower()}/") for one in (own, source) if one)
+        return any(named == id.lower() or named.startswith(f"{id.lower()}/") for id in (own, source) if id)
 
 
 class File(NamedTuple):
-    """One file of dead letters. `problem` says why none can be read from it."""
+    """One file of dead letters. `problem` is the reason why it cannot be read."""
 
     origin: Origin
     path: str
@@ -137,20 +135,19 @@ class File(NamedTuple):
 
     @property
     def key(self) -> str:
-        """By which its mark is kept."""
+        """The key of its mark."""
         return mark_key(self.origin.container, self.path)
 
     @property
     def redriven(self) -> dict[int, Redriven]:
-        """The places of the letters that were redriven."""
+        """The marks of redriven letters, by the places of the letters."""
         return {place: mark for mark in self.marks for place in mark.places}
 
     def name(self, place: int) -> Name:
-        """The name of a letter of it."""
         return Name(self.origin.subscription.id, self.path, place)
 
     def selected(self, selection: DeadLetterQuery, first: int = 0) -> list[int]:
-        """The places of the letters that are meant, from one on."""
+        """The places of the letters that the query takes, from `first` on."""
         redriven = self.redriven
         return [
             place
@@ -163,7 +160,7 @@ _decode_marks = msgspec.json.Decoder(list[Redriven]).decode
 
 
 class DeadLetterSearch:
-    """Finds dead letters in a vault. Busy, with the reason, where the vault can not be reached."""
+    """Finds dead letters in a vault. Raises Busy, with the reason, while the vault cannot be reached."""
 
     def __init__(self, registry: Registry, vault: Vault) -> None:
         self._registry = registry
@@ -172,9 +169,9 @@ class DeadLetterSearch:
     async def walk(
         self, selection: DeadLetterQuery, after: Name | None = None
     ) -> AsyncGenerator[tuple[File, int], None]:
-        """Files that may hold what is meant, each with the place to start at: behind the name of the last one seen.
+        """Files that may have letters for the query, each with the place to start at, after the last letter seen.
 
-        Whoever does not walk to the end closes it.
+        A caller that stops before the end must close the generator.
         """
         folders: dict[str, frozenset[str]] = {}
         async with aclosing(self._origins(selection, 0 if after is None else after.subscription)) as origins:
@@ -189,7 +186,7 @@ class DeadLetterSearch:
     async def _files(
         self, origin: Origin, selection: DeadLetterQuery, seen: Name | None
     ) -> AsyncGenerator[tuple[File, int], None]:
-        """The same of one subscription."""
+        """The files of one subscription, as `walk` yields them."""
         if seen is not None and selection.takes_path(seen.path):
             file = await self._open(origin, seen.path, await self._marks_or_damage(origin, seen.path))
             if file is not None and seen.place + 1 < len(file.letters):
@@ -204,7 +201,7 @@ class DeadLetterSearch:
                     yield file, 0
 
     async def _read_ahead(self, origin: Origin, paths: list[tuple[str, bytes | None]]) -> AsyncGenerator[File, None]:
-        """Files in their order. The more were asked for, the more are read ahead: whoever needs one reads no other."""
+        """Files in order, read further ahead with each file, so that a caller that takes one file reads no other."""
         reading: deque[asyncio.Task[File | None]] = deque()
         left, ahead = iter(paths), 1
         try:
@@ -223,7 +220,7 @@ class DeadLetterSearch:
             await asyncio.gather(*reading, return_exceptions=True)
 
     async def find(self, name: Name) -> File:
-        """The file of a letter. NotFound if it is not there."""
+        """The file of a letter. NotFound if the letter does not exist."""
         async with aclosing(self._origins(DeadLetterQuery(), name.subscription)) as origins:
             async for origin in origins:
                 if origin.subscription.id != name.subscription or not name.path.startswith(origin.prefix):
@@ -243,24 +240,26 @@ class DeadLetterSearch:
             return DAMAGED
 
     async def _marks(self, origin: Origin, after: str, last: str) -> dict[str, bytes]:
-        """The marks of the files behind a path, up to the last one, by path: one read for many files.
+        """The marks of the files after a path, up to the last one, by path: one read for many files.
 
-        A damaged one is none of those that are read, and must not pass for one that is not there.
+        The store does not return damaged marks; DAMAGED stands for them, so that they do not count as missing.
         """
-        found: dict[str, bytes] = {}
+        marks: dict[str, bytes] = {}
         start, end = mark_key(origin.container, ""), mark_key(origin.container, last)
         key = start + after
         while page := await self._registry.documents(KIND, key, PAGE):
-            found |= {one.key.removeprefix(start): one.content for one in page if one.key <= end}
+            marks |= {mark.key.removeprefix(start): mark.content for mark in page if mark.key <= end}
             key = page[-1].key
             if key >= end:
                 break
-        damaged = [one.columns.decode() for one in await self._registry.damaged_records() if one.table == "document"]
+        damaged = [
+            record.columns.decode() for record in await self._registry.damaged_records() if record.table == "document"
+        ]
         prefix = f"{KIND} {start}"
-        return found | {one.removeprefix(prefix): DAMAGED for one in damaged if one.startswith(prefix)}
+        return marks | {key.removeprefix(prefix): DAMAGED for key in damaged if key.startswith(prefix)}
 
     async def remove(self, file: File) -> None:
-        """Remove a file, and then what is known of it: a letter without its mark could be redriven twice."""
+        """Remove a file, and then its mark: a letter without its mark could be redriven twice."""
         try:
             await self._vault.delete(file.origin.container, file.path)
         except VaultUnavailable as error:
@@ -271,7 +270,7 @@ class DeadLetterSearch:
         only = await self._only_topic(selection)
         if only == NOWHERE:
             return
-        names = Counter([_place(one) async for one in self._subscriptions(0)])
+        names = Counter([_folder_key(subscription) async for subscription in self._subscriptions(0)])
         topics: dict[int, Topic | None] = {}
         async with aclosing(self._subscriptions(first - 1, only)) as subscriptions:
             async for subscription in subscriptions:
@@ -280,7 +279,7 @@ class DeadLetterSearch:
                 topic = topics[subscription.topic]
                 if topic is not None and selection.takes_subscription(topic, subscription):
                     assert subscription.dead_letter is not None
-                    shared = names[_place(subscription)] > 1
+                    shared = names[_folder_key(subscription)] > 1
                     yield Origin(topic, subscription, subscription.dead_letter.container, shared)
 
     async def _topic(self, id: int) -> Topic | None:
@@ -291,15 +290,15 @@ class DeadLetterSearch:
             return None
 
     async def _only_topic(self, selection: DeadLetterQuery) -> int | None:
-        """The one topic that is meant; None if several may be: each kind of topic has names of its own."""
+        """The id of the only topic of the query's name; None if the query has none, or several kinds have it."""
         if selection.topic is None:
             return None
-        found = [await self._registry.topic(selection.topic, kind) for kind in TopicKind]
-        ids = [topic.id for topic in found if topic is not None]
+        topics = [await self._registry.topic(selection.topic, kind) for kind in TopicKind]
+        ids = [topic.id for topic in topics if topic is not None]
         return None if len(ids) > 1 else next(iter(ids), NOWHERE)
 
     async def _subscriptions(self, after: int, topic: int | None = None) -> AsyncGenerator[Subscription, None]:
-        """The living ones that have dead letters, of one topic or of all, in the order of their ids."""
+        """Subscriptions with a dead-letter destination, of one topic or of all, in the order of their ids."""
         while page := await self._registry.subscriptions(topic, after, WALKED):
             for subscription in page:
                 if subscription.deleted_position is None and subscription.dead_letter is not None:
@@ -307,7 +306,7 @@ class DeadLetterSearch:
             after = page[-1].id
 
     async def _has_folder(self, origin: Origin, folders: dict[str, frozenset[str]]) -> bool:
-        """Whether there may be files: most subscriptions have none, and each that is listed costs a request."""
+        """Whether there may be files: most subscriptions have none, and listing one costs a request."""
         if origin.container not in folders:
             try:
                 folders[origin.container] = await self._vault.folders(origin.container)
@@ -321,7 +320,7 @@ class DeadLetterSearch:
         try:
             return await self._vault.paths(origin.container, origin.prefix, after, limits.LETTER_FILES)
         except VaultUnavailable as error:
-            if error.missing:  # nothing has been buried there yet
+            if error.missing:  # no dead letter has been written there yet
                 return []
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
 
@@ -346,10 +345,10 @@ class DeadLetterSearch:
 
 
 def mark_key(container: str, path: str) -> str:
-    """By which the mark of a file is kept: marks lie in the order of their files."""
+    """The key of a file's mark: marks lie in the order of their files."""
     return f"{container}:{path}"
 
 
-def _place(subscription: Subscription) -> tuple[str, str]:
+def _folder_key(subscription: Subscription) -> tuple[str, str]:
     assert subscription.dead_letter is not None
     return subscription.dead_letter.container, subscription.name.upper()

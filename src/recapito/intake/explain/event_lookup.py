@@ -1,6 +1,6 @@
 """Finding an event by its id: in history if it was attempted, and in the logs, newest first, in slices, up to a bound.
 
-An id may have been published more than once, and an event may have been redriven: each time is a place of its own.
+An id may have been published more than once, and an event may have been redriven: each time has a place of its own.
 """
 
 from collections.abc import AsyncIterator, Iterable
@@ -23,7 +23,7 @@ ALL = 1 << 62  # above every position
 
 
 class Event(NamedTuple):
-    """An event as it lies in the log; `only` is the one subscription that a redriven event is for.
+    """An event in the log; `only` is the one subscription that a redriven event is for.
 
     `origin` is the file of dead letters that it was redriven from.
     """
@@ -35,7 +35,7 @@ class Event(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Where an event was found: its topic, its places, the newest first, and what history has of it, oldest first."""
+    """An event's topic, its places in the log, newest first, and its attempts in history, oldest first."""
 
     topic: int
     places: list[DeliveryId]
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 
 class EventLookup:
-    """Looks for events. What can not be known is said in notes."""
+    """Finds events in history and logs. The notes of a result name what could not be read."""
 
     def __init__(self, log: Log, registry: Registry, history: HistoryReader) -> None:
         self._log = log
@@ -52,24 +52,25 @@ class EventLookup:
         self._history = history
 
     async def find(self, id: str, topic: Topic | None) -> Found | None:
-        """The event of that id, of one topic or of whichever had it last."""
+        """The event of that id, in one topic, or in the topic that attempted it last."""
         notes: list[str] = []
-        kept = [one for one in await self._kept(id, notes) if topic is None or one.attempt.label.topic == topic.id]
+        kept = [
+            entry for entry in await self._kept(id, notes) if topic is None or entry.attempt.label.topic == topic.id
+        ]
         if not kept:
             return await self._find_in_logs(id, topic, notes)
         chosen = kept[-1].attempt.label
-        others = {one.attempt.label.topic_name for one in kept if one.attempt.label.topic != chosen.topic}
+        others = {entry.attempt.label.topic_name for entry in kept if entry.attempt.label.topic != chosen.topic}
         if others:
-            notes.append(f"Topics {', '.join(sorted(others))} had events of this id too: ask for each by its name.")
-        kept = [one for one in kept if one.attempt.label.topic == chosen.topic]
-        places = {told.identity for one in kept for told in one.attempt.events() if told.id == id}
+            notes.append(f"Topics {', '.join(sorted(others))} have events of this id too: ask for each by its name.")
+        kept = [entry for entry in kept if entry.attempt.label.topic == chosen.topic]
+        places = {event.identity for entry in kept for event in entry.attempt.events() if event.id == id}
         budget = _Budget()
         async for place in self._search(chosen.topic, id, max(places).position, budget):
             places.add(place)
         return Found(chosen.topic, sorted(places, reverse=True), kept, notes)
 
     async def read(self, topic: int, place: DeliveryId) -> Event | None:
-        """The event at a place, if the log still has it."""
         try:
             entries = await self._log.read(topic, place.position, 1)
         except (LookupError, StoreFailed):
@@ -83,7 +84,6 @@ class EventLookup:
         return Event(seen, segment.published_at[i], segment.only, segment.origin)
 
     async def is_damaged(self, topic: int, position: int) -> bool:
-        """Whether an entry is in the log, and damaged."""
         try:
             entries = await self._log.read(topic, position, 1)
         except (LookupError, StoreFailed):
@@ -91,7 +91,7 @@ class EventLookup:
         return bool(entries) and entries[0].kind is EntryKind.DAMAGED
 
     async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
-        """What history has of it, oldest first."""
+        """The attempts of an event in history, oldest first."""
         selection, before, kept = AttemptQuery(event=id), None, list[Kept]()
         try:
             while len(kept) < limits.EXPLAINED_ATTEMPTS:
@@ -103,22 +103,22 @@ class EventLookup:
             else:
                 notes.append(f"Only the newest {limits.EXPLAINED_ATTEMPTS} attempts are shown.")
         except StoreFailed:
-            notes.append("History can not be read just now: attempts are missing here.")
+            notes.append("History cannot be read at the moment, so attempts are missing here.")
         return kept[::-1]
 
     async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> Found | None:
         budget = _Budget()
         topics = await self._registry.topics("", PAGE) if topic is None else [topic]
         while topics and not budget.spent:
-            for one in topics:
-                places = [place async for place in self._search(one.id, id, 0, budget)]
+            for searched in topics:
+                places = [place async for place in self._search(searched.id, id, 0, budget)]
                 if places:
-                    return Found(one.id, sorted(places, reverse=True), [], notes)
+                    return Found(searched.id, sorted(places, reverse=True), [], notes)
             topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
         return None
 
     async def _search(self, topic: int, id: str, above: int, budget: "_Budget") -> AsyncIterator[DeliveryId]:
-        """Places of the event in one log above a position, newest first; only a slice is looked at in one go."""
+        """Places of an event in one log above a position, newest first, searched in slices."""
         below: int | None = ALL
         while below is not None and below > above + 1 and not budget.spent:
             sought = await self._log.search(topic, id.encode(), below, limits.SEARCH_SLICE)
@@ -136,13 +136,13 @@ class EventLookup:
             return []
         try:
             segment = Segment(entries[0].columns, entries[0].body)
-        except msgspec.DecodeError:  # it is damaged
+        except msgspec.DecodeError:  # the segment is damaged
             return []
-        return [i for i, found in enumerate(segment.ids) if found == id]
+        return [i for i, other in enumerate(segment.ids) if other == id]
 
 
 class _Budget(msgspec.Struct):
-    """How many entries one search may still look at."""
+    """The number of entries that one search may still read."""
 
     entries: int = limits.SEARCH_ENTRIES
 
@@ -155,7 +155,7 @@ class _Budget(msgspec.Struct):
 
 
 async def topic_named(registry: Registry, name: str) -> Topic | None:
-    """The topic of that name, of whichever kind: custom ones first."""
+    """The topic of that name: a custom topic first, then a domain, then a system topic."""
     for kind in TopicKind:
         topic = await registry.topic(name, kind)
         if topic is not None:

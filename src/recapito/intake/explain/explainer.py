@@ -1,5 +1,5 @@
-"""Why an event was delivered, or was not: for each subscription of its topic whether it matched, what was tried, how
-it stands now, and what comes next. It only reads.
+"""Explanations: for each subscription of an event's topic whether it matched, its attempts, the state of its delivery
+and the next step. It only reads.
 """
 
 from collections.abc import AsyncIterator
@@ -9,16 +9,11 @@ from recapito.clock import Clock
 from recapito.contracts.history import HistoryReader, Kept
 from recapito.contracts.store import LaneRow, Log, Registry, WaitingDeadLetter
 from recapito.domain import limits
+from recapito.domain.dead_letter.parser import read_dead_letters
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
-from recapito.domain.events.segment import StampedEvent
-from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
-from recapito.domain.filters.filter import TAKE_NONE
-from recapito.domain.history.attempt import Label
-from recapito.domain.profiles.profile import Profile, load
-from recapito.domain.resources.subscription import Subscription
-from recapito.domain.resources.topic import Topic
-from recapito.errors import NotFound
-from recapito.intake.explain.delivery_state import (
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.delivery.state import (
+    Buried,
     Case,
     DeliveryState,
     State,
@@ -27,26 +22,34 @@ from recapito.intake.explain.delivery_state import (
     how_it_ended,
     state_of,
 )
+from recapito.domain.events.segment import StampedEvent
+from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
+from recapito.domain.filters.filter import TAKE_NONE
+from recapito.domain.history.attempt import Label
+from recapito.domain.profiles.profile import Profile, load
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.errors import InvalidInput, NotFound
 from recapito.intake.explain.event_lookup import Event, EventLookup, Found, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
 
 PAGE = 500
-TRIMMED = "The event itself is not in the log any more: what is not in history can not be told."
+TRIMMED = "The log no longer has the event itself: only history can explain it."
 DAMAGED = (
     "Its entry in the log, at position {}, is damaged: subscriptions that read it since gave it up as CorruptRecord. "
     "See `recapito damaged list`."
 )
-FORGOTTEN = "Its first attempts are so long ago that history has them no more (history.keep_hours of the settings)."
+FORGOTTEN = "History no longer has its first attempts, which are too long ago (setting history.keep_hours)."
 
 
 class LaneStates(Protocol):
-    """The part of the Ledger that is asked."""
+    """The part of the Ledger that is read here."""
 
     async def lane(self, id: int) -> LaneRow | None:
-        """One lane."""
+        """The row of a lane; None if it does not exist."""
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
-        """What waits of one delivery."""
+        """The parked delivery or waiting dead letter of one delivery."""
 
 
 class Explained(NamedTuple):
@@ -59,7 +62,7 @@ class Explained(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """An event, None if it is not in the log any more, where it lies, and what each subscription made of it."""
+    """An event and what each subscription did with it. Without `event` the log no longer has it."""
 
     id: str
     topic: str
@@ -70,7 +73,13 @@ class Explanation(NamedTuple):
 
 
 class Explainer:
-    """Explains events; `default_profile` is that of topics which have none of their own."""
+    """Explains events from the stores.
+
+    log, registry, ledger, history: the stores that it reads.
+    clock: the service's clock.
+    default_profile: the name of the profile of topics that name none.
+    damages: finds damaged records, for events that are in one.
+    """
 
     def __init__(
         self,
@@ -91,7 +100,7 @@ class Explainer:
         self._lookup = EventLookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
-        """What became of the event of that id."""
+        """Explain the event of that id. NotFound if neither history nor the logs have it."""
         topic = None if topic_name is None else await self.topic(topic_name)
         found = await self._lookup.find(id, topic)
         if found is None:
@@ -112,15 +121,15 @@ class Explainer:
             notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
             notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
-        explained = [one async for one in self._explain_all(id, found, events)]
-        if any(_begins_late(id, one.kept) for one in explained):
+        explained = [part async for part in self._explain_all(id, found, events)]
+        if any(_begins_late(id, part.kept) for part in explained):
             notes.append(FORGOTTEN)
         topic = topic or await self._registry.topic_by_id(found.topic)
-        name = topic.name if topic else next((one.attempt.label.topic_name for one in found.kept), "")
+        name = topic.name if topic else next((entry.attempt.label.topic_name for entry in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
 
     async def _refuse_damaged(self, id: str) -> None:
-        """Say so if the event was in a record that is damaged and was set aside."""
+        """Raise NotFound with the name of the damaged record if one contains the id."""
         record = await self._damages.holding(id.encode())
         if record is not None:
             raise NotFound(
@@ -131,7 +140,7 @@ class Explainer:
             )
 
     async def rehearse(self, topic: Topic, event: StampedEvent) -> Explanation:
-        """What would become of an event if it were published now."""
+        """Explain an event as if it were published now."""
         now = self._clock.now()
         seen = FilteredEvent(event.type, event.subject, event.body, event.domain_topic)
         explained: list[Explained] = []
@@ -141,12 +150,12 @@ class Explainer:
                 label = Label(subscription.id, topic.id, topic.name, subscription.name)
                 state = NOT_MATCHED
                 if verdict.matched:
-                    state = before_publishing(subscription, await self._ledger.lane(subscription.id), now)
+                    state = before_publishing(subscription, _hold_of(await self._ledger.lane(subscription.id)), now)
                 explained.append(Explained(label, verdict, [], state))
         return Explanation(event.id, topic.name, None, Event(seen, now), [], explained)
 
     async def topic(self, name: str) -> Topic:
-        """The topic of that name; of whichever kind."""
+        """The topic of that name, of any kind."""
         topic = await topic_named(self._registry, name)
         if topic is None:
             raise NotFound("TopicNotFound", "There is no topic of this name.", "topic")
@@ -155,13 +164,13 @@ class Explainer:
     async def _explain_all(
         self, id: str, found: Found, events: dict[DeliveryId, Event | None]
     ) -> AsyncIterator[Explained]:
-        """Every subscription of the topic that may have to do with the event, and those that are gone since."""
+        """Every subscription of the topic that may take the event, and those with attempts that are deleted by now."""
         topic = await self._registry.topic_by_id(found.topic)
         profile = load((topic and topic.profile) or self._default_profile)
         domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
         by_lane: dict[int, list[Kept]] = {}
-        for one in found.kept:
-            by_lane.setdefault(one.attempt.label.lane, []).append(one)
+        for entry in found.kept:
+            by_lane.setdefault(entry.attempt.label.lane, []).append(entry)
         async for subscription in self._subscriptions(found.topic, domain_topic):
             kept = by_lane.pop(subscription.id, [])
             place = _place_for(subscription, events)
@@ -180,22 +189,26 @@ class Explainer:
         event: Event | None,
         kept: list[tuple[Kept, Try, DeliveryId]],
     ) -> Explained:
-        tries = [one for _, one, identity in kept if identity == place]
-        shown = _attempts(kept)
+        tries = [attempted for _, attempted, identity in kept if identity == place]
+        attempts = _attempts(kept)
         waiting = await self._ledger.find(subscription.id, place)
         verdict = _verdict(subscription, place, None if event is None else event.seen, event)
         if verdict.matched is None and (tries or waiting is not None):
             verdict = FilterVerdict(True, "attempted", "it was matched: history or the ledger has its deliveries")
         if not verdict.matched:
             state = NOT_MATCHED if verdict.matched is False else NOT_KNOWN
-            return Explained(label, verdict, shown, state)
+            return Explained(label, verdict, attempts, state)
         published_at = None if event is None else event.published_at
         lane = await self._ledger.lane(subscription.id)
-        case = Case(subscription, profile, place, published_at, lane, waiting, tries, self._clock.now())
-        return Explained(label, verdict, shown, state_of(case))
+        cursor = None if lane is None else lane.cursor
+        now = self._clock.now()
+        case = Case(
+            subscription, profile, place, published_at, cursor, _hold_of(lane), _waiting_part(waiting), tries, now
+        )
+        return Explained(label, verdict, attempts, state_of(case))
 
     async def _subscriptions(self, topic: int, domain_topic: str) -> AsyncIterator[Subscription]:
-        """The subscriptions of a topic; in a domain, without those of its other topics."""
+        """The subscriptions of a topic; in a domain, without those of other domain topics."""
         after = 0
         while page := await self._registry.subscriptions(topic, after, PAGE):
             for subscription in page:
@@ -206,13 +219,13 @@ class Explainer:
 
 
 NOT_MATCHED = DeliveryState(State.NOT_MATCHED, "The subscription does not take it.")
-NOT_KNOWN = DeliveryState(State.UNKNOWN, "Whether the subscription took it is not known any more.")
+NOT_KNOWN = DeliveryState(State.UNKNOWN, "It is no longer known whether the subscription matched it.")
 
 
 def _verdict(
     subscription: Subscription, place: DeliveryId | None, seen: FilteredEvent | None, event: Event | None = None
 ) -> FilterVerdict:
-    """Whether a subscription takes an event: by its filter at that place of the log, or now."""
+    """Whether a subscription takes an event, by its filter at that position of the log, or by its current one."""
     if place is not None and subscription.created_position > place.position:
         return FilterVerdict(False, "notYetCreated", "the subscription was created after the event was published")
     deleted = subscription.deleted_position
@@ -224,11 +237,27 @@ def _verdict(
             return FilterVerdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
         return FilterVerdict(False, "redriven", "it was redriven for another subscription")
     if seen is None:
-        return FilterVerdict(None, "unknown", "the event is not in the log any more")
+        return FilterVerdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
     if filter == TAKE_NONE and subscription.handshake is not None:
         return FilterVerdict(False, "handshake", "the endpoint had not consented to get events")
     return explain(filter, seen)
+
+
+def _hold_of(lane: LaneRow | None) -> Hold:
+    return Hold() if lane is None else lane.hold
+
+
+def _waiting_part(waiting: Parked | WaitingDeadLetter | None) -> Parked | Buried | None:
+    if not isinstance(waiting, WaitingDeadLetter):
+        return waiting
+    burial, path = waiting
+    where = burial.container if path is None else f"{burial.container}/{path}"
+    try:
+        reason = read_dead_letters(burial.record)[0].reason
+    except InvalidInput:
+        reason = "unknown"
+    return Buried(reason, burial.write_at, where)
 
 
 def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None]) -> DeliveryId:
@@ -240,28 +269,28 @@ def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None
 
 
 def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
-    """Each attempt with what it says of this event."""
+    """Each attempt of the event, with its number and disposition in it."""
     return [
-        (one, Try(one.attempt, told.number, told.disposition), told.identity)
-        for one in kept
-        for told in one.attempt.events()
-        if told.id == id
+        (entry, Try(entry.attempt, event.number, event.disposition), event.identity)
+        for entry in kept
+        for event in entry.attempt.events()
+        if event.id == id
     ]
 
 
 def _attempts(kept: list[tuple[Kept, Try, DeliveryId]]) -> list[Kept]:
-    """Each attempt once, though a batch may have had two events of the id."""
-    return list({one.mark: one for one, _, _ in kept}.values())
+    """Each attempt once, though a batch may contain two events of the id."""
+    return list({entry.mark: entry for entry, _, _ in kept}.values())
 
 
 def _begins_late(id: str, kept: list[Kept]) -> bool:
-    """Whether the first attempt that is left was not the first."""
-    return min((one.number for _, one, _ in _tries(id, kept)), default=0) > 1
+    """Whether the oldest attempt that history has is not the first."""
+    return min((attempted.number for _, attempted, _ in _tries(id, kept)), default=0) > 1
 
 
 def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
-    """A subscription that is not there any more."""
-    tries = [one for _, one, _ in kept]
+    """The part of a subscription that no longer exists, from history alone."""
+    tries = [attempted for _, attempted, _ in kept]
     verdict = FilterVerdict(True, "deleted", "it was matched; the subscription was deleted since")
-    gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped what it had not delivered.")
+    gone = DeliveryState(State.DROPPED, "The subscription was deleted, and dropped its undelivered events.")
     return Explained(tries[0].attempt.label, verdict, _attempts(kept), how_it_ended(tries) or gone)

@@ -1,4 +1,4 @@
-"""Work beside the requests: trimming the log, expiry of what is kept, events for dead-letter blobs, damage reports.
+"""Work beside the requests: trimming the log, retention, events for dead-letter blobs, damage reports.
 
-What any subscription still needs is never trimmed.
+An entry that any subscription still needs is never trimmed.
 """

@@ -1,7 +1,7 @@
-"""Notices of dead-letter blobs become events of the system topic over their storage account.
+"""Notices of dead-letter blobs become events of the system topic of their storage account.
 
-Dispatch keeps a notice until the number that intake has written down has passed it; that number and the events are one
-commit. So no notice is lost, whichever role stops where, and none is published twice.
+Dispatch keeps each notice until intake has stored a higher number; that number and the events are one commit. So no
+notice is lost, whichever role stops when, and none is published twice.
 """
 
 import asyncio
@@ -24,14 +24,23 @@ RETRY_NS = 1 * SECOND
 
 
 class NoticeReader(Protocol):
-    """What is read of the ledger."""
+    """The part of the Ledger that is read here."""
 
     async def notices(self, after: int, limit: int) -> list[Notice]:
-        """Notices in the order of their numbers, from the first after a number on."""
+        """Notices in the order of their numbers, after a number."""
 
 
 class BlobNotifier:
-    """Takes notices over. `run` is its loop, one task; `closed` says why nothing may be stored now, if so."""
+    """Publishes the events of notices. `run` is its loop, one task.
+
+    log, registry, ledger: the stores; the ledger is only read.
+    clock: the service's clock, for the time of publishing.
+    housekeeping: real time, for the pause after a failure.
+    closed: returns the reason why nothing may be stored now, None if it may.
+    on_append: called after each commit, and after one that failed: it may be stored nevertheless.
+    journal: gets a line for each commit and each failure.
+    news: set by dispatch in the same process; otherwise `ring` sets it.
+    """
 
     def __init__(
         self,
@@ -43,6 +52,7 @@ class BlobNotifier:
         closed: Callable[[], str | None],
         on_append: Callable[[], None],
         journal: Journal,
+        news: asyncio.Event | None = None,
     ) -> None:
         self._log = log
         self._registry = registry
@@ -53,37 +63,37 @@ class BlobNotifier:
         self._on_append = on_append
         self._journal = journal
         self._taken: int | None = None
-        self._rung = asyncio.Event()
-        self._rung.set()  # there may be some from before
+        self._news = news or asyncio.Event()
+        self._news.set()  # there may be notices from before the start
         self._busy = False
 
     def ring(self) -> None:
-        """There may be a notice."""
-        self._rung.set()
+        """Wake the loop: there may be a notice."""
+        self._news.set()
 
     def quiet(self) -> bool:
-        """True when nothing is to be done until it rings."""
-        return not self._busy and not self._rung.is_set()
+        """True when the loop has nothing to do until the next ring."""
+        return not self._busy and not self._news.is_set()
 
     async def run(self) -> None:
-        """Take over what there is, at each ring, for ever. What fails is tried again a second later."""
+        """At each ring publish all notices, forever. After a failure of the store it tries again a second later."""
         while True:
-            await self._rung.wait()
+            await self._news.wait()
             self._busy = True
-            self._rung.clear()
+            self._news.clear()
             try:
                 while await self.run_once():
                     continue
             except StoreFailed as error:
-                self._taken = None  # it may be stored all the same
+                self._taken = None  # it may be stored nevertheless
                 self._journal("notice.failed", why=str(error))
                 await self._housekeeping.sleep_until(self._housekeeping.now() + RETRY_NS)
-                self._rung.set()
+                self._news.set()
             finally:
                 self._busy = False
 
     async def run_once(self) -> int:
-        """Take over a page of notices in one commit: how many."""
+        """Publish one page of notices in one commit, and return their number."""
         if self._taken is None:
             self._taken = await self._read_taken()
         notices = await self._ledger.notices(self._taken, limits.NOTICES)
@@ -97,16 +107,16 @@ class BlobNotifier:
         segments = [NewSegment(topic, len(events), *pack([Publish(now, events)])) for topic, events in by_topic.items()]
         try:
             await self._log.append_marked(segments, TAKEN_KIND, [Document(TAKEN, str(last).encode())])
-        except KeyError:  # a topic was deleted meanwhile: it is not found again
+        except KeyError:  # a topic was deleted meanwhile; the next run does not find it
             return len(notices)
         finally:
-            self._on_append()  # also after a failure: it may be stored all the same
+            self._on_append()  # also after a failure: it may be stored nevertheless
         self._taken = last
         self._journal("notice.published", blobs=sum(map(len, by_topic.values())), notices=len(notices))
         return len(notices)
 
     async def _read_taken(self) -> int:
-        """The number of the last notice taken. If its document is damaged, all that are kept are taken once more."""
+        """The number of the last published notice. A damaged document counts as 0: kept notices are published again."""
         try:
             return int(await self._registry.document(TAKEN_KIND, TAKEN) or 0)
         except RecordDamaged:
@@ -114,16 +124,16 @@ class BlobNotifier:
             return 0
 
     async def _events(self, notices: list[Notice]) -> dict[int, list[StampedEvent]]:
-        """The events of notices, by the topics over their accounts; of an account that has none, none."""
-        found: dict[int, list[StampedEvent]] = {}
+        """The events of notices by system topic; accounts without a system topic or subscription get none."""
+        by_topic: dict[int, list[StampedEvent]] = {}
         for number, content, damaged in notices:
             notice = self._read(number, content, damaged)
             topic = None if notice is None else await system_topic_of(self._registry, notice.account)
             if notice is None or topic is None or topic.source is None:
                 continue
-            if topic.id in found or await has_subscription(self._registry, topic):
-                found.setdefault(topic.id, []).append(blob_created(notice, number, topic.source.resource_id))
-        return found
+            if topic.id in by_topic or await has_subscription(self._registry, topic):
+                by_topic.setdefault(topic.id, []).append(blob_created(notice, number, topic.source.resource_id))
+        return by_topic
 
     def _read(self, number: int, content: bytes, damaged: bool) -> BlobNotice | None:
         if damaged:

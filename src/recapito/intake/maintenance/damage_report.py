@@ -1,7 +1,7 @@
-"""What was found damaged in the store, for people: how much of it nobody has looked at, and each record with its bytes.
+"""Damaged records of the store, for operators: the number not yet dismissed, and each record with its bytes.
 
-A person who has looked dismisses what was set aside so far: the warnings end, the records stay. Topics, subscriptions
-and documents are not set aside: they stay in their place, and are warned of until they are whole again.
+An operator dismisses records up to a number: the warnings end, the records stay. Damaged topics, subscriptions and
+documents are not set aside: they stay in their place, and the warning lasts until they are whole again.
 """
 
 from collections import Counter
@@ -14,21 +14,21 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound, RecordDamaged
 
-KIND, SEEN = "damage", "seen"  # the document with the number up to which damage was dismissed
+KIND, SEEN = "damage", "seen"  # the document with the last dismissed number
 
 
 class DamageReader(Protocol):
-    """The part of the Ledger that is asked."""
+    """The part of the Ledger that is read here."""
 
     async def damaged(self, after: int, limit: int) -> list[Damage]:
-        """What was set aside."""
+        """Records that were set aside, after a number."""
 
     async def damaged_counts(self, after: int) -> dict[str, int]:
-        """How many were set aside, by table."""
+        """The number of records set aside after a number, by table."""
 
 
 class Record(NamedTuple):
-    """A damaged record with the names of its topic and its subscription, as far as they are known."""
+    """A damaged record with the names of its topic and its subscription, empty if unknown."""
 
     damage: Damage
     topic: str
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What people call it by: a number, which records of the registry have not; the id of those; or a key."""
+        """The record's name for people: its number, or for records of the registry, which have none, a key or an id."""
         damage = self.damage
         if damage.number:
             return f"{damage.table}-{damage.number}"
@@ -45,19 +45,17 @@ class Record(NamedTuple):
 
 
 class DamageReport:
-    """Damage as intake sees it."""
-
     def __init__(self, registry: Registry, ledger: DamageReader) -> None:
         self._registry = registry
         self._ledger = ledger
 
     async def unseen(self) -> dict[str, int]:
-        """How many damaged records nobody has dismissed, by table."""
+        """The number of damaged records that are not dismissed, by table."""
         rows = Counter(await self._ledger.damaged_counts(await self._seen()))
         return dict(rows + Counter(damage.table for damage in await self._registry.damaged_records()))
 
     async def warning(self) -> str | None:
-        """What an operator has to know, if there is something."""
+        """A sentence for operators, None if no damage is left to look at."""
         count = sum((await self.unseen()).values())
         if not count:
             return None
@@ -65,13 +63,12 @@ class DamageReport:
         return f"{records} set aside: see `recapito damaged list`"
 
     async def page(self, after: int, limit: int) -> list[Record]:
-        """Damaged records from the first after a number on; those of the registry are at the beginning."""
+        """Damaged records after a number; those of the registry, which have no number, are on the first page."""
         seen = await self._seen()
         registry = [] if after else await self._registry.damaged_records()
         return [await self._named(damage, seen) for damage in (*registry, *await self._ledger.damaged(after, limit))]
 
     async def find(self, name: str) -> Record:
-        """The record of that name."""
         table, _, number = name.rpartition("-")
         if number.isascii() and number.isdigit() and len(number) < limits.NUMBER_DIGITS:
             for record in await self.page(int(number) - 1, 1):
@@ -81,16 +78,16 @@ class DamageReport:
             record = await self._named(damage, 0)
             if record.name == name:
                 return record
-        raise NotFound("ResourceNotFound", "There is no damaged record of this name; `recapito damaged list` has all.")
+        raise NotFound("ResourceNotFound", "There is no such damaged record. `recapito damaged list` shows all names.")
 
     async def dismiss(self, number: int) -> None:
-        """Warn no more of what was found up to a number."""
+        """End the warnings about records up to a number."""
         if not await self._ledger.damaged(number - 1, 1):
             raise InvalidInput("InvalidRequest", "No damaged record has this number.", "number")
         await self._registry.put_document(KIND, SEEN, str(max(number, await self._seen())).encode())
 
     async def holding(self, text: bytes) -> Record | None:
-        """A damaged record that holds these bytes, among the first of all."""
+        """A damaged record that contains these bytes, among the first N."""
         for after in range(0, limits.DAMAGED_SEARCHED, limits.DAMAGED_PAGE_DEFAULT):
             for record in await self.page(after, limits.DAMAGED_PAGE_DEFAULT):
                 if text in record.damage.columns or text in record.damage.content:
@@ -100,7 +97,7 @@ class DamageReport:
     async def _seen(self) -> int:
         try:
             return int(await self._registry.document(KIND, SEEN) or 0)
-        except RecordDamaged:  # of all records this one: dismissing writes it anew
+        except RecordDamaged:  # this very document is damaged: dismissing writes it anew
             return 0
 
     async def _named(self, damage: Damage, seen: int) -> Record:

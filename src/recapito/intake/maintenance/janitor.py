@@ -1,7 +1,7 @@
-"""The janitor trims what every subscription has passed and nobody keeps, and forgets subscriptions that have ended.
+"""The janitor trims log entries that every subscription has passed, and forgets subscriptions that have ended.
 
-The law: nothing is trimmed that a lane has still to read. A subscription without a lane counts with the position at
-which it was created; the ends of topics are read before the subscriptions, so that one created meanwhile loses nothing.
+The law: no entry is trimmed that a lane still has to read. A subscription without a lane counts with its position of
+creation; the ends of topics are read before the subscriptions, so that one created meanwhile loses nothing.
 """
 
 import asyncio
@@ -24,32 +24,34 @@ PAGE = 1000
 
 
 class LaneReader(Protocol):
-    """The part of the Ledger that intake may see."""
+    """The part of the Ledger that is read here."""
 
     async def lanes(self) -> list[LaneRow]:
         """All lanes, in the order of their ids."""
 
 
 class Swept(NamedTuple):
-    """What one round did: how many entries were trimmed, and which subscriptions were forgotten."""
+    """The result of one round: the number of trimmed entries, and the ids of forgotten subscriptions."""
 
     trimmed: int
     forgotten: list[int]
 
 
 def allowed() -> AbstractContextManager[bool]:
-    """Trimming is allowed: nobody takes a backup."""
+    """Trimming without a lock: no backup runs."""
     return nullcontext(True)
 
 
-def unheard(topics: Set[int]) -> None:
-    """Nobody wants to know which topics have subscriptions."""
-
-
 class Janitor:
-    """Keeps the log short. `trimming` is entered around each slice and says whether it may be cut now.
+    """Keeps the log short.
 
-    `subscribed` is told, each round, which topics have subscriptions.
+    log, registry, ledger: the stores; the ledger is only read.
+    housekeeping: real time, for the pace of rounds and the age of kept entries.
+    trimming: entered around each slice; yields whether the slice may be trimmed now.
+    disk: checked in each round; without room retention keeps nothing.
+    journal: gets a line for each failed round.
+    keeping: how much retention keeps.
+    on_survey: called in each round with the ids of the topics that have subscriptions.
     """
 
     def __init__(
@@ -62,8 +64,9 @@ class Janitor:
         disk: DiskWatch | None = None,
         journal: Journal = silent,
         keeping: Keeping = NOTHING,
+        on_survey: Callable[[Set[int]], None] = lambda topics: None,
     ) -> None:
-        self.subscribed: Callable[[Set[int]], None] = unheard
+        self._on_survey = on_survey
         self._log = log
         self._registry = registry
         self._ledger = ledger
@@ -72,12 +75,12 @@ class Janitor:
         self._disk = disk
         self._mark = 0
         self._journal = journal
-        self._ends: dict[int, int] = {}  # of topics that have grown and were not looked at since
+        self._ends: dict[int, int] = {}  # the new ends of topics that have grown since the last round
         self._retention = Retention(log, keeping)
-        self._due: dict[int, int] = {}  # topic -> below which position it is to be trimmed
+        self._due: dict[int, int] = {}  # topic -> the position below which it is to be trimmed
 
     async def run(self) -> None:
-        """A round every second, for ever. A round that fails leaves its work to the next one."""
+        """Run a round every second, forever. A failed round leaves its work to the next one."""
         while True:
             try:
                 await self.run_once()
@@ -86,7 +89,7 @@ class Janitor:
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 
     async def run_once(self) -> Swept:
-        """One round: look at the disk, forget, trim."""
+        """One round: check the disk, forget ended subscriptions, trim."""
         if self._disk is not None:
             self._disk.look()
         news = await self._log.news(self._mark)
@@ -94,13 +97,13 @@ class Janitor:
         self._ends.update(news.ends)
         lanes = {lane.id: lane for lane in await self._ledger.lanes()}
         floors, ended = await self._survey(lanes)
-        self.subscribed(floors.keys())
+        self._on_survey(floors.keys())
         for id in ended:
             await self._registry.forget(id)
         return Swept(await self._trim_all(floors), ended)
 
     async def _survey(self, lanes: dict[int, LaneRow]) -> tuple[dict[int, int], list[int]]:
-        """The floor of each topic that has subscriptions, and the deleted ones whose lane has ended."""
+        """The floor of each topic with subscriptions, and the ids of deleted subscriptions whose lane has ended."""
         floors: dict[int, int] = {}
         ended: list[int] = []
         after = 0
@@ -114,18 +117,18 @@ class Janitor:
                     floors[subscription.topic] = min(floor, floors.get(subscription.topic, floor))
             after = page[-1].id
         for damage in await self._registry.damaged_records():
-            if damage.table == "subscription":  # nobody knows what it still needs
+            if damage.table == "subscription":  # its floor is unknown, so everything stays
                 floors[damage.topic] = 0
         return floors, ended
 
     def _floor(self, subscription: Subscription, lane: LaneRow | None) -> int:
-        """The first position that a subscription may still need. A cursor of another log says nothing here."""
+        """The first position that a subscription may still need. A cursor of another log does not count."""
         if lane is None or lane.damaged or lane.log_id != self._log.id:
             return subscription.created_position
         return lane.cursor.low[0]
 
     async def _trim_all(self, floors: dict[int, int]) -> int:
-        """Trim what is passed, but for what is kept. What can not be trimmed now stays due."""
+        """Trim passed entries, except those that retention keeps. Topics that cannot be trimmed now stay due."""
         now, total = self._housekeeping.now(), 0
         for topic in self._ends.keys() | floors.keys():
             end = self._ends.get(topic)
@@ -144,7 +147,7 @@ class Janitor:
         return total
 
     async def _trim(self, topic: int, below: int) -> int | None:
-        """Cut in slices, so that publishes come in between; None if cutting is not allowed now."""
+        """Trim in slices, so that publishes get their turn in between; None if trimming is not allowed now."""
         total = 0
         while True:
             with self._trimming() as may_cut:

@@ -1,8 +1,8 @@
-"""Which entries that every subscription has passed stay in the log for a while, so that they can be explained.
+"""Retention of log entries that every subscription has passed, so that they can still be explained for a while.
 
-The law: it only ever says to trim less than may be trimmed. What was passed first goes first, whichever topic it is of,
-when all together are larger or older than is kept. While so much is passed that it would stay for a moment only,
-nothing stays: entries are removed cheaply while they are still in memory.
+The law: retention only ever trims less than may be trimmed. When the kept entries of all topics are too large or too
+old, the entries passed first go first. While entries pass so fast that they would stay only for a moment, none stay:
+entries are removed cheaply while they are still in memory.
 """
 
 from collections import Counter, deque
@@ -11,18 +11,18 @@ from typing import NamedTuple, Protocol
 
 from recapito.domain.instant import DAY
 
-ROUNDS = 8  # what passes in one round must fit so often, or it does not stay at all
+ROUNDS = 8  # the entries passed in one round must fit this often, or none stay
 
 
 class Sizes(Protocol):
-    """The part of the Log that is asked."""
+    """The part of the Log that is read here."""
 
     async def size(self, topic: int, first: int, below: int) -> int:
-        """How many bytes some entries have."""
+        """The total bytes of the entries from `first` up to, not including, `below`."""
 
 
 class Keeping(NamedTuple):
-    """How much stays: so many bytes, no older than this; none by default."""
+    """How much stays: N bytes, no older than `age_ns`; none by default."""
 
     size: int = 0
     age_ns: int = DAY
@@ -32,7 +32,7 @@ NOTHING = Keeping()
 
 
 class _Passed(NamedTuple):
-    """Entries of a topic below a position that were found to be passed at the same time."""
+    """Entries of a topic below a position, found to be passed in the same round."""
 
     topic: int
     below: int
@@ -41,22 +41,22 @@ class _Passed(NamedTuple):
 
 
 class Retention:
-    """Remembers what was passed, in that order, and says what has to go."""
+    """A queue of passed entries, oldest first, with their total size."""
 
     def __init__(self, log: Sizes, keeping: Keeping = NOTHING) -> None:
         self._log = log
         self._keeping = keeping
         self._queue: deque[_Passed] = deque()
-        self._queued: Counter[int] = Counter()  # how often a topic is in the queue
-        self._below: dict[int, int] = {}  # topic -> below which position it is known to be passed
+        self._queued: Counter[int] = Counter()  # how many times a topic is in the queue
+        self._below: dict[int, int] = {}  # topic -> the position below which it is known to be passed
         self._size = 0
-        self._news = 0  # what was passed since the last release
+        self._news = 0  # bytes passed since the last release
 
     def __repr__(self) -> str:
         return f"<Retention of {self._size} bytes in {len(self._queue)} parts>"
 
     async def passed(self, topic: int, below: int, now: int) -> None:
-        """Every subscription has passed what lies below a position."""
+        """Take note that every subscription has passed the entries below a position."""
         before = self._below.get(topic, 0)
         if below <= before:
             return
@@ -65,11 +65,11 @@ class Retention:
         self._queue.append(_Passed(topic, below, size, now))
         self._queued[topic] += 1
         self._size += size
-        if before:  # what lay there before our time is no news
+        if before:  # entries from before the start are no news
             self._news += size
 
     def release(self, now: int, short: bool) -> dict[int, int]:
-        """What is to be trimmed: topics, each up to a position. `short`: the disk has no room for what could stay."""
+        """The topics to trim, each with the position below which. `short`: the disk has no room for kept entries."""
         limit = 0 if short or self._news * ROUNDS > self._keeping.size else self._keeping.size
         self._news = 0
         released: dict[int, int] = {}
@@ -80,7 +80,7 @@ class Retention:
             released[oldest.topic] = oldest.below
         return released
 
-    def forget(self, living: Container[int]) -> None:
-        """Know nothing of topics of which nothing stays any more, but for these."""
-        self._queued += Counter()  # without those at zero
-        self._below = {topic: at for topic, at in self._below.items() if topic in living or topic in self._queued}
+    def forget(self, subscribed: Container[int]) -> None:
+        """Drop the positions of topics that have neither subscriptions nor queued entries."""
+        self._queued += Counter()  # drops the counts that are zero
+        self._below = {topic: at for topic, at in self._below.items() if topic in subscribed or topic in self._queued}

@@ -1,7 +1,7 @@
 """Free space on the store's volume: intake closes before the disk is full, so that dispatch can go on draining.
 
-Before each commit intake asks whether it fits. What is written is there twice for a while: in the WAL and, once that is
-copied, in the file, unless the file has free pages for it.
+Before each commit intake asks whether it fits. Written bytes take room twice for a while: in the WAL and, once that is
+copied, in the file, unless the file has free pages for them.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ WARN_FRACTION = 0.20
 
 
 class Space(NamedTuple):
-    """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
+    """The free bytes of a volume, its total bytes, the name of a removed file, and the room inside the store's files.
 
-    `damage` says what is wrong with a file that is there. `reusable` is negative when more waits in the WAL to be
+    `damage` describes what is wrong with an existing file. `reusable` is negative when more bytes wait in the WAL to be
     copied into the file than the file has free pages.
     """
 
@@ -29,18 +29,20 @@ class Space(NamedTuple):
 
     @property
     def usable(self) -> int:
-        """The room on the volume and in the files."""
         return self.free + self.reusable
 
     def fits(self, size: int, shares: Shares) -> bool:
-        """Whether intake may write so many bytes and leave to dispatch what is dispatch's."""
+        """Whether intake may write N bytes and still leave dispatch its share."""
         return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
 
 
 class DiskWatch:
-    """Looks at the free space when told to. `reason` says why intake is closed; None while it is open.
+    """Opens and closes intake by the free space.
 
-    `measure` is for each commit: it says how much room there is, and not whether a file is lost or damaged.
+    space: measures the volume and checks the files for loss and damage.
+    close_fraction, close_bytes: intake closes when less than this is free; the stricter one counts.
+    journal: gets one line for each change.
+    measure: a cheaper `space` for each commit, without the check of the files.
     """
 
     def __init__(
@@ -61,17 +63,17 @@ class DiskWatch:
         self._reason: str | None = None
 
     def reason(self) -> str | None:
-        """Why intake is closed, as of the last look."""
+        """The reason why intake is closed, as of the last look; None while it is open."""
         return self._reason
 
     def reserve(self, size: int) -> str | None:
-        """Why so many bytes may not be written now; None if they may. A refusal closes intake."""
+        """The reason why N bytes may not be written now; None if they may. A refusal closes intake."""
         if not self._harmed:
             self._judge(self._measure(), size)
         return self._reason
 
     def look(self) -> None:
-        """Measure; close below the limit, reopen only well above it, and tell the journal about each change."""
+        """Measure; close below the limit, reopen only well above it, and write each change to the journal."""
         space = self._space()
         self._harmed = bool(space.lost or space.damage)
         self._judge(space)
@@ -94,7 +96,7 @@ class DiskWatch:
             self._journal("disk.reopened", free=space.free, total=space.total, limit=shares.stop)
 
     def _lose(self, file: str) -> None:
-        """What is stored in a file without a name is gone with the process: nothing more is accepted."""
+        """A file without a name disappears with the process, and its contents with it: nothing more is accepted."""
         reason = f"{file} was removed from the data directory: put it back, or stop the server and restore a backup."
         if reason != self._reason:
             self._journal("store.lost", file=file)

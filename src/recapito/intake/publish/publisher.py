@@ -1,9 +1,9 @@
-"""Group commit: all publishes that wait while the last commit ran go into one commit, one segment per topic.
+"""Group commit: all publishes that wait while a commit runs go into the next one, one segment per topic.
 
-Nobody gets a result before the commit of their events has returned; a failed commit fails everybody in it, and
-nothing is tried again in here. AppendFailed alone leaves open whether events are stored. The queue is bounded in
-publishes, bytes and time: whoever has waited too long is refused while still in the queue, and so is a group for whose
-commit the volume has no room; nothing of a refused publish is stored. One in a commit gets its result.
+No publish gets a result before the commit of its events has returned. A failed commit fails every publish in it, and
+the publisher never tries again. Only AppendFailed leaves open whether events are stored. The queue is bounded in
+publishes, bytes and time: a publish that has waited too long is refused while still in the queue, and so is a group for
+whose commit the volume has no room; nothing of a refused publish is stored. A publish in a commit gets its result.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ CLOSED_RETRY_S = 30
 
 
 class Stats(msgspec.Struct):
-    """What the publisher has done since it was made."""
+    """Totals since the publisher was created."""
 
     commits: int = 0
     publishes: int = 0
@@ -48,10 +48,15 @@ class _Waiter(NamedTuple):
 
 
 class Publisher:
-    """Takes accepted events and answers when they are durable. `run` is its loop, one task.
+    """Stores accepted events, and completes a future when they are durable. `run` is its loop, one task.
 
-    A publish waits `patience` nanoseconds at most before its commit begins, measured by `wall`: real time, for the
-    publisher on the other side waits in real time whatever the service's clock does.
+    log: the log to append to.
+    clock: the service's clock, for the time of publishing.
+    on_append: called after each commit, and after one that failed: its segments may be stored nevertheless.
+    intake_open: returns the reason why intake is closed, None while it is open.
+    reserve: returns the reason why N bytes may not be written, None if they may.
+    patience: nanoseconds that a publish waits at most before its commit begins.
+    wall: real time, which measures `patience`, because clients wait in real time whatever the service's clock does.
     """
 
     def __init__(
@@ -66,9 +71,9 @@ class Publisher:
         wall: Clock | None = None,
     ) -> None:
         self.stats = Stats()
-        self.tallies = PublishCounters()
+        self.counters = PublishCounters()
         self.gauge = Gauge()
-        self.last_commit = (0, 0)  # when it began and ended
+        self.last_commit = (0, 0)  # its beginning and its end
         self._log = log
         self._clock = clock
         self._wall = wall or SystemClock()
@@ -79,10 +84,10 @@ class Publisher:
         self._intake_open = intake_open
         self._reserve = reserve
         self._waiting: list[_Waiter] = []
-        self._held = 0  # publishes and bytes that wait or are being committed
+        self._held = 0  # publishes that wait or are being committed, and their bytes
         self._held_bytes = 0
-        self._wake = asyncio.Event()  # for the loop that commits
-        self._queued = asyncio.Event()  # for the one that watches the queue
+        self._wake = asyncio.Event()  # wakes the loop that commits
+        self._queued = asyncio.Event()  # wakes the task that watches the queue
         self._stopped = asyncio.Event()
         self._stopped.set()
         self._closing = False
@@ -91,9 +96,9 @@ class Publisher:
         return f"<Publisher {self._held} publishes, {self._held_bytes} bytes waiting, {self.stats.commits} commits>"
 
     def check_open(self, size: int = 0) -> None:
-        """Raise Busy if a publish would be refused now. Asked before a body is read, and again before it is kept.
+        """Raise Busy if a publish would be refused now. Called before a body is read, and again before it is kept.
 
-        Who appends without us names the size: there must be room for it.
+        A caller that appends to the log itself passes the size, for which there must be room.
         """
         reason = self._reserve(size) if size else self._intake_open()
         if reason is not None:
@@ -102,13 +107,13 @@ class Publisher:
             self._refuse("Intake is starting or stopping.")
         if self._held >= limits.WAITING_PUBLISHES or self._held_bytes >= limits.WAITING_BYTES:
             self._refuse("Too many publish requests are waiting to be stored. Nothing was stored.")
-        if self._running_since is not None:  # while the store is idle nobody is refused, so that some always pass
+        if self._running_since is not None:  # an idle store refuses no publish, so that some always pass
             wait = expected_wait(self._last, self._running_since, len(self._waiting), self._wall.now())
             if wait > self._patience:
                 self._refuse("Storing takes too long at the moment. Nothing was stored.", -(-wait // SECOND))
 
     async def publish(self, topic: Topic, events: list[StampedEvent], size: int) -> None:
-        """Return when the events are durable. A caller that is cancelled changes nothing for what is stored."""
+        """Return when the events are durable. Cancelling the caller does not undo what is stored."""
         await self.submit(topic, events, size)
 
     def submit(
@@ -119,10 +124,10 @@ class Publisher:
         published_at: int | None = None,
         traces: Mapping[int, str] = NO_TRACES,
     ) -> asyncio.Future[None]:
-        """Take the events; the future is done when they are durable, or says why not.
+        """Queue the events; the future completes when they are durable, or raises the reason why they are not.
 
-        `published_at` is this instant, if the caller has asked the clock for it already; `traces` are the
-        traceparents of those events that are traced.
+        `published_at` is the current instant, if the caller has it already; `traces` are the traceparents of the traced
+        events, by index.
         """
         self.check_open()
         result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -135,7 +140,7 @@ class Publisher:
         return result
 
     async def run(self) -> None:
-        """Commit what waits, again and again, until closed."""
+        """Commit waiting publishes until closed."""
         self._stopped.clear()
         watching = asyncio.create_task(self._watch_waiting())
         try:
@@ -152,7 +157,7 @@ class Publisher:
             self._finish(self._take(), partial(Busy, "Intake stopped before this was stored."))
 
     async def close(self) -> None:
-        """Refuse what comes, finish what waits."""
+        """Refuse new publishes and finish the waiting ones."""
         self._closing = True
         self._wake.set()
         await self._stopped.wait()
@@ -166,7 +171,7 @@ class Publisher:
         return group
 
     async def _watch_waiting(self) -> None:
-        """Refuse in time also while a commit hangs."""
+        """Refuse overdue publishes also while a commit hangs."""
         while True:
             if not self._waiting:
                 self._queued.clear()
@@ -176,7 +181,7 @@ class Publisher:
                 self._refuse_overdue()
 
     def _refuse_overdue(self) -> None:
-        """Refuse those at the head of the queue who have waited too long."""
+        """Refuse the publishes at the head of the queue that have waited too long."""
         since = self._wall.now() - self._patience
         count = next((n for n, waiter in enumerate(self._waiting) if waiter.since >= since), len(self._waiting))
         if count:
@@ -188,7 +193,8 @@ class Publisher:
     async def _commit(self, group: list[_Waiter]) -> None:
         self._running_since = began = self._wall.now()
         segments = list(_segments(group))
-        no_room = self._reserve(needed(sum(len(one.columns) + len(one.body) for one in segments), len(segments)))
+        size = sum(len(segment.columns) + len(segment.body) for segment in segments)
+        no_room = self._reserve(needed(size, len(segments)))
         if no_room is not None:
             self.stats.refused += len(group)
             self._running_since = None
@@ -200,11 +206,11 @@ class Publisher:
             await self._commit_apart(group, partial(RecordDamaged, str(error)))
         except StoreFailed as error:
             self._finish(group, partial(AppendFailed, str(error)))
-            self._on_append()  # it may be stored all the same
+            self._on_append()  # it may be stored nevertheless
         except KeyError:
             await self._commit_apart(group, partial(NotFound, "ResourceNotFound", "The topic was deleted."))
         except BaseException:
-            self._finish(group, partial(AppendFailed, "The commit was broken off."))
+            self._finish(group, partial(AppendFailed, "The commit was cancelled."))
             raise
         else:
             took = self._wall.now() - began
@@ -218,7 +224,7 @@ class Publisher:
             self._running_since = None
 
     async def _commit_apart(self, group: list[_Waiter], error: Callable[[], Exception]) -> None:
-        """A topic of the group is deleted or damaged, and nothing was stored: the other topics are stored apart."""
+        """Store each topic alone, after a group failed because one of its topics is deleted or damaged."""
         topics = {waiter.topic for waiter in group}
         if len(topics) == 1:
             self._finish(group, error)
@@ -227,7 +233,7 @@ class Publisher:
             await self._commit([waiter for waiter in group if waiter.topic == topic])
 
     def _finish(self, group: list[_Waiter], error: Callable[[], Exception] | None = None) -> None:
-        """Give everybody their result, and count."""
+        """Give every publish of a group its result, and count it."""
         self._answer(group, error)
         if error is None:
             self._count(group)
@@ -235,12 +241,12 @@ class Publisher:
             self.stats.failed += len(group)
 
     def _answer(self, group: list[_Waiter], error: Callable[[], Exception] | None) -> None:
-        """Give everybody their result, an error each of its own: a raised one grows a traceback."""
+        """Give every publish its result. Each gets an error of its own, because a raised one grows a traceback."""
         for waiter in group:
             self._held -= 1
             self._held_bytes -= waiter.size
             if waiter.result.done():
-                continue  # its caller went away; what was stored stays stored
+                continue  # its caller is gone; stored events stay stored
             if error is None:
                 waiter.result.set_result(None)
             else:
@@ -253,7 +259,7 @@ class Publisher:
         self.stats.bytes += sum(waiter.size for waiter in group)
         now = self._clock.now()
         for topic, publish, size, *_ in group:
-            self.tallies.stored(topic, len(publish.events), size, now - publish.published_at)
+            self.counters.stored(topic, len(publish.events), size, now - publish.published_at)
 
 
 def _segments(group: Iterable[_Waiter]) -> Iterable[NewSegment]:

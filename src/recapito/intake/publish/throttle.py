@@ -1,4 +1,4 @@
-"""Holds each topic to its rate: a publish beyond it is refused, with the time after which it would pass."""
+"""The rate limit of each topic: a publish beyond it is refused, with the time after which it would pass."""
 
 from recapito.clock import Clock
 from recapito.domain import limits
@@ -9,7 +9,7 @@ from recapito.intake.publish.publisher import Stats
 
 
 class Throttle:
-    """The meters of all topics. Those that owe nothing are forgotten when there are too many."""
+    """The meters of all topics. When there are too many, meters that owe no wait are forgotten."""
 
     def __init__(self, rate: Rate, clock: Clock, stats: Stats) -> None:
         self._rate = rate
@@ -30,7 +30,7 @@ class Throttle:
         wait = meter.wait(now)
         if wait:
             self._stats.throttled += 1
-            raise TooManyRequests("This topic is published to faster than its rate allows.", -(-wait // SECOND))
+            raise TooManyRequests("Publishes to this topic exceed its rate. Try again later.", -(-wait // SECOND))
         if len(self._meters) >= limits.TOPIC_CACHE:
             self._meters = {key: kept for key, kept in self._meters.items() if kept.wait(now)}
         self._meters[topic] = meter.spend(self._rate, events, size, now)

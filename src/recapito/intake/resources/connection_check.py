@@ -1,6 +1,6 @@
-"""Connections, tried: each resource that a subscription reaches by one is probed, and what is wrong is said.
+"""Checks of connections: each resource that a subscription reaches by one is probed, and problems are reported.
 
-A connection that nothing is reached by yet is tried on a name that is not there: to be told so proves the rest.
+A connection that no subscription uses yet is tried on a name that does not exist: "not found" proves the rest.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ from recapito.errors import InvalidInput, NotFound, SettingsError
 from recapito.intake.resources.connection_required import SERVICE_OF, Find
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
-NOBODY = "recapito-check"
-CLOSED = "it can not be opened"
+STAND_IN = "recapito-check"
+CLOSED = "it cannot be opened"
 PAGE = 200
 
 _ASK = {
@@ -39,7 +39,7 @@ Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
 
 
 class Finding(NamedTuple):
-    """What came of trying one resource."""
+    """The result of trying one resource."""
 
     state: str
     resource: str
@@ -48,7 +48,7 @@ class Finding(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A resource that is reached by a service; `made_up` is one that is not expected to be there."""
+    """A resource that is reached by a service; `made_up` is a name that does not exist there."""
 
     service: Service
     place: ResourceId
@@ -56,7 +56,7 @@ class Target(NamedTuple):
 
 
 class Uses(NamedTuple):
-    """What subscriptions reach, by the connections' keys, and what they can not."""
+    """The resources that subscriptions reach, by the keys of their connections, and those without a connection."""
 
     by_connection: dict[str, list[Target]]
     unconnected: list[str]
@@ -72,8 +72,8 @@ class ConnectionChecker:
         self._wall = wall
 
     async def uses(self) -> Uses:
-        """Which resources living subscriptions name, and by which connection each is reached."""
-        found = Uses({}, [])
+        """The resources that subscriptions name, and the connection of each."""
+        uses = Uses({}, [])
         seen: set[tuple[Service, str]] = set()
         async for subscription in self._subscriptions():
             for target in _named(subscription):
@@ -83,13 +83,13 @@ class ConnectionChecker:
                 seen.add(key)
                 try:
                     connection = await self._find(target.place.text)
-                except SettingsError:  # which listing the connections tells
+                except SettingsError:  # the list of connections shows this one
                     continue
                 if connection is None or target.service not in connection.endpoints:
-                    found.unconnected.append(target.place.text)
+                    uses.unconnected.append(target.place.text)
                 else:
-                    found.by_connection.setdefault(connection.key, []).append(target)
-        return found
+                    uses.by_connection.setdefault(connection.key, []).append(target)
+        return uses
 
     async def examine(self, resource_id: str) -> list[Finding]:
         """Try the connection of a resource. NotFound if it has none."""
@@ -108,11 +108,11 @@ class ConnectionChecker:
         try:
             check_usable(connection, target.service, self._wall.now())
         except InvalidInput as error:
-            return Finding(WRONG, name, "The signature is of no use.", error.message)
+            return Finding(WRONG, name, "The signature is not usable.", error.message)
         if target.service is Service.RELAY and not target.made_up:
             if parse_resource_id(connection.resource_id).key == target.place.key:
-                said = "It is not tried: whoever listens would get the request."
-                return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+                text = "It is not tried, because its listener would get the request."
+                return Finding(NOTE, name, text, "publish an event, and look at its delivery")
             target = Target(Service.RELAY, _within(target.place.top, "hybridConnections"), made_up=True)
         try:
             async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
@@ -136,27 +136,27 @@ def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) 
     absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is Service.FUNCTION else Result.NOT_FOUND
     absent = outcome.result is absence
     if absent and target.made_up and target.service is Service.RELAY:
-        said = "It answers; whether it takes the key, only a delivery shows."
-        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+        text = "It answers; whether it takes the key, only a delivery shows."
+        return Finding(NOTE, name, text, "publish an event, and look at its delivery")
     if absent and target.made_up:
         return Finding(OK, name, f"its {target.service} service answers, and knows us")
     keyed = isinstance(connection.credential, AccountKey)
     if outcome.result is Result.FORBIDDEN and target.service is Service.QUEUE and not keyed:
-        said = "The credential may not look at it; whether it may add messages is not known."
-        return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+        text = "The credential may not look at it; whether it may add messages is not known."
+        return Finding(NOTE, name, text, "publish an event, and look at its delivery")
     status = "" if outcome.status is None else f" ({outcome.status})"
-    said = outcome.detail.removeprefix(f"{NOBODY} of ")  # a name that nobody has given
-    return Finding(WRONG, name, f"{outcome.result}{status}", _remedy(said, connection, outcome))
+    text = outcome.detail.removeprefix(f"{STAND_IN} of ")  # a name that does not exist
+    return Finding(WRONG, name, f"{outcome.result}{status}", _remedy(text, connection, outcome))
 
 
-def _remedy(said: str, connection: Connection, outcome: Outcome) -> str:
-    """What a service says has its remedy in it; where nobody has answered, what to look at is added."""
+def _remedy(text: str, connection: Connection, outcome: Outcome) -> str:
+    """The answer of a service contains its remedy; without an answer the things to check are added."""
     ask = None if outcome.status else _ASK.get(outcome.result)
     if ask is None:
-        return said
-    if "egress refused" in said:
-        return f"{said}. The setting delivery.egress says which addresses are dialled."
-    return f"{said}. {ask}: recapito connection set {connection.resource_id}"
+        return text
+    if "egress refused" in text:
+        return f"{text}. The setting delivery.egress decides which addresses are dialled."
+    return f"{text}. {ask}: recapito connection set {connection.resource_id}"
 
 
 def _named(subscription: Subscription) -> list[Target]:
@@ -170,14 +170,14 @@ def _named(subscription: Subscription) -> list[Target]:
 
 
 def _stand_ins(connection: Connection) -> list[Target]:
-    """What a connection is tried on that nobody uses: itself, or names that are not in it."""
+    """The targets for a connection that no subscription uses: its own resource, or names that do not exist in it."""
     resource = parse_resource_id(connection.resource_id)
     if resource != resource.top:
         return [Target(service, resource) for service in connection.endpoints]
     entities = "eventHubs" if resource.kind == EVENT_HUBS_NAMESPACE else "queues"
     made_up = {
-        Service.BLOB: lambda: parse_resource_id(container_id(resource.text, NOBODY)),
-        Service.QUEUE: lambda: parse_resource_id(queue_id(resource.text, NOBODY)),
+        Service.BLOB: lambda: parse_resource_id(container_id(resource.text, STAND_IN)),
+        Service.QUEUE: lambda: parse_resource_id(queue_id(resource.text, STAND_IN)),
         Service.MESSAGING: lambda: _within(resource, entities),
         Service.FUNCTION: lambda: _within(resource, "functions"),
         Service.RELAY: lambda: _within(resource, "hybridConnections"),
@@ -186,4 +186,4 @@ def _stand_ins(connection: Connection) -> list[Target]:
 
 
 def _within(top: ResourceId, collection: str) -> ResourceId:
-    return parse_resource_id(f"{top.text}/{collection}/{NOBODY}")
+    return parse_resource_id(f"{top.text}/{collection}/{STAND_IN}")

@@ -1,4 +1,4 @@
-"""A resource that is named by its id must have a connection when a subscription asks for it, and one of use."""
+"""Connections that a subscription needs: a resource named by its id must have a usable one before the PUT succeeds."""
 
 from collections.abc import Awaitable, Callable
 
@@ -31,17 +31,17 @@ SERVICE_OF = {
 
 
 async def nowhere(resource_id: str) -> Connection | None:
-    """A server without connections."""
+    """Finds no connection, on a server without connections."""
     return None
 
 
 async def check_connected(find: Find, destination: AzureResource, now: int) -> None:
-    """InvalidInput, naming the command, if nobody has said how this destination is reached; `now` is real time."""
+    """Raise InvalidInput, with the command to run, if this destination has no usable connection; `now` is real time."""
     await _check(find, destination.resource_id, SERVICE_OF[type(destination)], now, "resourceId")
 
 
 async def check_dead_letters_connected(find: Find, place: DeadLetterDestination | None, now: int) -> None:
-    """InvalidInput, naming the command, if nobody has said how this blob container is reached."""
+    """Raise InvalidInput, with the command to run, if this blob container has no usable connection."""
     if isinstance(place, DeadLetterBlobs):
         await _check(find, place.container, Service.BLOB, now, "deadLetterDestination", place.account)
 
@@ -52,7 +52,7 @@ async def _check(find: Find, id: str, service: Service, now: int, target: str, t
     try:
         connection = await find(id)
     except SettingsError as error:
-        raise InvalidInput("InvalidRequest", f"The connection to {top} can not be opened: {error}", target) from None
+        raise InvalidInput("InvalidRequest", f"The connection to {top} cannot be opened: {error}", target) from None
     if connection is None or service not in connection.endpoints:
         local = "; or serve with --azurite, for an Azurite on this machine" if service in STORAGE_SERVICES else ""
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""What a client asks for: a topic or a subscription as it should be, before it has an id, keys or a position."""
+"""Drafts: a topic or a subscription as a client wants it, before it has an id, keys or a position."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +19,9 @@ from recapito.domain.resources.topic import Domain, Source, Topic, TopicKind
 
 
 class TopicDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic as a client wants it. Without a location or an input schema it keeps what it has, or gets the default.
+    """A topic as a client wants it. Without a location or an input schema it keeps its own, or gets the default.
 
-    `kept` has no effect here and is shown back.
+    `kept` holds settings that have no effect here and are returned as they came.
     """
 
     kind: TopicKind = TopicKind.CUSTOM
@@ -41,9 +41,9 @@ class TopicDraft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SubscriptionDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """An event subscription as a client wants it; what is not given has Event Grid's default.
+    """An event subscription as a client wants it, with Event Grid's defaults.
 
-    Without a delivery schema it gets the one that its topic's input schema suggests.
+    Without a delivery schema it gets the default of its topic's input schema.
     """
 
     name: str
@@ -60,45 +60,25 @@ class SubscriptionDraft(msgspec.Struct, frozen=True, kw_only=True):
     kept: dict[str, Any] = {}
 
 
-# What a PATCH asks for: from the draft of what is there to the draft of what should be.
+# The change that a PATCH makes: from the draft of the stored resource to the draft of the wanted one.
 TopicChange = Callable[[TopicDraft], TopicDraft]
 SubscriptionChange = Callable[[SubscriptionDraft], SubscriptionDraft]
 
 
 def topic_draft(topic: Topic) -> TopicDraft:
     """The draft that would make a topic what it is."""
-    return TopicDraft(
-        kind=topic.kind,
-        name=topic.name,
-        azure_subscription=topic.azure_subscription,
-        resource_group=topic.resource_group,
-        location=topic.location,
-        tags=topic.tags,
-        input_schema=topic.input_schema,
-        mapping=topic.mapping,
-        local_auth=topic.local_auth,
-        public_access=topic.public_access,
-        ip_rules=topic.ip_rules,
-        domain=topic.domain,
-        source=topic.source,
-        kept=topic.kept,
-    )
+    return TopicDraft(**_values_of(TopicDraft, topic))
 
 
 def subscription_draft(subscription: Subscription) -> SubscriptionDraft:
     """The draft that would make a subscription what it is, or will be once its endpoint has consented."""
-    wanted = subscription.proposed or subscription
-    return SubscriptionDraft(
-        name=subscription.name,
-        domain_topic=subscription.domain_topic,
-        destination=wanted.destination,
-        delivery_schema=wanted.delivery_schema,
-        attributes=wanted.attributes,
-        batching=wanted.batching,
-        retry_policy=wanted.retry_policy,
-        dead_letter=wanted.dead_letter,
-        filter=wanted.filter,
-        labels=wanted.labels,
-        expires_at=wanted.expires_at,
-        kept=wanted.kept,
-    )
+    return SubscriptionDraft(**_values_of(SubscriptionDraft, subscription.proposed or subscription))
+
+
+def draft_values(draft: TopicDraft | SubscriptionDraft) -> dict[str, Any]:
+    """The values of a draft by field. Fields have the same names in a draft and in its resource."""
+    return _values_of(type(draft), draft)
+
+
+def _values_of(fields_of: type[msgspec.Struct], source: object) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in fields_of.__struct_fields__}

@@ -1,4 +1,4 @@
-"""Subscriptions that have an expiration time are deleted when it comes, on the service's clock."""
+"""Deletion of subscriptions at their expiration time, on the service's clock."""
 
 import asyncio
 import heapq
@@ -18,28 +18,28 @@ RETRY_NS = 1 * SECOND
 
 
 class Expiry:
-    """Knows which subscription's time is over next. One that changed meanwhile is looked at, and left alone."""
+    """The expiration times of subscriptions, as a heap. A subscription that changed meanwhile stays."""
 
     def __init__(self, registry: Registry, clock: Clock, journal: Journal = silent) -> None:
         self._registry = registry
         self._clock = clock
         self._journal = journal
-        self._times: list[tuple[int, int]] = []  # instants and ids, a heap
+        self._times: list[tuple[int, int]] = []  # instants and ids
         self._more = asyncio.Event()
         self._expiring = False
 
     def watch(self, subscription: Subscription) -> None:
-        """Remember when a subscription's time is over."""
+        """Remember the expiration time of a subscription."""
         if subscription.expires_at is not None:
             heapq.heappush(self._times, (subscription.expires_at, subscription.id))
             self._more.set()
 
     def quiet(self) -> bool:
-        """True when nobody's time is over and not yet dealt with."""
+        """True when no subscription is due and none is being deleted."""
         return not self._expiring and (not self._times or self._times[0][0] > self._clock.now())
 
     async def run(self, expire: Callable[[int], Awaitable[None]]) -> None:
-        """Call `expire` for each subscription at its time, for ever. What fails is tried again a second later."""
+        """Call `expire` for each subscription at its time, forever. A call that fails is repeated a second later."""
         await self._insist(self._load)
         while True:
             self._more.clear()
@@ -57,9 +57,9 @@ class Expiry:
         times: list[tuple[int, int]] = []
         after = 0
         while page := await self._registry.subscriptions(None, after, PAGE):
-            for one in page:
-                if one.deleted_position is None and one.expires_at is not None:
-                    times.append((one.expires_at, one.id))
+            for subscription in page:
+                if subscription.deleted_position is None and subscription.expires_at is not None:
+                    times.append((subscription.expires_at, subscription.id))
             after = page[-1].id
         self._times += times
         heapq.heapify(self._times)
@@ -74,7 +74,7 @@ class Expiry:
             await wall.sleep_until(wall.now() + RETRY_NS)
 
     async def _sleep_until(self, when: int) -> None:
-        """Sleep until an instant, or until there is an earlier one to sleep for."""
+        """Sleep until an instant, or until an earlier one is added."""
         sleeping = asyncio.ensure_future(self._clock.sleep_until(when))
         more = asyncio.ensure_future(self._more.wait())
         try:

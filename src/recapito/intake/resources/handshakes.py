@@ -1,7 +1,7 @@
-"""Handshakes with webhooks: asks an endpoint for its consent, and tells it when its subscription is gone.
+"""Handshakes with webhooks: ask an endpoint for its consent, and notify it when its subscription is deleted.
 
-How long an answer is waited for, and the pause between tries, go by real time: whoever asked for the subscription
-waits meanwhile, and a manual clock would stand still. The ten minutes for consent go by the service's clock.
+The wait for a reply and the pause between tries follow real time, because a client waits meanwhile and a manual clock
+would stand still. The ten minutes for consent follow the service's clock.
 """
 
 import asyncio
@@ -20,7 +20,6 @@ from recapito.domain.handshake.consent import (
     await_consent,
     have_one_endpoint,
     is_consented,
-    needs_consent,
     webhook_of,
 )
 from recapito.domain.handshake.handshake import (
@@ -41,15 +40,23 @@ from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.observability.journal import Journal, silent
 
 
-class NeedsConsent(NamedTuple):
-    """What can not be stored before its endpoint was asked."""
+class Ready(NamedTuple):
+    """A subscription that may be stored."""
 
     topic: Topic
+    subscription: Subscription
+
+
+class NeedsConsent(NamedTuple):
+    """A subscription that may be stored only after its endpoint was asked; `old` is the stored one that it replaces."""
+
+    topic: Topic
+    old: Subscription | None
     wanted: Subscription
 
 
 class ConsentAnswer:
-    """An endpoint that was asked. `given`: it has consented; otherwise `note` says why it has not yet."""
+    """The result of asking an endpoint. `given`: it has consented; otherwise `note` is the reason why not yet."""
 
     def __init__(self, invitation: Invitation) -> None:
         self.invitation = invitation
@@ -57,20 +64,23 @@ class ConsentAnswer:
         self.note = ""
 
     def __repr__(self) -> str:
-        return f"<Asked {self.invitation.subscription.destination!r}, {'given' if self.given else 'not given'}>"
+        return f"<ConsentAnswer {self.invitation.subscription.destination!r}, {'given' if self.given else 'not given'}>"
 
 
 TokenSource = Callable[[str, str], Awaitable[str | None]]
-"""A bearer token of a tenant for an application, None if there is none to be had."""
-
-Attempt = Callable[[ConsentAnswer | None], Awaitable[Subscription | NeedsConsent]]
-"""Tries to store a subscription: first without an answer of its endpoint, then, if it must be asked, with it."""
+"""Returns a bearer token of a tenant for an application, None if it gets none."""
 
 
 class Handshakes:
-    """Speaks with endpoints. `patience` is the clock of real time; `public_url` is how endpoints reach this server.
+    """Sends validation requests and deletion notices to endpoints.
 
-    `token_for` has a token for the application that protects an endpoint, or none.
+    caller: makes the HTTP requests.
+    clock: the service's clock, for the ten minutes of consent.
+    patience: the clock of real time, for the wait for a reply and the pause between tries.
+    random_bytes: returns N random bytes, for codes and ids.
+    public_url: the URL by which endpoints reach this server.
+    journal: gets one line for each request.
+    token_for: returns a token for the application that protects an endpoint; None sends no tokens.
     """
 
     def __init__(
@@ -97,96 +107,95 @@ class Handshakes:
     def __repr__(self) -> str:
         return f"<Handshakes {len(self._open)} open, {len(self._notices)} notices>"
 
-    def admit(
-        self, topic: Topic, old: Subscription | None, wanted: Subscription, asked: ConsentAnswer | None
-    ) -> Subscription | NeedsConsent:
-        """What may be stored: what is wanted, or what is in force while consent to it is awaited."""
-        if not needs_consent(old, wanted):
-            return wanted
-        if asked is None:
-            return NeedsConsent(topic, wanted)
-        if not have_one_endpoint(asked.invitation.subscription, wanted):
+    def admit(self, plan: NeedsConsent, answer: ConsentAnswer) -> Ready:
+        """The subscription to store after its endpoint was asked.
+
+        With consent it is the wanted one. Without, what was in force stays so while consent is awaited. `plan` is newer
+        than `answer`: Conflict if the endpoint is another by now.
+        """
+        if not have_one_endpoint(answer.invitation.subscription, plan.wanted):
             raise Conflict("Conflict", "The endpoint changed while it was asked for its consent. Try again.")
-        if asked.given:
-            return wanted
+        if answer.given:
+            return Ready(plan.topic, plan.wanted)
         until = self._clock.now() + limits.HANDSHAKE_WINDOW_NS
-        return await_consent(old, wanted, Handshake(asked.invitation.code, until, asked.note))
+        handshake = Handshake(answer.invitation.code, until, answer.note)
+        return Ready(plan.topic, await_consent(plan.old, plan.wanted, handshake))
 
     @asynccontextmanager
-    async def asking(self, about: NeedsConsent) -> AsyncIterator[ConsentAnswer]:
-        """Ask an endpoint; a refusal is the caller's error. Until the end of the block `hear` takes its consent."""
+    async def asking(self, plan: NeedsConsent) -> AsyncIterator[ConsentAnswer]:
+        """Ask an endpoint; a refusal is the caller's error. `take_consent` still works until the block ends."""
         code = self._new_id()
-        wanted = await self._authorized(about.wanted)
-        asked = ConsentAnswer(invite(self._public_url, about.topic, wanted, code, self._clock.now()))
-        self._open.add(asked)
+        wanted = await self._authorized(plan.wanted)
+        answer = ConsentAnswer(invite(self._public_url, plan.topic, wanted, code, self._clock.now()))
+        self._open.add(answer)
         try:
             async with self._turns:
-                await self._ask(asked)
-            yield asked
+                await self._ask(answer)
+            yield answer
         finally:
-            self._open.discard(asked)
+            self._open.discard(answer)
 
-    def hear(self, code: str) -> bool:
-        """Take consent by a URL while its handshake is still under way; False if the code is of none of these."""
-        found = [asked for asked in self._open if is_code(asked.invitation.code, code)]
-        for asked in found:
-            asked.given = True
-        return bool(found)
+    def take_consent(self, code: str) -> bool:
+        """Take consent by a URL while its handshake is still under way; False if no such handshake has this code."""
+        answers = [answer for answer in self._open if is_code(answer.invitation.code, code)]
+        for answer in answers:
+            answer.given = True
+        return bool(answers)
 
-    def tell_deletion(self, topic: Topic, subscription: Subscription) -> None:
-        """Tell an endpoint that had consented that its subscription is gone: once, later, and if there is room."""
+    def announce_deletion(self, topic: Topic, subscription: Subscription) -> None:
+        """Send an endpoint that had consented one deletion notice, in a task; drop it if too many are under way."""
         if not isinstance(subscription.destination, WebHook) or not is_consented(subscription):
             return
         if len(self._notices) >= limits.DELETION_NOTICES:
             self._journal("handshake.deletion_not_told", subscription=subscription.name, reason="too many at once")
             return
-        task = asyncio.create_task(self._tell(topic, subscription))
+        task = asyncio.create_task(self._send_notice(topic, subscription))
         self._notices.add(task)
         task.add_done_callback(self._notices.discard)
 
     async def _authorized(self, subscription: Subscription) -> Subscription:
-        """The subscription as its endpoint is spoken to: one that an application protects sees a token."""
+        """The subscription with a bearer token among its attributes, if an application protects its endpoint."""
         hook = subscription.destination
         if not isinstance(hook, WebHook) or hook.application is None or self._token_for is None:
             return subscription
         token = await self._token_for(hook.tenant or "", hook.application)
         if token is None:
             return subscription
-        shown = StaticAttribute("Authorization", f"Bearer {token}", secret=True)
-        return replace(subscription, attributes=(*subscription.attributes, shown))
+        bearer = StaticAttribute("Authorization", f"Bearer {token}", secret=True)
+        return replace(subscription, attributes=(*subscription.attributes, bearer))
 
     async def close(self) -> None:
-        """Tell nobody any more. Whoever is being asked is let go when the caller is closed."""
+        """Cancel the deletion notices. Validation requests end when the `Caller` is closed."""
         for task in self._notices:
             task.cancel()
         await asyncio.gather(*self._notices, return_exceptions=True)
 
-    async def _ask(self, asked: ConsentAnswer) -> None:
-        invitation = asked.invitation
+    async def _ask(self, answer: ConsentAnswer) -> None:
+        invitation = answer.invitation
         for tries in range(1, limits.HANDSHAKE_TRIES + 1):
-            answer = await self._request(validation_request(invitation, self._new_id(), self._clock.now()))
-            verdict = judge(invitation, answer)
+            result = await self._request(validation_request(invitation, self._new_id(), self._clock.now()))
+            verdict = judge(invitation, result)
             self._journal(
-                "handshake.asked", **_named(invitation.subscription), verdict=type(verdict).__name__, **_outcome(answer)
+                "handshake.asked", **_named(invitation.subscription), verdict=type(verdict).__name__, **_outcome(result)
             )
             match verdict:
                 case Granted():
-                    asked.given = True
+                    answer.given = True
                     return
                 case Awaited():
-                    asked.note = explain_waiting(invitation, answer)
+                    answer.note = explain_waiting(invitation, result)
                     return
                 case Refused(again=True) if tries < limits.HANDSHAKE_TRIES:
                     await self._patience.sleep_until(self._patience.now() + limits.HANDSHAKE_PAUSE_NS)
                 case Refused():
-                    raise _refusal(invitation, answer, tries)
+                    raise _refusal(invitation, result, tries)
 
-    async def _tell(self, topic: Topic, subscription: Subscription) -> None:
+    async def _send_notice(self, topic: Topic, subscription: Subscription) -> None:
         request = deletion_request(topic, await self._authorized(subscription), self._new_id(), self._clock.now())
         if request is None:
             return
-        answer = await self._request(request)
-        self._journal("handshake.deletion_told", **_named(subscription), **_outcome(answer))
+        result = await self._request(request)
+        self._journal("handshake.deletion_told", **_named(subscription), **_outcome(result))
 
     async def _request(self, request: Request) -> CallResult:
         return await ask_in_time(self._caller, request, self._patience, limits.ANSWER_WAIT_NS)
@@ -195,17 +204,17 @@ class Handshakes:
         return str(UUID(bytes=self._random_bytes(16), version=4))
 
 
-def _refusal(invitation: Invitation, answer: CallResult, tries: int) -> Exception:
-    if not isinstance(answer, Reply) and answer.trouble is FailureKind.CLOSED:
-        return Busy("The server is stopping; the endpoint could not be asked.")
-    return InvalidInput("Url validation", explain_refusal(invitation, answer, tries), "endpointUrl")
+def _refusal(invitation: Invitation, result: CallResult, tries: int) -> Exception:
+    if not isinstance(result, Reply) and result.trouble is FailureKind.CLOSED:
+        return Busy("The server is stopping and did not ask the endpoint. Try again.")
+    return InvalidInput("Url validation", explain_refusal(invitation, result, tries), "endpointUrl")
 
 
 def _named(subscription: Subscription) -> dict[str, object]:
     return {"subscription": subscription.name, "endpoint": webhook_of(subscription).base_url}
 
 
-def _outcome(answer: CallResult) -> dict[str, object]:
-    if isinstance(answer, Reply):
-        return {"status": answer.status}
-    return {"status": None, "reason": answer.trouble, "detail": answer.detail}
+def _outcome(result: CallResult) -> dict[str, object]:
+    if isinstance(result, Reply):
+        return {"status": result.status}
+    return {"status": None, "reason": result.trouble, "detail": result.detail}

@@ -1,4 +1,4 @@
-"""The errors for what is not there, in the words that ARM's clients know."""
+"""Errors for resources that do not exist, in the words that ARM's clients know."""
 
 from recapito.errors import NotFound
 
@@ -6,12 +6,11 @@ _CHARS = 100
 
 
 def group_missing(name: str) -> NotFound:
-    """A resource group is not there."""
     return NotFound("ResourceGroupNotFound", f"Resource group '{name[:_CHARS]}' could not be found.")
 
 
 def resource_missing(type: str, name: str, group: str) -> NotFound:
-    """A resource is not there, though its group is."""
+    """The error for a resource that does not exist in an existing group."""
     return NotFound(
         "ResourceNotFound",
         f"The Resource '{type}/{name[:_CHARS]}' under resource group '{group[:_CHARS]}' was not found.",
@@ -19,14 +18,14 @@ def resource_missing(type: str, name: str, group: str) -> NotFound:
 
 
 def parent_missing(type: str, parent: str) -> NotFound:
-    """What a resource would belong to is not there."""
+    """The error for a resource whose parent does not exist."""
     return NotFound(
         "ParentResourceNotFound",
-        f"Can not find or make a resource of type '{type}': its parent resource '{parent[: 4 * _CHARS]}' "
+        f"Cannot find or create a resource of type '{type}': its parent resource '{parent[: 4 * _CHARS]}' "
         "could not be found.",
     )
 
 
 def subscription_missing(name: str) -> NotFound:
-    """An event subscription is not there, though its topic is."""
+    """The error for an event subscription that does not exist on an existing topic."""
     return NotFound("ResourceNotFound", f"Event subscription '{name[:_CHARS]}' was not found.")

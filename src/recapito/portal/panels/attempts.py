@@ -3,7 +3,7 @@
 from nicegui import ui
 
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.history.attempt import NonRequestOutcome
+from recapito.domain.history.attempt import ENDING_LABELS
 from recapito.portal import format
 from recapito.portal.api_types import Attempt, AttemptEvent, Attempts
 from recapito.portal.client import PAGE
@@ -13,15 +13,15 @@ from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import bar, empty, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
-ENDINGS: dict[str, str] = {
-    NonRequestOutcome.NOT_SENT.value: "Ended unsent",
-    NonRequestOutcome.DEAD_LETTERED.value: "Dead-lettered",
-    NonRequestOutcome.DEAD_LETTER_DROPPED.value: "Dead letter dropped",
+OUTCOMES: dict[str, str] = {
+    "": "All outcomes",
+    "Failed": "All that failed",
+    **{result.value: result.value for result in Result},
+    **{str(ending): label.capitalize() for ending, label in ENDING_LABELS.items()},
 }
-OUTCOMES = {"": "All outcomes", "Failed": "All that failed", **{one.value: one.value for one in Result}, **ENDINGS}
 THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
-_COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
+_COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "DispositionKind", "Answer")
 
 
 def recent_deliveries(visit: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
@@ -67,7 +67,7 @@ def _row(attempt: Attempt, with_subscription: bool) -> Row:
         Cell(f"{event.id}{more}", explain_path(event.id, attempt.topic)),
         Cell(number_text(attempt, event)),
         Cell(outcome_text(attempt), tone=tone_of(attempt)),
-        Cell("–" if attempt.outcome in ENDINGS else format.milliseconds(attempt.took_ms)),
+        Cell("–" if attempt.outcome in ENDING_LABELS else format.milliseconds(attempt.took_ms)),
         Cell(then_text(event)),
         Cell(attempt.detail[:200]),
     )
@@ -82,12 +82,12 @@ def tone_of(attempt: Attempt) -> str:
 
 def number_text(attempt: Attempt, event: AttemptEvent) -> str:
     """Which attempt it was; what ended without a request was none."""
-    return "–" if attempt.outcome in ENDINGS else str(event.attempt)
+    return "–" if attempt.outcome in ENDING_LABELS else str(event.attempt)
 
 
 def outcome_text(attempt: Attempt) -> str:
     """How an attempt ended, in a few words."""
-    named = ENDINGS.get(attempt.outcome, attempt.outcome)
+    named = OUTCOMES.get(attempt.outcome, attempt.outcome)
     parts = [named if attempt.status is None else f"{named} {attempt.status}"]
     if attempt.probe:
         parts.append("probe")

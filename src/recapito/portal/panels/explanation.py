@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from nicegui import ui
 
+from recapito.domain.delivery.state import LABELS, State
+from recapito.domain.history.attempt import ENDING_LABELS
 from recapito.portal import format
 from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, SubscriptionOutcome
 from recapito.portal.page import Page
-from recapito.portal.panels.attempts import ENDINGS, number_text, outcome_text, then_text, tone_of
+from recapito.portal.panels.attempts import number_text, outcome_text, then_text, tone_of
 from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import Fact, bar, chip, facts, note, panel, say_empty, text
 from recapito.portal.widgets.table import Cell, Row, Table
@@ -28,20 +30,19 @@ _TONES = {
     "deadLettered": "bad",
     "dropped": "bad",
 }
-# In the order in which they are shown.
-_STATES = {
-    "dropped": "Dropped",
-    "deadLettered": "Dead-lettered",
-    "deadLetterWaiting": "Waits to be dead-lettered",
-    "held": "Held back",
-    "parked": "Waits for a retry",
-    "underWay": "Under way",
-    "unread": "Not read yet",
-    "unknown": "Unknown",
-    "delivered": "Delivered",
-    "notMatched": "Not matched",
-}
-_ORDER = {state: n for n, state in enumerate(_STATES)}
+_SHOWN_FIRST = (
+    State.DROPPED,
+    State.DEAD_LETTERED,
+    State.DEAD_LETTER_WAITING,
+    State.HELD,
+    State.PARKED,
+    State.UNDER_WAY,
+    State.UNREAD,
+    State.UNKNOWN,
+    State.DELIVERED,
+    State.NOT_MATCHED,
+)
+_ORDER = {state.value: n for n, state in enumerate(_SHOWN_FIRST)}
 
 
 class Part(NamedTuple):
@@ -114,7 +115,7 @@ def tally(fates: list[SubscriptionOutcome]) -> str:
         return ""
     counts = Counter(fate.state for fate in fates)
     states = sorted(counts, key=lambda state: _ORDER.get(state, 0))
-    said = ", ".join(f"{_STATES.get(state, state).lower()} {format.number(counts[state])}" for state in states)
+    said = ", ".join(f"{LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
     return f"{format.number(len(fates))} subscriptions: {said}."
 
 
@@ -141,7 +142,7 @@ def _fate(fate: SubscriptionOutcome, now: str) -> None:
     with panel(classes="fate"):
         with bar():
             text("h2", f"{fate.topic} / {fate.subscription}")
-            chip(_STATES.get(fate.state, fate.state), _TONES.get(fate.state, "plain"))
+            chip(LABELS.get(fate.state, fate.state).capitalize(), _TONES.get(fate.state, "plain"))
         if fate.state_text:
             text("p", fate.state_text)
         facts(_fate_facts(fate, now))
@@ -178,7 +179,7 @@ def _attempt_row(attempt: Attempt) -> Row:
             Cell(number_text(attempt, event)),
             Cell(format.instant(attempt.at)),
             Cell(outcome_text(attempt), tone=tone_of(attempt)),
-            Cell("–" if attempt.outcome in ENDINGS else format.milliseconds(attempt.took_ms)),
+            Cell("–" if attempt.outcome in ENDING_LABELS else format.milliseconds(attempt.took_ms)),
             Cell(then_text(event)),
             Cell(attempt.detail),
         ),

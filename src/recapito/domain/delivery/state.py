@@ -1,30 +1,28 @@
-"""How one delivery stands: what is known of it now, what comes next and when, or how it ended. Pure.
+"""The state of one delivery: where it is now, what comes next and when, or how it ended.
 
-The ledger is believed before history: what waits there waits, whatever was recorded; history tells how what is
-no longer there has ended.
+The law: the ledger is believed before history. A delivery that waits in the ledger waits, whatever history recorded;
+history shows how a delivery ended that the ledger no longer has.
 """
 
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from recapito.contracts.store import LaneRow, WaitingDeadLetter
 from recapito.domain import limits
-from recapito.domain.dead_letter.parser import read_dead_letters
+from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule, delay_ns
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, NonRequestOutcome
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND, stamp
 from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import Subscription
-from recapito.errors import InvalidInput
 
 HOLD, DEAD_LETTER_DELAY = "hold", "deadLetterDelay"
-_GAP = "either not yet, for it is written a moment later, or not any more"
+_GAP = "not yet, for it is written a moment later, or no longer"
 
 
 class State(StrEnum):
-    """In a word, where a delivery is."""
+    """Where a delivery is."""
 
     UNREAD = "unread"
     UNDER_WAY = "underWay"
@@ -38,8 +36,23 @@ class State(StrEnum):
     UNKNOWN = "unknown"
 
 
+LABELS: dict[str, str] = {
+    State.UNREAD: "not read yet",
+    State.UNDER_WAY: "under way",
+    State.PARKED: "waits for its next attempt",
+    State.HELD: "held back",
+    State.DEAD_LETTER_WAITING: "waits to be dead-lettered",
+    State.DEAD_LETTERED: "dead-lettered",
+    State.DROPPED: "dropped",
+    State.DELIVERED: "delivered",
+    State.NOT_MATCHED: "not matched",
+    State.UNKNOWN: "unknown",
+}
+"""The states in words, for the command line and the portal."""
+
+
 class Next(NamedTuple):
-    """What happens next: when, by which rule, and the rule in words."""
+    """The next step of a delivery: when, by which rule, and the rule in words."""
 
     at: int
     rule: str | None
@@ -47,7 +60,7 @@ class Next(NamedTuple):
 
 
 class End(NamedTuple):
-    """How a delivery ended: when, why if it was given up, and where its dead letter lies."""
+    """The end of a delivery: when, the reason if it was given up, and the path of its dead letter."""
 
     at: int | None
     reason: str | None = None
@@ -55,7 +68,7 @@ class End(NamedTuple):
 
 
 class DeliveryState(NamedTuple):
-    """A state, in a word and in a sentence, and what follows from it."""
+    """A state, with a sentence that explains it, the next step, and the limits that still apply."""
 
     state: State
     text: str
@@ -66,7 +79,7 @@ class DeliveryState(NamedTuple):
 
 
 class Try(NamedTuple):
-    """One attempt of one delivery, and what became of it then."""
+    """One attempt of one delivery, and its disposition after it."""
 
     attempt: Attempt
     number: int
@@ -74,54 +87,67 @@ class Try(NamedTuple):
 
     @property
     def ended_at(self) -> int:
-        """When it was over."""
         return self.attempt.at + self.attempt.took
 
 
+class Buried(NamedTuple):
+    """A dead letter that waits to be written into `where`, not before `write_at`; `reason` is why it was given up."""
+
+    reason: str
+    write_at: int
+    where: str
+
+
 class Case(NamedTuple):
-    """All that is known of one delivery. Without a lane nothing of its subscription was read yet."""
+    """Everything known of one delivery. Without a cursor its subscription has no lane yet."""
 
     subscription: Subscription
     profile: Profile
-    identity: DeliveryId
+    delivery: DeliveryId
     published_at: int | None
-    lane: LaneRow | None
-    waiting: Parked | WaitingDeadLetter | None
+    cursor: Cursor | None
+    hold: Hold
+    waiting: Parked | Buried | None
     tries: Sequence[Try]
     now: int
 
 
 def state_of(case: Case) -> DeliveryState:
-    """How a delivery that its subscription matches stands."""
+    """The state of a delivery that its subscription matches."""
     match case.waiting:
         case Parked() as parked:
             return _parked(case, parked)
-        case WaitingDeadLetter() as buried:
+        case Buried() as buried:
             return _buried(case, buried)
     ended = how_it_ended(case.tries)
     if ended is not None and ended.state is State.DELIVERED:
         return ended
-    if case.lane is not None and _passed(case.lane, case.identity):
-        over = "It was delivered, dead-lettered or dropped: the subscription is past it, and history has nothing of it"
+    if case.cursor is not None and _passed(case.cursor, case.delivery):
+        over = "It was delivered, dead-lettered or dropped: the subscription is past it, and history does not have it"
         return ended or DeliveryState(State.UNKNOWN, f"{over}: {_GAP}.")
     return _unread(case)
 
 
 def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
-    """The end that history tells of, if it does: a success is one whatever came after it.
+    """The end that history shows, None if it shows none. A success is the end, whatever came after it.
 
-    Only what was dropped stays so when a late success follows: it is counted already.
+    Only a dropped delivery stays dropped when a late success follows, because it is already counted.
     """
-    dropped = next((n for n, one in enumerate(tries) if one.disposition.kind is DispositionKind.DROP), len(tries))
-    counted = [one for n, one in enumerate(tries) if n <= dropped or not one.attempt.late]
-    for one in counted:
-        if one.disposition.kind is DispositionKind.DELIVERED:
-            return DeliveryState(State.DELIVERED, f"Delivered at {stamp(one.ended_at)}.", end=End(one.ended_at))
+    dropped = next(
+        (n for n, attempted in enumerate(tries) if attempted.disposition.kind is DispositionKind.DROP), len(tries)
+    )
+    counted = [attempted for n, attempted in enumerate(tries) if n <= dropped or not attempted.attempt.late]
+    for attempted in counted:
+        if attempted.disposition.kind is DispositionKind.DELIVERED:
+            text = f"Delivered at {stamp(attempted.ended_at)}."
+            return DeliveryState(State.DELIVERED, text, end=End(attempted.ended_at))
     if not counted:
         return None
     last, disposition = counted[-1], counted[-1].disposition
     if last.attempt.outcome == NonRequestOutcome.DEAD_LETTERED:
-        reason = next((one.disposition.reason for one in reversed(tries) if one.disposition.reason), None)
+        reason = next(
+            (attempted.disposition.reason for attempted in reversed(tries) if attempted.disposition.reason), None
+        )
         text = f"Dead-lettered at {stamp(last.ended_at)}: {disposition.where}."
         return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, disposition.where))
     if disposition.kind is DispositionKind.DROP:
@@ -135,30 +161,30 @@ def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
     return None
 
 
-def before_publishing(subscription: Subscription, lane: LaneRow | None, now: int) -> DeliveryState:
-    """How an event would stand that is matched when it is published now."""
+def before_publishing(subscription: Subscription, hold: Hold, now: int) -> DeliveryState:
+    """The state that a matched event would have if it were published now."""
     policy = subscription.retry_policy
     expires_at, left = now + policy.ttl_ns, policy.max_attempts
-    if lane is not None and lane.hold.holds(now):
-        text = f"It would wait: {held_because(lane.hold)}"
-        return DeliveryState(State.HELD, text, _end_of(lane.hold), expires_at, left)
+    if hold.holds(now):
+        text = f"It would wait: {held_because(hold)}"
+        return DeliveryState(State.HELD, text, _end_of(hold), expires_at, left)
     first = Next(now, Rule.SCHEDULE, "the first attempt")
     return DeliveryState(State.UNREAD, "It would be sent at once.", first, expires_at, left)
 
 
 def held_because(hold: Hold) -> str:
-    """Why a subscription is held, and until when."""
+    """A clause with the reason and the end of a hold."""
     failed = "1 event" if hold.failures == 1 else f"{hold.failures} events in a row"
     cause = f", the last with {hold.cause}" if hold.cause else ""
     return f"the subscription is held until {stamp(hold.until)}, because {failed} failed at the first attempt{cause}."
 
 
-_PROBE = "the hold ends, and one event goes as a probe"
+_PROBE = "the hold ends, and one event is sent as a probe"
 _SWEEP = "the hold ends, and everything that waits is tried"
 
 
 def _parked(case: Case, parked: Parked) -> DeliveryState:
-    delivery, hold = parked.delivery, _hold(case.lane)
+    delivery, hold = parked.delivery, case.hold
     policy, now = case.subscription.retry_policy, case.now
     following = Next(parked.due_at, *_rule(case, parked))
     which = f"Its {_ordinal(delivery.attempts + 1)} attempt"
@@ -178,7 +204,7 @@ def _parked(case: Case, parked: Parked) -> DeliveryState:
 
 
 def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
-    """That it will not live to see its next attempt: the time to live is looked at only then."""
+    """A sentence if the time to live ends before the next attempt: it is checked only when that is due."""
     if expires_at is None or expires_at > following.at:
         return ""
     end = "dropped" if case.subscription.dead_letter is None else "dead-lettered"
@@ -186,7 +212,7 @@ def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
 
 
 def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
-    """Which rule set the due time, as history has it, and the rule in words."""
+    """The rule that set the due time, if history has it, and the rule in words."""
     delivery = parked.delivery
     if not delivery.attempts:
         return HOLD, "it was set aside untried while the subscription was held"
@@ -208,29 +234,27 @@ def _step(profile: Profile, delivery: Delivery) -> str:
     return f"the {_ordinal(step)} step of the schedule, {delay}{jitter}"
 
 
-def _buried(case: Case, buried: WaitingDeadLetter) -> DeliveryState:
-    burial = buried.burial
-    reason = _reason(burial.record)
-    place = burial.container if buried.path is None else f"{burial.container}/{buried.path}"
-    if case.now - burial.write_at >= MINUTE:  # a write takes no minute: it fails, and is tried again
-        why = "`recapito doctor` and the server's log say why"
-        text = f"Given up: {reason}. Its dead letter could not be written to {place} yet, and is tried again; {why}."
+def _buried(case: Case, buried: Buried) -> DeliveryState:
+    reason, where = buried.reason, buried.where
+    if case.now - buried.write_at >= MINUTE:  # no write takes a minute, so this one failed and is tried again
+        cause = "`recapito doctor` and the server's log show the cause"
+        text = f"Given up: {reason}. Its dead letter could not be written to {where} yet, and is tried again; {cause}."
         return DeliveryState(State.DEAD_LETTER_WAITING, text, attempts_left=0)
-    due = burial.write_at > case.now
-    wait = f"is written to {place} at {stamp(burial.write_at)}" if due else f"is being written to {place}"
+    due = buried.write_at > case.now
+    wait = f"is written to {where} at {stamp(buried.write_at)}" if due else f"is being written to {where}"
     text = f"Given up: {reason}. Its dead letter {wait}."
     delay = _span(case.profile.dead_letter.delay_s * SECOND)
-    rule = Next(burial.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
+    rule = Next(buried.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
     return DeliveryState(State.DEAD_LETTER_WAITING, text, rule, attempts_left=0)
 
 
 def _unread(case: Case) -> DeliveryState:
     policy = case.subscription.retry_policy
     expires_at = None if case.published_at is None else case.published_at + policy.ttl_ns
-    left = max([policy.max_attempts, *(policy.max_attempts - one.number for one in case.tries[-1:])][-1], 0)
-    hold = _hold(case.lane)
+    left = max([policy.max_attempts, *(policy.max_attempts - attempted.number for attempted in case.tries[-1:])][-1], 0)
+    hold = case.hold
     if case.subscription.deleted_position is not None:
-        return DeliveryState(State.DROPPED, "The subscription is deleted, and drops what it has not delivered.")
+        return DeliveryState(State.DROPPED, "The subscription is deleted, and drops its undelivered events.")
     if hold.holds(case.now):
         following = _end_of(hold)
         text = f"It waits in the log: {held_because(hold)}{_expiry(case, expires_at, following)}"
@@ -247,19 +271,8 @@ def _end_of(hold: Hold) -> Next:
     return Next(hold.until, HOLD, _SWEEP if hold.sweeps else _PROBE)
 
 
-def _hold(lane: LaneRow | None) -> Hold:
-    return Hold() if lane is None else lane.hold
-
-
-def _passed(lane: LaneRow, identity: DeliveryId) -> bool:
-    return identity < lane.cursor.low or any(start <= identity < end for start, end in lane.cursor.finished)
-
-
-def _reason(record: bytes) -> str:
-    try:
-        return read_dead_letters(record)[0].reason
-    except InvalidInput:
-        return "unknown"
+def _passed(cursor: Cursor, delivery: DeliveryId) -> bool:
+    return delivery < cursor.low or any(start <= delivery < end for start, end in cursor.finished)
 
 
 def _ordinal(number: int) -> str:

@@ -86,9 +86,9 @@ def test_subscription_names(name: str, good: bool) -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         if good:
-            assert (await bench.provisioner.put_subscription(topic, draft(name))).name == name
+            assert (await bench.subscriptions.put(topic, draft(name))).name == name
         else:
-            await refused(bench.provisioner.put_subscription(topic, draft(name)), InvalidInput, "name")
+            await refused(bench.subscriptions.put(topic, draft(name)), InvalidInput, "name")
 
     run(test)
 
@@ -100,7 +100,7 @@ def test_places_are_checked() -> None:
         await refused(bench.topic(group='g"\n'), InvalidInput, "resourceGroupName")
         await refused(bench.topic(group="x" * 91), InvalidInput, "resourceGroupName")
         wrong = TopicDraft(name="orders", azure_subscription="", resource_group="g")
-        await refused(bench.provisioner.put_topic(wrong), InvalidInput, "subscriptionId")
+        await refused(bench.topics.put(wrong), InvalidInput, "subscriptionId")
 
     run(test)
 
@@ -111,8 +111,8 @@ def test_a_topic_is_found_only_at_its_place() -> None:
     async def test(bench: Bench) -> None:
         await bench.topic()
         await refused(bench.topic(group="other"), Conflict, "name")
-        await refused(bench.provisioner.topic("sub", "other", "orders"), NotFound)
-        assert (await bench.provisioner.topic("SUB", "Group", "ORDERS")).name == "orders"
+        await refused(bench.topics.get("sub", "other", "orders"), NotFound)
+        assert (await bench.topics.get("SUB", "Group", "ORDERS")).name == "orders"
 
     run(test)
 
@@ -133,10 +133,10 @@ def test_regenerated_keys_are_seen_at_once() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        assert await bench.provisioner.find_topic("ORDERS") == topic
-        fresh = await bench.provisioner.regenerate_key(topic, "key2")
+        assert await bench.topics.find("ORDERS") == topic
+        fresh = await bench.topics.regenerate_key(topic, "key2")
         assert (fresh.key1 == topic.key1, fresh.key2 == topic.key2) == (True, False)
-        assert await bench.provisioner.find_topic("orders") == fresh
+        assert await bench.topics.find("orders") == fresh
 
     run(test)
 
@@ -146,12 +146,12 @@ def test_a_deleted_topic_is_gone_everywhere() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        await bench.provisioner.find_topic("orders")
-        await bench.provisioner.delete_topic(topic)
-        assert await bench.provisioner.find_topic("orders") is None
-        await refused(bench.provisioner.delete_topic(topic), NotFound)
-        await refused(bench.provisioner.regenerate_key(topic, "key1"), NotFound)
-        await refused(bench.provisioner.put_subscription(topic, draft()), NotFound)
+        await bench.topics.find("orders")
+        await bench.topics.delete(topic)
+        assert await bench.topics.find("orders") is None
+        await refused(bench.topics.delete(topic), NotFound)
+        await refused(bench.topics.regenerate_key(topic, "key1"), NotFound)
+        await refused(bench.subscriptions.put(topic, draft()), NotFound)
         assert (await bench.topic()).id != topic.id
 
     run(test)
@@ -161,9 +161,9 @@ def test_the_profile_tag() -> None:
     """The tag names the topic's profile, in any case of its letters; an unknown name is refused."""
 
     async def test(bench: Bench) -> None:
-        assert bench.provisioner.profile_of(await bench.topic()).name == profile.DEFAULT
+        assert bench.topics.profile_of(await bench.topic()).name == profile.DEFAULT
         tagged = await bench.topic(tags={"Recapito-Profile": "2019-05"})
-        assert bench.provisioner.profile_of(tagged).name == "2019-05"
+        assert bench.topics.profile_of(tagged).name == "2019-05"
         assert "2021-03" in await refused(bench.topic(tags={"recapito-profile": "1999"}), InvalidInput, "profile")
 
     run(test)
@@ -173,7 +173,7 @@ def test_the_default_profile_is_the_servers() -> None:
     """A topic without the tag follows the profile that the server was started with."""
 
     async def test(bench: Bench) -> None:
-        assert bench.provisioner.profile_of(await bench.topic()).name == "2026-02"
+        assert bench.topics.profile_of(await bench.topic()).name == "2026-02"
 
     run(test, default_profile="2026-02")
 
@@ -187,7 +187,7 @@ def test_batching_is_refused_where_the_profile_has_none(year: str, batching: Bat
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic(tags={"recapito-profile": year})
-        said = await refused(bench.provisioner.put_subscription(topic, draft(batching=batching)), InvalidInput, field)
+        said = await refused(bench.subscriptions.put(topic, draft(batching=batching)), InvalidInput, field)
         assert year in said and field in said
 
     run(test)
@@ -198,20 +198,20 @@ def test_one_event_a_batch_is_no_batching() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic(tags={"recapito-profile": "2019-05"})
-        assert await bench.provisioner.put_subscription(topic, draft(batching=Batching(1, 64)))
+        assert await bench.subscriptions.put(topic, draft(batching=Batching(1, 64)))
 
     run(test)
 
 
 def test_a_profile_without_batching_is_refused_while_a_subscription_batches() -> None:
-    """A later PUT of the topic can not take away what a subscription uses."""
+    """A later PUT of the topic cannot take away what a subscription uses."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        await bench.provisioner.put_subscription(topic, draft("batcher", batching=Batching(10)))
+        await bench.subscriptions.put(topic, draft("batcher", batching=Batching(10)))
         said = await refused(bench.topic(tags={"recapito-profile": "2019-07"}), InvalidInput, "profile")
         assert "batcher" in said and "2019-07" in said
-        await bench.provisioner.delete_subscription(topic, "batcher")
+        await bench.subscriptions.delete(topic, "batcher")
         await bench.topic(tags={"recapito-profile": "2019-07"})
 
     run(test)
@@ -229,8 +229,8 @@ def test_a_subscription_is_stored_as_asked() -> None:
             filter=Filter(subject_begins_with="/a"),
             labels=("x",),
         )
-        stored = await bench.provisioner.put_subscription(topic, wanted)
-        assert stored == await bench.provisioner.subscription(topic, "MINE")
+        stored = await bench.subscriptions.put(topic, wanted)
+        assert stored == await bench.subscriptions.get(topic, "MINE")
         assert (stored.batching, stored.retry_policy, stored.dead_letter) == (
             wanted.batching,
             wanted.retry_policy,
@@ -246,9 +246,9 @@ def test_changing_a_subscription_keeps_its_identity_and_adds_its_filter() -> Non
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        old = await bench.provisioner.put_subscription(topic, draft("Mine", dead_letter=DeadLetterDirectory("orders")))
+        old = await bench.subscriptions.put(topic, draft("Mine", dead_letter=DeadLetterDirectory("orders")))
         bench.clock.instant += 1
-        new = await bench.provisioner.put_subscription(topic, draft("mine", filter=Filter(subject_begins_with="/a")))
+        new = await bench.subscriptions.put(topic, draft("mine", filter=Filter(subject_begins_with="/a")))
         assert (new.id, new.name, new.created_at, new.created_position) == (
             old.id,
             "Mine",
@@ -270,7 +270,7 @@ def test_endpoints_that_can_not_be_dialled_are_refused(url: str) -> None:
 
     async def test(bench: Bench) -> None:
         wanted = SubscriptionDraft(name="mine", destination=WebHook(url=url))
-        await refused(bench.provisioner.put_subscription(await bench.topic(), wanted), InvalidInput, "endpointUrl")
+        await refused(bench.subscriptions.put(await bench.topic(), wanted), InvalidInput, "endpointUrl")
 
     run(test)
 
@@ -280,10 +280,10 @@ def test_loopback_is_refused_under_public_egress() -> None:
     local = SubscriptionDraft(name="mine", destination=WebHook(url="http://127.0.0.1:9000/"))
 
     async def strict(bench: Bench) -> None:
-        await refused(bench.provisioner.put_subscription(await bench.topic(), local), InvalidInput, "endpointUrl")
+        await refused(bench.subscriptions.put(await bench.topic(), local), InvalidInput, "endpointUrl")
 
     async def relaxed(bench: Bench) -> None:
-        assert await bench.provisioner.put_subscription(await bench.topic(), local)
+        assert await bench.subscriptions.put(await bench.topic(), local)
 
     run(strict, egress=Egress.PUBLIC)
     run(relaxed)
@@ -295,11 +295,11 @@ def test_quota_of_subscriptions() -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         for n in range(limits.SUBSCRIPTIONS_PER_TOPIC):
-            await bench.provisioner.put_subscription(topic, draft(f"sub-{n}"))
-        await refused(bench.provisioner.put_subscription(topic, draft("one-more")), Conflict)
-        await bench.provisioner.put_subscription(topic, draft("sub-7"))
-        await bench.provisioner.delete_subscription(topic, "sub-7")
-        await bench.provisioner.put_subscription(topic, draft("one-more"))
+            await bench.subscriptions.put(topic, draft(f"sub-{n}"))
+        await refused(bench.subscriptions.put(topic, draft("one-more")), Conflict)
+        await bench.subscriptions.put(topic, draft("sub-7"))
+        await bench.subscriptions.delete(topic, "sub-7")
+        await bench.subscriptions.put(topic, draft("one-more"))
 
     run(test)
 
@@ -322,7 +322,7 @@ def test_quota_of_topics() -> None:
         last = await bench.topic("last-one")
         await refused(bench.topic("too-many"), Conflict)
         await bench.topic("last-one")
-        await bench.provisioner.delete_topic(last)
+        await bench.topics.delete(last)
         await bench.topic("not-too-many")
 
     run(test, registry=CrowdedRegistry())
@@ -335,11 +335,11 @@ def test_pages_of_topics() -> None:
         for name in ("delta", "alpha", "Charlie", "bravo", "echo"):
             await bench.topic(name)
         await bench.topic("other", group="elsewhere")
-        walk = bench.provisioner.walk_topics(TopicKind.CUSTOM)
+        walk = bench.topics.walk(TopicKind.CUSTOM)
         assert [topic.name async for topic in walk] == ["alpha", "bravo", "Charlie", "delta", "echo", "other"]
-        rest = bench.provisioner.walk_topics(TopicKind.CUSTOM, "CHARLIE")
+        rest = bench.topics.walk(TopicKind.CUSTOM, "CHARLIE")
         assert [topic.name async for topic in rest] == ["delta", "echo", "other"]
-        assert not [topic async for topic in bench.provisioner.walk_topics(TopicKind.DOMAIN)]
+        assert not [topic async for topic in bench.topics.walk(TopicKind.DOMAIN)]
 
     run(test)
 
@@ -350,13 +350,13 @@ def test_pages_of_subscriptions() -> None:
     async def test(bench: Bench) -> None:
         topic, other = await bench.topic(), await bench.topic("other")
         for name in ("one", "two", "three", "four"):
-            await bench.provisioner.put_subscription(topic, draft(name))
-        await bench.provisioner.put_subscription(other, draft("else"))
-        await bench.provisioner.delete_subscription(topic, "two")
-        found = [one async for one in bench.provisioner.walk_subscriptions(topic)]
+            await bench.subscriptions.put(topic, draft(name))
+        await bench.subscriptions.put(other, draft("else"))
+        await bench.subscriptions.delete(topic, "two")
+        found = [one async for one in bench.subscriptions.walk(topic)]
         assert [one.name for one in found] == ["one", "three", "four"]
-        assert [one.name async for one in bench.provisioner.walk_subscriptions(topic, found[1].id)] == ["four"]
-        assert len([one async for one in bench.provisioner.walk_subscriptions()]) == 4
+        assert [one.name async for one in bench.subscriptions.walk(topic, found[1].id)] == ["four"]
+        assert len([one async for one in bench.subscriptions.walk()]) == 4
 
     run(test)
 
@@ -366,11 +366,11 @@ def test_deleting_a_subscription_that_is_not_there() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        first = await bench.provisioner.put_subscription(topic, draft())
-        await bench.provisioner.delete_subscription(topic, "mine")
-        await refused(bench.provisioner.delete_subscription(topic, "mine"), NotFound)
-        await refused(bench.provisioner.subscription(topic, "mine"), NotFound)
-        assert (await bench.provisioner.put_subscription(topic, draft())).id != first.id
+        first = await bench.subscriptions.put(topic, draft())
+        await bench.subscriptions.delete(topic, "mine")
+        await refused(bench.subscriptions.delete(topic, "mine"), NotFound)
+        await refused(bench.subscriptions.get(topic, "mine"), NotFound)
+        assert (await bench.subscriptions.put(topic, draft())).id != first.id
 
     run(test)
 
@@ -408,12 +408,12 @@ def test_a_read_that_a_change_overtook_is_not_kept() -> None:
         assert isinstance(registry, SlowRegistry)
         topic = await bench.topic()
         registry.gate.clear()
-        reading = asyncio.create_task(bench.provisioner.find_topic("orders"))
+        reading = asyncio.create_task(bench.topics.find("orders"))
         await asyncio.sleep(0)
-        fresh = await bench.provisioner.regenerate_key(topic, "key1")
+        fresh = await bench.topics.regenerate_key(topic, "key1")
         registry.gate.set()
         assert await reading == topic
-        assert await bench.provisioner.find_topic("orders") == fresh
+        assert await bench.topics.find("orders") == fresh
 
     run(test, registry=SlowRegistry())
 
@@ -437,11 +437,11 @@ def test_after_a_failed_change_the_store_is_asked_again() -> None:
         registry = bench.registry
         assert isinstance(registry, FailingRegistry)
         topic = await bench.topic()
-        await bench.provisioner.find_topic("orders")
+        await bench.topics.find("orders")
         registry.failing = True
         with pytest.raises(StoreFailed):
-            await bench.provisioner.regenerate_key(topic, "key1")
-        found = await bench.provisioner.find_topic("orders")
+            await bench.topics.regenerate_key(topic, "key1")
+        found = await bench.topics.find("orders")
         assert found is not None and found.key1 != topic.key1
 
     run(test, registry=FailingRegistry())

@@ -4,7 +4,7 @@ import pytest
 
 from recapito.domain.access.egress import Egress
 from recapito.errors import InvalidInput
-from recapito.intake.resources.rules import check_endpoint
+from recapito.intake.resources.validation import check_endpoint
 
 
 @pytest.mark.parametrize(
