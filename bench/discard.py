@@ -17,7 +17,7 @@ from recapito.composition import service
 from recapito.composition import stores as storage
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.observability.journal import silent
 from recapito.process.roles import HttpServer
 from recapito.settings import settings

@@ -4,17 +4,10 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import (
-    Damage,
-    Document,
-    Drop,
-    Due,
-    Entry,
-    EntryKind,
-    LaneCounts,
-    LaneRow,
-    SkippedDeadLetters,
-)
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import Drop, Due, LaneCounts, LaneRow, SkippedDeadLetters
+from recapito.contracts.log import Entry, EntryKind
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.domain.delivery.hold import CLEAR

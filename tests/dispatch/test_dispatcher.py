@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from recapito.clock import Clock, ManualClock
 from recapito.contracts.history import Keep
-from recapito.contracts.store import Burial, Due, LaneCounts, NewSegment, Settlement
+from recapito.contracts.ledger import Burial, Due, LaneCounts, Settlement
+from recapito.contracts.log import NewSegment
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter

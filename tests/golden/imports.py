@@ -16,19 +16,11 @@ from recapito.composition.identity import AZURE_DATA, AZURE_MANAGEMENT, prepare_
 from recapito.connections import keyring
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
+from recapito.contracts.damage import Damage
 from recapito.contracts.history import Keep
-from recapito.contracts.store import (
-    AttemptTotals,
-    Burial,
-    Damage,
-    Document,
-    Drop,
-    EntryKind,
-    NewSegment,
-    Settlement,
-    SkippedDeadLetters,
-)
-from recapito.contracts.system_topic import TAKEN, TAKEN_KIND
+from recapito.contracts.ledger import AttemptTotals, Burial, Drop, Settlement, SkippedDeadLetters
+from recapito.contracts.log import EntryKind, NewSegment
+from recapito.contracts.registry import TAKEN, TAKEN_KIND, Document
 from recapito.domain.access.roles import Operation, Plane, Role
 from recapito.domain.connections.connection import (
     AccountKey,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.domain.events.segment import Segment, StampedEvent
 from recapito.domain.resources.topic import Topic
 from recapito.stores.memory import MemoryLog

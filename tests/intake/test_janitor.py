@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import LaneRow, NewSegment, Settlement
+from recapito.contracts.ledger import LaneRow, Settlement
+from recapito.contracts.log import NewSegment
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR

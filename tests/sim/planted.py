@@ -10,9 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from recapito.clock import Clock
-from recapito.contracts import store
+from recapito.contracts.ledger import LaneRow, Settlement
+from recapito.contracts.log import Entry, EntryKind, NewSegment
+from recapito.contracts.registry import Document
 from recapito.contracts.sender import Exchange, Sender
-from recapito.contracts.store import Document, Entry, EntryKind, NewSegment, Settlement
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
@@ -212,7 +213,7 @@ class GregariousRetries(DueQueue):
 class GregariousLane(Lane):
     """Retries in company, however often that failed."""
 
-    def _begin(self, row: store.LaneRow) -> None:
+    def _begin(self, row: LaneRow) -> None:
         super()._begin(row)
         self.due_queue = GregariousRetries(row.next_due_at)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import apsw
 
-from recapito.contracts.store import Damage, EntryKind
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import EntryKind
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.memory import MemoryDisk
 

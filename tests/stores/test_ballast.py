@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.store import DeadLetterGroup
+from recapito.contracts.ledger import DeadLetterGroup
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.contracts.store import LaneCounts, LaneRow
+from recapito.contracts.ledger import LaneCounts, LaneRow
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import Hold

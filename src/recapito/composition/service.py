@@ -25,7 +25,7 @@ from recapito.composition.outbound import (
 )
 from recapito.composition.stores import Stores
 from recapito.contracts.caller import Caller
-from recapito.contracts.store import Log
+from recapito.contracts.log import Log
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.clock_mover import ClockMover
 from recapito.dispatch.context import DispatchContext

@@ -14,7 +14,9 @@ from recapito.connections.configured import read_configured
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.history import History, HistoryReader, Keep
-from recapito.contracts.store import Ledger, Log, Registry
+from recapito.contracts.ledger import Ledger
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room, Shares, share_out
 from recapito.domain.instant import HOUR

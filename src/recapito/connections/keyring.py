@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.connections.encryption import SecretBox
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain.connections.connection import Connection, Service, check_unexpired
 from recapito.domain.connections.parse_storage import azurite
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id

@@ -6,8 +6,8 @@ beget others for ever.
 
 from typing import NamedTuple
 
-from recapito.contracts.store import DeadLetterGroup, Registry
-from recapito.contracts.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
+from recapito.contracts.ledger import DeadLetterGroup
+from recapito.contracts.registry import TAKEN, TAKEN_KIND, Registry, has_subscription, system_topic_of
 from recapito.contracts.vault import Receipt
 from recapito.domain.dead_letter.blob_notice import BlobNotice, encode_notice
 from recapito.domain.resources.resource_id import parse_resource_id

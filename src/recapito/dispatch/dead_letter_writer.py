@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
-from recapito.contracts.store import DeadLetterGroup, Ledger, Registry, SkippedDeadLetters
+from recapito.contracts.ledger import DeadLetterGroup, Ledger, SkippedDeadLetters
+from recapito.contracts.registry import Registry
 from recapito.contracts.vault import Vault, VaultUnavailable
 from recapito.dispatch.blob_notices import notice_for
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder

@@ -10,7 +10,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import SECOND, Clock
-from recapito.contracts import store
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import DeadLetterGroup, LaneRow, Ledger, Settlement
+from recapito.contracts.log import Entry, Log
+from recapito.contracts.registry import Registry
 from recapito.dispatch.capacity import fitting
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner, unknown_owner
@@ -38,9 +41,9 @@ class Dispatcher:
 
     def __init__(
         self,
-        log: store.Log,
-        registry: store.Registry,
-        ledger: store.Ledger,
+        log: Log,
+        registry: Registry,
+        ledger: Ledger,
         context: DispatchContext,
         housekeeping: Clock,
         default_profile: str,
@@ -55,13 +58,13 @@ class Dispatcher:
         self.left_out: dict[int, str] = {}  # lanes that can not be opened, and why
         self._topic_lanes: dict[int, TopicLanes] = {}
         self._mark = 0
-        self._stored: dict[int, store.LaneRow] = {}  # the rows found at the start, read in one go
+        self._stored: dict[int, LaneRow] = {}  # the rows found at the start, read in one go
         self._ready: deque[Lane] = deque()
         self._dirty: dict[Lane, None] = {}
         self._ledger_reads = LedgerReads(ledger, context.clock, self._renew)
         self._loading: set[Lane] = set()
         self._settled_at = 0
-        self._blocked: dict[Lane, store.Settlement] = {}
+        self._blocked: dict[Lane, Settlement] = {}
         self._burying: set[asyncio.Task[None]] = set()
         self._timers = Timers(context.clock)
         self._news_signal, self._ready_signal, self._dirty_signal = Signal(), Signal(), Signal()
@@ -225,7 +228,7 @@ class Dispatcher:
             lane.stop(f"the lane's cursor is past the log's end, {end}: was an old log.db restored?")
         lane.wake()
 
-    async def _renew(self, subscription: Subscription) -> store.LaneRow:
+    async def _renew(self, subscription: Subscription) -> LaneRow:
         """Begin a lane with a damaged row again where the log begins: nothing is lost, and some comes twice."""
         position = max(await self._log.first(subscription.topic), subscription.created_position)
         row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
@@ -305,9 +308,9 @@ class Dispatcher:
             lane.stop(f"the log can not be read: {failure}")
         lane.wake()
 
-    async def _set_aside(self, topic: int, entry: store.Entry) -> None:
+    async def _set_aside(self, topic: int, entry: Entry) -> None:
         """Keep a damaged entry of the log for a person, before lanes pass it and it is trimmed."""
-        damage = store.Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
+        damage = Damage("entry", topic, 0, entry.position, 0, entry.events, entry.body, entry.columns)
         if await self._ledger.set_aside(damage):
             self._context.journal(
                 "store.damaged", table="entry", topic=topic, position=entry.position, events=entry.events
@@ -361,7 +364,7 @@ class Dispatcher:
 
     # Settlements that could not be stored. They are stored again, never what they settle sent again.
 
-    def _block(self, error: StoreFailed, work: list[tuple[Lane, store.Settlement]]) -> None:
+    def _block(self, error: StoreFailed, work: list[tuple[Lane, Settlement]]) -> None:
         """Keep these until they are stored; their lanes send nothing before that."""
         assert self._tasks is not None
         if not self._blocked:
@@ -386,7 +389,7 @@ class Dispatcher:
                 error = failure
                 self._blocked[lane] = self._blocked.pop(lane)
 
-    async def _settle_once(self, lane: Lane, settlement: store.Settlement) -> None:
+    async def _settle_once(self, lane: Lane, settlement: Settlement) -> None:
         """Settle a lane, if it is not settled: a commit that failed does not say so, the version of its row does."""
         row = await self._ledger.lane(lane.id)
         if row is None or self._lanes.get(lane.id) is not lane:
@@ -406,7 +409,7 @@ class Dispatcher:
             for lane in self._lanes.values():
                 lane.wake()
 
-    async def _settle(self, work: list[tuple[Lane, store.Settlement]]) -> None:
+    async def _settle(self, work: list[tuple[Lane, Settlement]]) -> None:
         """Settle lanes in one commit; if one of them can not be settled, each apart, and that one stops."""
         try:
             await self._ledger.settle([settlement for _, settlement in work])
@@ -422,7 +425,7 @@ class Dispatcher:
         for lane, settlement in work:
             self._settled(lane, settlement)
 
-    def _settled(self, lane: Lane, settlement: store.Settlement) -> None:
+    def _settled(self, lane: Lane, settlement: Settlement) -> None:
         lane.end_commit(settlement)
         if settlement.bury:
             self._burial_signal.ring()
@@ -447,7 +450,7 @@ class Dispatcher:
         if instant is not None:
             self._timers.set(writer, instant, self._burial_signal.ring)
 
-    async def _write_dead_letter(self, writer: DeadLetterWriter, group: store.DeadLetterGroup) -> None:
+    async def _write_dead_letter(self, writer: DeadLetterWriter, group: DeadLetterGroup) -> None:
         try:
             await writer.write(group)
         except StoreFailed as error:

@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import Clock
-from recapito.contracts import store
-from recapito.contracts.store import Due, Ledger
+from recapito.contracts.ledger import Due, LaneRow, Ledger
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.signals import Signal
@@ -21,7 +20,7 @@ class LedgerReads:
     `renew` begins a lane's row anew that turns out to be damaged.
     """
 
-    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[store.LaneRow]]) -> None:
+    def __init__(self, ledger: Ledger, clock: Clock, renew: Callable[[Subscription], Awaitable[LaneRow]]) -> None:
         self._renew = renew
         self.signal = Signal()
         self._ledger = ledger

@@ -7,7 +7,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-from recapito.contracts.store import Entry, EntryKind, Log
+from recapito.contracts.log import Entry, EntryKind, Log
 from recapito.dispatch.feed.tail_index import ANY, TailIndex
 from recapito.domain import limits
 from recapito.domain.events.conversion import Convert

@@ -6,7 +6,7 @@ is sent: it is stored again until it is there.
 
 from msgspec.structs import replace
 
-from recapito.contracts import store
+from recapito.contracts.ledger import LaneRow, Settlement
 from recapito.dispatch.capacity import CommitBudget
 from recapito.dispatch.lane.in_flight import PendingBatch
 from recapito.dispatch.lane.settlement_builder import SettlementBuilder
@@ -21,7 +21,7 @@ LAZY_SAVE_NS = 5 * SECOND
 class LaneBooks:
     """The row as it is stored, and the stages that will change it. `hold` is that of now, stored or not."""
 
-    def __init__(self, row: store.LaneRow, commit_budget: CommitBudget) -> None:
+    def __init__(self, row: LaneRow, commit_budget: CommitBudget) -> None:
         self.row = row
         self.commit_budget = commit_budget
         self.hold = row.hold
@@ -110,14 +110,14 @@ class LaneBooks:
         self.staged = SettlementBuilder()
         self._lazy_since = None
 
-    def begin_commit(self) -> store.Settlement:
+    def begin_commit(self) -> Settlement:
         """Hand over the stage; a new one gathers what happens while the commit runs."""
         settlement = self.staged.settlement(self.row, self.hold)
         self.committing, self.staged = self.staged, SettlementBuilder()
         self._lazy_since = None
         return settlement
 
-    def end_commit(self, settlement: store.Settlement) -> set[DeliveryId]:
+    def end_commit(self, settlement: Settlement) -> set[DeliveryId]:
         """The settlement is stored: the deliveries whose rows it changed."""
         assert self.committing is not None and settlement.version == self.row.version
         changed = set(self.committing.identities())

@@ -3,7 +3,7 @@
 Everything is counted. When the stored books say that nothing is pending any more, the lane has ended.
 """
 
-from recapito.contracts import store
+from recapito.contracts.ledger import LaneRow
 from recapito.dispatch.lane.attempt_recorder import CANCELED, AttemptRecorder
 from recapito.dispatch.lane.books import LaneBooks
 from recapito.dispatch.lane.in_flight import PendingBatch
@@ -47,7 +47,7 @@ class Cancellation:
             self._recorder.ended([row.delivery for row in rows], now, DROPPED)
             self.wants_review = not rows
 
-    def reviewed(self, row: store.LaneRow | None) -> bool:
+    def reviewed(self, row: LaneRow | None) -> bool:
         """The stored books: whether the lane ends."""
         over = row is not None and not row.counts.pending
         if over:

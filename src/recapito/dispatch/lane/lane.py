@@ -11,7 +11,7 @@ from functools import partial
 
 import msgspec
 
-from recapito.contracts import store
+from recapito.contracts.ledger import Due, LaneRow, Settlement
 from recapito.dispatch.capacity import RESPONSIVE_NS
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
@@ -49,7 +49,7 @@ class Lane:
 
     def __init__(
         self,
-        row: store.LaneRow,
+        row: LaneRow,
         subscription: Subscription,
         published: InputSchema,
         profile: Profile,
@@ -85,7 +85,7 @@ class Lane:
         self.subscription = subscription
         self._format = DeliveryFormat(subscription, self._published, self._context.journal)
 
-    def _begin(self, row: store.LaneRow) -> None:
+    def _begin(self, row: LaneRow) -> None:
         self.books = LaneBooks(row, self._context.commit_budget)
         self.due_queue = DueQueue(row.next_due_at)
         self.in_flight = InFlightSet(self._context.slots)
@@ -182,18 +182,18 @@ class Lane:
             "lane.stopped", subscription=self.subscription.name, lane=self.id, place=self.reader.place, why=reason
         )
 
-    def reload(self, row: store.LaneRow) -> None:
+    def reload(self, row: LaneRow) -> None:
         """Begin again from a row that was made anew: the stored one is damaged."""
         self.in_flight.cut_all()
         self._begin(row)
         self.wake()
 
-    def end_commit(self, settlement: store.Settlement) -> None:
+    def end_commit(self, settlement: Settlement) -> None:
         """A settlement is stored."""
         self.due_queue.settled(self.books.end_commit(settlement), settlement.park)
         self.wake()
 
-    def fetched(self, due: store.Due) -> None:
+    def fetched(self, due: Due) -> None:
         """Due deliveries came from the ledger."""
         busy = self.in_flight.retries_on_wire() | self.books.identities()
         self.due_queue.queue(self.due_queue.end_fetch(due, busy))
@@ -206,7 +206,7 @@ class Lane:
         self.cancellation.fetched(rows, version, self._context.clock.now())
         self.wake()
 
-    def reviewed(self, row: store.LaneRow | None) -> None:
+    def reviewed(self, row: LaneRow | None) -> None:
         """The stored books of a deleted subscription: when nothing is pending any more, the lane ends."""
         if self.cancellation.reviewed(row):
             self.wake()

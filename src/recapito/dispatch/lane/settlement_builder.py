@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from recapito.contracts.store import AttemptTotals, Burial, Drop, LaneRow, Settlement
+from recapito.contracts.ledger import AttemptTotals, Burial, Drop, LaneRow, Settlement
 from recapito.domain.delivery.cursor import Range
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold

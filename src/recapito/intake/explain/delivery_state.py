@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from recapito.contracts.store import LaneRow, WaitingDeadLetter
+from recapito.contracts.ledger import LaneRow, WaitingDeadLetter
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import read_dead_letters
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule, delay_ns

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.store import Log, NewSegment
+from recapito.contracts.log import Log, NewSegment
 from recapito.domain import limits
 from recapito.domain.capacity.publish_wait import LastCommit, expected_wait
 from recapito.domain.capacity.volume_shares import needed

@@ -1,6 +1,6 @@
 """Topics by kind and name, for the hot path. Intake alone writes them: what is here is never older than the store."""
 
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 

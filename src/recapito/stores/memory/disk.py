@@ -6,7 +6,9 @@ Each verb changes it in one go, without an await, so whoever opens it next finds
 import secrets
 from dataclasses import dataclass, field
 
-from recapito.contracts.store import Burial, Damage, Entry, LaneRow
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import Burial, LaneRow
+from recapito.contracts.log import Entry
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic

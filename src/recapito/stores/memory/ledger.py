@@ -7,9 +7,9 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import (
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import (
     Burial,
-    Damage,
     DeadLetterGroup,
     Due,
     LaneCounts,

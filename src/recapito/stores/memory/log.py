@@ -3,7 +3,8 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from recapito.contracts.store import Document, Entry, EntryKind, News, NewSegment, SearchPage
+from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
+from recapito.contracts.registry import Document
 from recapito.domain import limits
 from recapito.stores.memory.disk import TOPIC_ITSELF, MemoryDisk, StoredTopic
 from recapito.stores.memory.registry import MemoryRegistry

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import Damage, Document, Entry, EntryKind
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import Entry, EntryKind
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription, subscription_key
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.errors import RecordDamaged

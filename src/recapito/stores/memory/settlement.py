@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.errors import StoreStale
 from recapito.stores.memory.disk import StoredLane

@@ -7,8 +7,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import (
-    Damage,
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import (
     DeadLetterGroup,
     Due,
     LaneRow,

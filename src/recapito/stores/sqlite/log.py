@@ -7,7 +7,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Damage, Document, Entry, News, NewSegment, SearchPage
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import Entry, News, NewSegment, SearchPage
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreDamaged, StoreFailed

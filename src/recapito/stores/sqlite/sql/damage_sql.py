@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from recapito.contracts.store import Damage
+from recapito.contracts.damage import Damage
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.stores.sqlite.files.connection import DISPATCH, open_reader
 from recapito.stores.sqlite.sql.query import load

@@ -5,7 +5,7 @@ from typing import Any
 
 import apsw
 
-from recapito.contracts.store import Burial, DeadLetterGroup, Notice, SkippedDeadLetters, WaitingDeadLetter
+from recapito.contracts.ledger import Burial, DeadLetterGroup, Notice, SkippedDeadLetters, WaitingDeadLetter
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import SQL as DAMAGE

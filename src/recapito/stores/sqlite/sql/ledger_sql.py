@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Due, LaneRow, Settlement
+from recapito.contracts.ledger import Due, LaneRow, Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked

@@ -6,7 +6,8 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Damage, Entry, EntryKind, News, NewSegment, SearchPage
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
 from recapito.stores.sqlite.sql.checksum import checksum, is_sound
 from recapito.stores.sqlite.sql.query import load

@@ -5,7 +5,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from recapito.contracts.store import Damage, Document
+from recapito.contracts.damage import Damage
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import RecordDamaged

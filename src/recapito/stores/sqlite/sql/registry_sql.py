@@ -7,7 +7,9 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from recapito.contracts.store import Damage, Document, NewSegment
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import NewSegment
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription, subscription_key
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.stores import revision

@@ -10,7 +10,7 @@ from zlib import crc32
 
 import msgspec
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow
+from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR, Hold
