@@ -562,7 +562,7 @@ def _keys() -> dict[str, Case]:
     return {
         **{f"connection by {name}": _json(value) for name, value in CONNECTIONS.items()},
         "sealed": Case(
-            b"content", lambda value: seal().close(value, "name"), lambda sealed: seal().open(sealed, "name")
+            b"content", lambda value: seal().encrypt(value, "name"), lambda sealed: seal().decrypt(sealed, "name")
         ),
         "development.json": _json(it.Development(tenant="tenant", client_id="client", client_secret="secret")),
     }

@@ -10,6 +10,7 @@ import pytest
 from recapito.contracts.ledger import LaneRow, Settlement
 from recapito.contracts.log import NewSegment
 from recapito.domain import limits
+from recapito.domain.capacity.volume_shares import Space
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.events.segment import Publish, pack
@@ -18,7 +19,7 @@ from recapito.domain.resources.subscription import FilterSince, Subscription, We
 from recapito.domain.resources.topic import Topic
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.janitor import Janitor
-from recapito.intake.publish.disk_watch import DiskWatch, Space
+from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock, events, topic_named
 from tests.stores.spoil import MemorySpoiler

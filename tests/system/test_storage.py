@@ -11,8 +11,12 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import Origin
-from recapito.composition import service as app
 from recapito.composition import stores as storage
+from recapito.composition.clock import make_clock, make_clock_control
+from recapito.composition.dispatch import make_dispatch
+from recapito.composition.intake import Intake, make_intake
+from recapito.connections.keyring import Keyring
+from recapito.contracts.backend import Stores
 from recapito.dispatch.clock_mover import ClockMover
 from recapito.domain.connections.connection import AccountKey, Connection
 from recapito.domain.connections.parse_host import from_function_host
@@ -41,7 +45,8 @@ CANARY = "Y2FuYXJ5Y2FuYXJ5"
 class Service:
     """The parts of a server in this process, on a clock that stands until it is moved."""
 
-    def __init__(self, intake: app.Intake, stores: storage.Stores, clock: ClockMover) -> None:
+    def __init__(self, intake: Intake, stores: Stores, keyring: Keyring, clock: ClockMover) -> None:
+        self.keyring = keyring
         self.stores = stores
         self.advance = clock.advance
         self._intake = intake
@@ -99,30 +104,29 @@ def serve(
                 "delivery.handshake": "off",
             },
         )
-        clock = app.make_clock(chosen, Origin(NOON, 0))
-        await storage.prepare_store(chosen, silent)
-        async with storage.open_both(chosen, clock, silent) as stores:
+        clock = make_clock(chosen, Origin(NOON, 0))
+        backend = storage.make_backend(chosen, silent)
+        await backend.prepare()
+        async with backend.open_both(clock) as stores:
+            keyring = storage.make_keyring(chosen, stores.registry)
             for connection in connections:
-                await stores.keyring.set(connection, NOON)
-            dispatch = app.make_dispatch(chosen, stores, clock, silent)
-            intake = app.make_intake(chosen, stores, clock, silent, dispatch.dispatcher.notify, lambda: None)
-            mover = app.make_clock_control(chosen, clock, dispatch, stores)
+                await keyring.set(connection, NOON)
+            dispatch = make_dispatch(chosen, stores, keyring, clock, silent)
+            intake = make_intake(chosen, stores, keyring, clock, silent, dispatch.dispatcher.notify, lambda: None)
+            mover = make_clock_control(chosen, clock, dispatch, stores)
             assert isinstance(mover, ClockMover)
             running = [asyncio.create_task(dispatch.dispatcher.run(dispatch.writer))]
             running.append(asyncio.create_task(intake.publisher.run()))
             await asyncio.sleep(0)
             try:
                 async with asyncio.timeout(60):
-                    await story(Service(intake, stores, mover))
+                    await story(Service(intake, stores, keyring, mover))
             finally:
                 for task in running:
                     task.cancel()
                 await asyncio.wait(running)
-                await dispatch.sender.close()
-                await dispatch.reach.close()
-                await dispatch.brokers.close()
-                await intake.caller.close()
-                await intake.reach.close()
+                await dispatch.close()
+                await intake.close()
 
     asyncio.run(main())
 
@@ -181,7 +185,7 @@ def test_a_connection_that_is_set_later(azurite: Azurite, tmp_path: Path) -> Non
         await service.subscribe(destination=queue)
         await service.publish(EVENTS[:1])
         assert (await service.advance(1))["pending"] == 1
-        await service.stores.keyring.set(azurite.connection, NOON)
+        await service.keyring.set(azurite.connection, NOON)
         assert (await service.advance(3600))["delivered"] == 1
 
     serve(story, tmp_path, wrong)
@@ -225,7 +229,7 @@ def test_events_to_a_function(tmp_path: Path, batches: int) -> None:
 
     async def story(service: Service) -> None:
         async with FunctionReceiver(host) as receiver:
-            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
             await service.subscribe(destination=ORDERS, batching=Batching(batches))
             await service.publish(EVENTS)
             assert (await service.advance(0))["delivered"] == 3
@@ -241,7 +245,7 @@ def test_a_function_without_a_trigger_dies_with_its_reason(tmp_path: Path) -> No
 
     async def story(service: Service) -> None:
         async with FunctionReceiver(host) as receiver:
-            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
             await service.subscribe(
                 destination=ORDERS, dead_letter=DeadLetterDirectory("box"), retry_policy=RetryPolicy(max_attempts=2)
             )

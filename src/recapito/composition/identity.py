@@ -54,7 +54,7 @@ def _status(settings: Settings) -> tuple[str, bool]:
 
     Without a data directory there is none, since nobody could find it.
     """
-    if not settings.metrics.authenticate or settings.server.store == "memory":
+    if not settings.metrics.authenticate or settings.in_memory:
         return "", settings.metrics.authenticate
     path = scrape_token_file(settings)
     token = keep(path, lambda: f"{secrets.token_urlsafe(_TOKEN_BYTES)}\n".encode()).decode("latin-1").strip()
@@ -67,7 +67,7 @@ def prepare_identity(settings: Settings) -> Identity | None:
     """What our own token issuer is made of; None if the settings name another issuer."""
     if settings.identity.issuer:
         return None
-    directory = None if settings.server.store == "memory" else settings.data / "identity"
+    directory = None if settings.in_memory else settings.data / "identity"
     return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
 
 

@@ -206,9 +206,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return own if self.tls.cert else (self.data / "tls" / "server.pem", self.data / "tls" / "server.key")
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the server keeps nothing beyond its process, neither events nor keys."""
+        return self.server.store == "memory"
+
+    @property
     def one_process(self) -> bool:
-        """Whether both roles run in one process: memory can not be shared, and a manual clock moves both."""
-        return self.server.store == "memory" or self.clock.manual
+        """Whether both roles run in one process: memory cannot be shared, and a manual clock moves both."""
+        return self.in_memory or self.clock.manual
 
 
 def defaults_text() -> str:

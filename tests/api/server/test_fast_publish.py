@@ -5,7 +5,7 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from recapito.errors import StoreFailed
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from recapito.stores.memory import MemoryLog
 from tests.api.client import World
 

@@ -43,6 +43,29 @@ class Room(NamedTuple):
         return max(self.free, 0) // 4
 
 
+class Space(NamedTuple):
+    """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
+
+    `damage` names the fault of a file that may be damaged. `reusable` is negative when more waits in the WAL to be
+    copied into the file than the file has free pages.
+    """
+
+    free: int
+    total: int
+    lost: str = ""
+    reusable: int = 0
+    damage: str = ""
+
+    @property
+    def usable(self) -> int:
+        """The room on the volume and in the files."""
+        return self.free + self.reusable
+
+    def fits(self, size: int, shares: Shares) -> bool:
+        """Whether intake may write `size` bytes and leave to dispatch its share."""
+        return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
+
+
 @lru_cache(maxsize=8)
 def share_out(
     total: int,

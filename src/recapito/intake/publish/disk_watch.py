@@ -5,36 +5,12 @@ copied, in the file, unless the file has free pages for it.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from recapito.domain import limits
-from recapito.domain.capacity.volume_shares import Shares, share_out
+from recapito.domain.capacity.volume_shares import Space, share_out
 from recapito.observability.journal import Journal, silent
 
 WARN_FRACTION = 0.20
-
-
-class Space(NamedTuple):
-    """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
-
-    `damage` says what is wrong with a file that is there. `reusable` is negative when more waits in the WAL to be
-    copied into the file than the file has free pages.
-    """
-
-    free: int
-    total: int
-    lost: str = ""
-    reusable: int = 0
-    damage: str = ""
-
-    @property
-    def usable(self) -> int:
-        """The room on the volume and in the files."""
-        return self.free + self.reusable
-
-    def fits(self, size: int, shares: Shares) -> bool:
-        """Whether intake may write so many bytes and leave to dispatch what is dispatch's."""
-        return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
 
 
 class DiskWatch:
