@@ -640,8 +640,8 @@ def _names() -> dict[str, Case]:
         ],
         "files of a data directory": [
             *(kind.file for kind in (it.LOG, it.DISPATCH, it.HISTORY)),
-            it.damage_marker.FILE,
-            it.ballast.FILE,
+            it.damage.MARKER,
+            it.volume.BALLAST_FILE,
             *(f"{role}.lock" for role in (*it.lock.ROLES, it.lock.TRIM)),
             it.CONNECTION_KEY,
             *map(str, it.certificate.files_in(Path("tls"))),

@@ -11,8 +11,8 @@ from recapito.contracts.ledger import DeadLetterGroup
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import Medium
+from recapito.stores.sqlite.files.volume import Ballast
 from tests.stores.values import burial, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLossVFS
 from tests.system.volume import fill_up, volume

@@ -15,7 +15,7 @@ import pytest
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files.volume import Ballast
 from tests.stores.values import new_topic, parked, segment, settlement
 
 ROOT = Path(__file__).parents[2]

@@ -15,8 +15,8 @@ from recapito.domain.delivery.hold import Hold
 from recapito.errors import SettingsError
 from recapito.stores.sqlite.files import volume
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
-from recapito.stores.sqlite.files.migration import migrate, migrations, version
 from recapito.stores.sqlite.sql import dead_letter_sql, ledger_sql
+from recapito.stores.sqlite.sql_files import migrate, migrations, version
 
 KINDS = pytest.mark.parametrize("kind", [LOG, DISPATCH], ids=lambda kind: kind.name)
 

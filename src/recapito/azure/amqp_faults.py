@@ -1,6 +1,6 @@
-"""One table from what Service Bus and Event Hubs say over AMQP to an Outcome with an equivalent status.
+"""One table from the AMQP conditions of Service Bus and Event Hubs to an Outcome with an equivalent status.
 
-A detail names the resource and the remedy in our own words: what the service wrote is not repeated.
+A detail names the resource and the remedy in our own words: the service's text is not repeated.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from azure.core.exceptions import ClientAuthenticationError
 
-from recapito.azure.find_connection import reason_of
+from recapito.azure.access import reason_of
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.resource_id import ResourceId
 
 
 class Meaning(NamedTuple):
-    """What a condition stands for: a result, the status that rules are keyed by, the remedy."""
+    """The meaning of a condition: a result, the status that rules are keyed by, the remedy."""
 
     result: Result
     status: int | None
@@ -74,7 +74,7 @@ MEANING_OF_CONDITION = {
     "socket-error": _BROKE,
     "internal-error": _FAILED,
 }
-# What claims-based security answers, before there is a link.
+# The answers of claims-based security, before there is a link.
 MEANING_OF_STATUS = {400: _WHO, 401: _WHO, 403: _MAY_NOT, 404: _GONE, 408: _SLOW, 429: _BUSY, 500: _FAILED, 503: _BUSY}
 _VAGUE = {"unknown-error", "client-error"}
 _NO_IDENTITY = Meaning(
@@ -90,7 +90,7 @@ _TWO_PARTITIONS = _WRONG._replace(
 
 
 def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
-    """What an error of a client library means for a delivery to this resource."""
+    """The outcome of a delivery to this resource that ended with an error of a client library."""
     chain = list(_chain(error))
     for one in chain:
         status = getattr(one, "status_code", None)
@@ -117,7 +117,7 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
 
 
 def _refine(word: str, chain: list[BaseException]) -> Meaning:
-    """Two conditions have several causes, which only the service's text tells apart."""
+    """Two conditions have several causes, which only the service's text distinguishes."""
     text = " ".join(str(one) for one in chain).lower()
     if word == "not-allowed" and "sessionid" in text:
         return _SESSION
@@ -137,7 +137,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _condition(error: BaseException) -> str:
-    """The condition that an error carries, without who defined it; Service Bus and Event Hubs put it in two places."""
+    """The condition of an error, without its prefix; Service Bus and Event Hubs put it in different attributes."""
     found = getattr(error, "condition", None) or getattr(error, "_condition", None) or b""
     found = getattr(found, "value", found)
     text = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found)

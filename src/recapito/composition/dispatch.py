@@ -10,7 +10,7 @@ from recapito.azure.storage_clients import StorageClients
 from recapito.clock import Clock, SystemClock
 from recapito.composition.identity import make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
-from recapito.composition.outbound import make_amqp_clients, make_sender, make_storage_clients, make_vault
+from recapito.composition.outbound import make_azure_access, make_sender, make_vault
 from recapito.connections.keyring import Keyring
 from recapito.contracts.backend import Stores
 from recapito.dispatch.capacity import Slots
@@ -64,8 +64,8 @@ def make_dispatch(
     """
     signer = make_signer(settings, identity, clock)
     resolver = Resolver()
-    storage_clients = make_storage_clients(settings, keyring, resolver)
-    amqp_clients = make_amqp_clients(settings, keyring, resolver)
+    azure = make_azure_access(settings, keyring, resolver)
+    storage_clients, amqp_clients = StorageClients(azure), AmqpClients(azure)
     sender = make_sender(settings, keyring, storage_clients, amqp_clients, resolver, clock, signer)
     tracer = observers.tracer
     context = DispatchContext(

@@ -14,10 +14,9 @@ from recapito.clock import SECOND, Clock, SystemClock
 from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
-    make_amqp_clients,
+    make_azure_access,
     make_handshakes,
     make_probes,
-    make_storage_clients,
     make_token_source,
     make_vault,
 )
@@ -172,13 +171,13 @@ def _make_outbound(
 ) -> _Outbound:
     caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
     token_for = make_token_source(settings, signer)
-    resolver = Resolver()
+    azure = make_azure_access(settings, keyring, Resolver())
     return _Outbound(
         caller,
         make_handshakes(settings, caller, clock, journal, token_for),
         token_for is not None,
-        make_storage_clients(settings, keyring, resolver),
-        make_amqp_clients(settings, keyring, resolver),
+        StorageClients(azure),
+        AmqpClients(azure),
     )
 
 

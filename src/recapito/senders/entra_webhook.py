@@ -17,7 +17,7 @@ from recapito.senders.azure_http import AzureHttpExchange, Waiting
 
 
 class EntraWebhookSender:
-    """Carries batches to webhooks, by a sender that others may use too."""
+    """Carries batches to webhooks, by a webhook sender that it shares."""
 
     def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
         self._webhooks = webhooks
@@ -29,7 +29,6 @@ class EntraWebhookSender:
         return f"<ProtectedSender by {self._tokens}>"
 
     def send(self, destination: WebHook, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         tenant, application = destination.tenant, destination.application
@@ -44,7 +43,7 @@ class EntraWebhookSender:
         return exchange
 
     async def close(self) -> None:
-        """Abort what waits, and close the sender to webhooks."""
+        """Abort the exchanges that wait for a token, and close the webhook sender."""
         self.closed = True
         await self._waiting.abort_all()
         await self._webhooks.close()

@@ -10,8 +10,8 @@ import apsw
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files import volume
-from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium
+from recapito.stores.sqlite.files.volume import Ballast
 from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
 P = ParamSpec("P")

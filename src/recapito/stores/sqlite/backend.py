@@ -15,12 +15,10 @@ from recapito.domain import limits
 from recapito.domain.capacity.volume_shares import Room, Shares, Space, share_out
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
-from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import DISK
-from recapito.stores.sqlite.files.damage_marker import reason
-from recapito.stores.sqlite.files.inspection import inspect, stopped_uncleanly
+from recapito.stores.sqlite.files.damage import inspect, reason, stopped_uncleanly
 from recapito.stores.sqlite.files.lock import lock_role, trimming_allowed
-from recapito.stores.sqlite.files.volume import check_directory, free_bytes, room_on, total_bytes
+from recapito.stores.sqlite.files.volume import Ballast, check_directory, free_bytes, room_on, total_bytes
 from recapito.stores.sqlite.history import SqliteHistory, SqliteHistoryReader
 from recapito.stores.sqlite.ledger import SqliteLedger
 from recapito.stores.sqlite.log import SqliteLog

@@ -15,12 +15,11 @@ import apsw
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, VolumeFull
 from recapito.observability.journal import Journal, silent
-from recapito.stores.sqlite.files import damage_marker
-from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files import damage
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium, open_reader, open_writer
-from recapito.stores.sqlite.files.file_watch import FileWatch, Lost
-from recapito.stores.sqlite.files.transaction import transact
-from recapito.stores.sqlite.files.volume import free_bytes
+from recapito.stores.sqlite.files.damage import FileWatch, Lost
+from recapito.stores.sqlite.files.volume import Ballast, free_bytes
+from recapito.stores.sqlite.sql_files import transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,7 +80,7 @@ class Database:
             self._signs.add(why)
             self._journal("store.suspect", file=self.path.name, why=why)
             if self._watched:
-                damage_marker.leave(self.path.parent, self.path.name, why)
+                damage.leave_sign(self.path.parent, self.path.name, why)
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that reads: it sees one state of the file. Signs of damage are noted; what can be read is."""

@@ -18,7 +18,7 @@ from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.sql import log_sql, registry_sql
-from recapito.stores.sqlite.sql.registry_rows import DamagedRecord, Listed
+from recapito.stores.sqlite.sql.rows import DamagedRecord, Listed
 
 P = ParamSpec("P")
 T = TypeVar("T")

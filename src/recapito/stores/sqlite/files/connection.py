@@ -12,7 +12,7 @@ import apsw
 
 from recapito.domain import limits
 from recapito.errors import SettingsError
-from recapito.stores.sqlite.files.migration import migrate, migrations, version
+from recapito.stores.sqlite.sql_files import migrate, migrations, version
 from recapito.system.durable_names import FileNames
 
 OLDEST_SQLITE = (3, 51, 3)  # before it the WAL-reset race can corrupt a file

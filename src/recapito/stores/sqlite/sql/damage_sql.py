@@ -13,8 +13,8 @@ import apsw
 from recapito.contracts.damage import Damage
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.stores.sqlite.files.connection import DISPATCH, open_reader
-from recapito.stores.sqlite.sql.query import load
 from recapito.stores.sqlite.sql.rows import text
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("damage")
 

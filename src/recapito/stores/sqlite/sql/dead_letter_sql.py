@@ -10,7 +10,7 @@ from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import SQL as DAMAGE
 from recapito.stores.sqlite.sql.damage_sql import Damaged, Misnamed
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("burial")
 

@@ -9,7 +9,7 @@ from recapito.contracts.history import Extent, Keep, Kept, Page
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("history")
 END = 1 << 62  # above every mark

@@ -19,7 +19,7 @@ from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import StoreStale
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import Damaged
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("ledger") | {name: sql for name, sql in load("burial").items() if name in ("bury", "unbury")}
 

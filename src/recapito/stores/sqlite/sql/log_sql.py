@@ -9,9 +9,8 @@ import msgspec
 from recapito.contracts.damage import Damage
 from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
-from recapito.stores.sqlite.sql.query import load
-from recapito.stores.sqlite.sql.registry_rows import DamagedRecord
+from recapito.stores.sqlite.sql.rows import DamagedRecord, checksum, is_sound
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("log")
 ROWS_PER_INSERT = 1000  # seven variables each, of the 32,766 that a statement may have

@@ -1,21 +1,31 @@
-"""The rows of dispatch.db: how lanes, deliveries and dead letters are written and read.
+"""Rows and their checksums: how lanes, deliveries, dead letters and records of the registry are written and read.
 
-Scalars travel as one JSON text and blobs as one joined blob, from which SQL cuts them: so any number of rows is one
-statement with one text, during which Python's other threads run on.
+Every stored event and record carries a checksum, so that a damaged row is found when it is read and never delivered.
+Scalars of dispatch.db travel as one JSON text and blobs as one joined blob, from which SQL cuts them: so any number of
+rows is one statement with one text, during which Python's other threads run on.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b, sha256
+from typing import Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
 
+from recapito.contracts.damage import Damage
 from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR, Hold
 from recapito.domain.delivery.outcome import Result
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.errors import RecordDamaged
+
+R = TypeVar("R")
+REMEDY = "others are not; `recapito damaged list` has it, and a backup has it whole"
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
@@ -37,6 +47,28 @@ _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
 _events = msgspec.json.Decoder(dict[str, int]).decode
+_topic = msgspec.json.Decoder(Topic).decode
+_subscription = msgspec.json.Decoder(Subscription).decode
+
+
+def checksum(place: tuple[int, ...], *parts: bytes) -> int:
+    """Eight bytes of SHA-256 over where a row belongs and what it holds, as a signed integer.
+
+    Today's processors have instructions for it: of 30 KB it takes a fifth of the time of BLAKE2.
+    """
+    return _digest(sha256(), place, parts)
+
+
+def is_sound(stored: int, place: tuple[int, ...], *parts: bytes) -> bool:
+    """Whether a row is what was stored. The first stores were summed up with BLAKE2, and are read as well."""
+    return stored == checksum(place, *parts) or stored == _digest(blake2b(digest_size=8), place, parts)
+
+
+def _digest(hash: Any, place: tuple[int, ...], parts: tuple[bytes, ...]) -> int:
+    hash.update(struct.pack(f">{len(place)}q", *place))
+    for part in parts:
+        hash.update(part)
+    return int.from_bytes(hash.digest()[:8], "big", signed=True)
 
 
 def text(value: object) -> str:
@@ -145,3 +177,86 @@ def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial
     if not is_sound(stored, (lane, position, offset, write_at), container.encode(), record):
         return None
     return Burial(DeliveryId(position, offset), write_at, container, record)
+
+
+class DamagedRecord(RecordDamaged):
+    """A verb needs a record that is damaged."""
+
+    def __init__(self, damage: Damage) -> None:
+        id = damage.lane if damage.table == "subscription" else damage.topic
+        what = damage.columns.decode() if damage.table == "document" else f"{damage.table} {id}"
+        super().__init__(f"The record of {what} is damaged: {REMEDY}.")
+        self.damage = damage
+
+
+class Listed(NamedTuple, Generic[R]):
+    """Records that are sound, and what is damaged among them."""
+
+    found: list[R]
+    damaged: list[Damage]
+
+
+def sum_topic(id: int, doc: str) -> int:
+    """The checksum of a topic's record; where its log ends is not part of it."""
+    return checksum((id,), b"topic", doc.encode())
+
+
+def sum_subscription(id: int, topic: int, doc: str) -> int:
+    """The checksum of a subscription's record."""
+    return checksum((id, topic), b"subscription", doc.encode())
+
+
+def sum_document(kind: str, key: str, content: bytes) -> int:
+    """The checksum of a document."""
+    return checksum((len(kind), len(key)), kind.encode(), key.encode(), content)
+
+
+def topic(row: Sequence[Any]) -> Topic | Damage:
+    """A topic, of a row that begins with its id, its text and its checksum."""
+    id, doc, stored = row[:3]
+    return _read(lambda: _topic(doc), lambda: sum_topic(id, doc), stored, Damage("topic", id, 0, content=_bytes(doc)))
+
+
+def subscription(row: Sequence[Any]) -> Subscription | Damage:
+    """A subscription, of a row that begins with its id, its topic, its text and its checksum."""
+    id, of, doc, stored = row[:4]
+    damage = Damage("subscription", of, id, content=_bytes(doc))
+    return _read(lambda: _subscription(doc), lambda: sum_subscription(id, of, doc), stored, damage)
+
+
+def document(row: Sequence[Any]) -> Document | Damage:
+    """A document, of its whole row."""
+    kind, key, content, stored = row
+    damage = Damage("document", content=_bytes(content), columns=f"{kind} {key}".encode())
+    return _read(lambda: Document(key, content), lambda: sum_document(kind, key, content), stored, damage)
+
+
+def demand(record: R | Damage | None) -> R | None:
+    """The record; a damaged one is an error."""
+    if isinstance(record, Damage):
+        raise DamagedRecord(record)
+    return record
+
+
+def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Damage]) -> Listed[R]:
+    """The sound ones of some rows, and the damaged ones."""
+    listed: Listed[R] = Listed([], [])
+    for row in rows:
+        record = read(row)
+        if isinstance(record, Damage):
+            listed.damaged.append(record)
+        else:
+            listed.found.append(record)
+    return listed
+
+
+def _read(decode: Callable[[], R], sum: Callable[[], int], stored: int | None, damage: Damage) -> R | Damage:
+    """A record without a checksum, of before there were any, is believed if it can be read."""
+    try:
+        return damage if stored is not None and stored != sum() else decode()
+    except (TypeError, ValueError, AttributeError):
+        return damage
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()
