@@ -1,4 +1,4 @@
-"""The sender to Service Bus queues and topics and to Event Hubs: one event is one message, and each destination has a channel.
+"""The sender to Service Bus queues and topics and to Event Hubs: one event is one message; a destination has a channel.
 
 A broker that does not answer delays its own channel and no other.
 """
@@ -25,7 +25,7 @@ class BrokerSender:
         self.closed = False
 
     def __repr__(self) -> str:
-        return f"<BrokerSender with {len(self._channels)} lines>"
+        return f"<BrokerSender with {len(self._channels)} channels>"
 
     def send(self, destination: Broker, batch: Batch, answer: Callable[[Outcome], None]) -> BrokerExchange:
         if self.closed:

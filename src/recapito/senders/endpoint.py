@@ -1,7 +1,6 @@
-"""The way to one URL: where its host leads, and whether we may go there.
+"""The route to one URL: the addresses of its host, and whether they may be dialled.
 
-Names are looked up by our own resolver, and each address is judged when it was looked up; the pump judges it again
-at the moment of dialling.
+Our own resolver looks up names, and each address is judged after the lookup; the CurlLoop judges it again at dialling.
 """
 
 from recapito.domain.access.egress import Egress, judge, parse_endpoint

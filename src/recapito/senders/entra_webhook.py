@@ -1,6 +1,6 @@
-"""The sender to webhooks that an application of Microsoft Entra protects: a token is fetched, and then it is a webhook.
+"""The sender to webhooks that an application of Microsoft Entra protects: it fetches a token first.
 
-A webhook without an application passes through. A token that is refused is not shown a second time.
+A webhook without an application needs none. A token that was refused is not sent again.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The sender to storage queues: one event is one message, its JSON object as base64 text.
 
-Base64 is what consumers of Event Grid's queues expect, and what carries every character through the service's XML.
+Consumers of Event Grid's queues expect Base64, and it carries every character through the service's XML.
 """
 
 import asyncio
