@@ -1,4 +1,4 @@
-"""What a server has from the start: the storage accounts of its settings, and a topic if it has none."""
+"""The initial resources of a server: the storage accounts of its settings, and a topic if it has none."""
 
 from recapito.contracts.registry import Registry
 from recapito.intake.resources.drafts import TopicDraft
