@@ -16,7 +16,6 @@ SQL = load("burial")
 
 
 def next_burial_at(connection: apsw.Connection) -> int | None:
-    """When the first dead letter is to be written."""
     at: int | None = connection.execute(SQL["next_at"]).get
     return at
 
@@ -24,7 +23,6 @@ def next_burial_at(connection: apsw.Connection) -> int | None:
 def burials_due(
     connection: apsw.Connection, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
 ) -> DeadLetterGroup | None:
-    """The group to be written next."""
     over = row.text(list(passed.containers)), row.text(list(passed.places))
     named = connection.execute(SQL["named_group"], over).fetchone()
     if named is not None:
@@ -44,13 +42,12 @@ def burials_due(
 
 
 def mend_names(connection: apsw.Connection) -> None:
-    """Take the path from dead letters that have no group, so that they get another; remove groups without letters."""
+    """Remove the path of dead letters without a group, so that they get another, and groups without dead letters."""
     connection.execute(SQL["unname"])
     connection.execute(SQL["remove_empty_groups"])
 
 
 def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> WaitingDeadLetter | None:
-    """One dead letter that waits."""
     stored: Any = connection.execute(SQL["find"], (lane, *identity)).fetchone()
     if stored is None:
         return None
@@ -59,7 +56,7 @@ def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> Waitin
 
 
 def name_group(connection: apsw.Connection, group: DeadLetterGroup, path: str, tried_at: int) -> None:
-    """Give a group its path; what of it was delivered meanwhile is not in it."""
+    """Give a group its path, without those of its dead letters that were delivered meanwhile."""
     keys = [(group.lane, *burial.identity) for burial in group.burials]
     connection.execute(SQL["name"], (row.text(keys), path))
     if connection.changes():
@@ -81,7 +78,6 @@ def written(
 
 
 def notices(connection: apsw.Connection, after: int, limit: int) -> list[Notice]:
-    """Notices after a number."""
     return [Notice(*stored) for stored in connection.execute(SQL["notices"], (after, limit))]
 
 

@@ -27,22 +27,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def topic(connection: apsw.Connection, name: str, kind: TopicKind) -> Topic | None:
-    """The living topic of that kind and name."""
     return _one(connection, "topic", (topic_key(kind, name),), rows.topic)
 
 
 def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
-    """The living topic of that id."""
     return _one(connection, "topic_by_id", (id,), rows.topic)
 
 
 def topics(connection: apsw.Connection, after: str, limit: int) -> Listed[Topic]:
-    """Living topics after a key."""
     return _page(lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, rows.topic)
 
 
 def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
-    """Create or replace a topic."""
     stored = topic_by_id(connection, topic.id)
     if topic.id and stored is None:
         raise KeyError(topic.id)
@@ -71,31 +67,26 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
 
 
 def subscription(connection: apsw.Connection, topic: int, name: str, domain_topic: str | None) -> Subscription | None:
-    """The living subscription of that name."""
     key = subscription_key(name, domain_topic)
     return _one(connection, "subscription", (topic, key), rows.subscription)
 
 
 def subscription_by_id(connection: apsw.Connection, id: int) -> Subscription | None:
-    """The subscription of that id, deleted or not."""
     return _one(connection, "subscription_by_id", (id,), rows.subscription)
 
 
 def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> Listed[Subscription]:
-    """Subscriptions after an id, deleted or not."""
     sql, of = ("subscriptions", ()) if topic is None else ("subscriptions_of", (topic,))
     return _page(lambda at: connection.execute(SQL[sql], (*of, at, limit)).fetchall(), after, 0, rows.subscription)
 
 
 def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> dict[int, int]:
-    """How many living subscriptions topics have."""
     return dict(connection.execute(SQL["subscription_counts"], (_text(list(topics)),)))
 
 
 def domain_topic_subscriptions(
     connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
 ) -> Listed[Subscription]:
-    """Living subscriptions of one domain topic after a name."""
     end = subscription_key("", domain_topic)[:-1] + AFTER_SLASH
     sql = SQL["subscriptions_between"]
     return _page(
@@ -107,7 +98,6 @@ def domain_topic_subscriptions(
 
 
 def put_subscription(connection: apsw.Connection, subscription: Subscription) -> Subscription:
-    """Create or replace a subscription."""
     topic = subscription.topic
     if topic_by_id(connection, topic) is None:
         raise KeyError(topic)
@@ -127,7 +117,6 @@ def put_subscription(connection: apsw.Connection, subscription: Subscription) ->
 
 
 def delete_subscription(connection: apsw.Connection, id: int) -> None:
-    """Mark a subscription deleted."""
     living = _living(connection, id)
     _mark_deleted(connection, living, log_sql.mark_change(connection, living.topic, [id]))
 
@@ -145,23 +134,19 @@ def forget(connection: apsw.Connection, id: int) -> None:
 
 
 def document(connection: apsw.Connection, kind: str, key: str) -> bytes | None:
-    """The content of a document."""
     found = _one(connection, "document", (kind, key), rows.document)
     return None if found is None else found.content
 
 
 def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> Listed[Document]:
-    """Documents after a key."""
     return _page(lambda at: connection.execute(SQL["documents"], (kind, at, limit)).fetchall(), after, 1, rows.document)
 
 
 def put_document(connection: apsw.Connection, kind: str, key: str, content: bytes) -> None:
-    """Create or replace a document."""
     connection.execute(SQL["put_document"], (kind, key, content, rows.sum_document(kind, key, content)))
 
 
 def delete_document(connection: apsw.Connection, kind: str, key: str) -> bool:
-    """Remove a document; whether it was there."""
     connection.execute(SQL["delete_document"], (kind, key))
     return bool(connection.changes())
 
@@ -185,7 +170,7 @@ def _put(connection: apsw.Connection, subscription: Subscription) -> None:
 
 
 def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
-    """Its entries go later, slice by slice: a large log must not hold up everybody's commits."""
+    """Remove a deleted topic after its last subscription. Its entries go later, in slices, to keep commits short."""
     connection.execute(SQL["remove_topic_without_subscriptions"], (id,))
     if connection.changes():
         connection.execute(SQL["gone"], (id,))
@@ -198,7 +183,7 @@ def _text(doc: Topic | Subscription | list[int]) -> str:
 def append_marked(
     connection: apsw.Connection, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
 ) -> list[int]:
-    """Append segments and put documents that say so."""
+    """Append segments and put their documents."""
     positions = log_sql.append(connection, segments)
     for mark in marks:
         put_document(connection, kind, mark.key, mark.content)
@@ -206,7 +191,7 @@ def append_marked(
 
 
 def sum_up(connection: apsw.Connection) -> None:
-    """Give checksums to records of before there were any; a row that holds no text stays without, and is damaged."""
+    """Give checksums to records of older versions; a row that holds no text gets none, and is damaged."""
     topics: list[Any] = connection.execute(SQL["topics_without_checksum"]).fetchall()
     for id, doc in topics:
         if isinstance(doc, str):

@@ -29,7 +29,7 @@ REMEDY = "others are not; `recapito damaged list` has it, and a backup has it wh
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """A delivery without its identity, which is the row's key."""
+    """A delivery without its id, which is the row's key."""
 
     published_at: int
     attempts: int
@@ -51,21 +51,21 @@ _topic = msgspec.json.Decoder(Topic).decode
 _subscription = msgspec.json.Decoder(Subscription).decode
 
 
-def checksum(place: tuple[int, ...], *parts: bytes) -> int:
-    """Eight bytes of SHA-256 over where a row belongs and what it holds, as a signed integer.
+def checksum(key: tuple[int, ...], *parts: bytes) -> int:
+    """Eight bytes of SHA-256 over the key and the content of a row, as a signed integer.
 
-    Today's processors have instructions for it: of 30 KB it takes a fifth of the time of BLAKE2.
+    Processors have instructions for it: for 30 KB it takes a fifth of the time of BLAKE2.
     """
-    return _digest(sha256(), place, parts)
+    return _digest(sha256(), key, parts)
 
 
-def is_sound(stored: int, place: tuple[int, ...], *parts: bytes) -> bool:
-    """Whether a row is what was stored. The first stores were summed up with BLAKE2, and are read as well."""
-    return stored == checksum(place, *parts) or stored == _digest(blake2b(digest_size=8), place, parts)
+def is_sound(stored: int, key: tuple[int, ...], *parts: bytes) -> bool:
+    """Whether a row is what was stored. The first stores had checksums of BLAKE2, which are accepted as well."""
+    return stored == checksum(key, *parts) or stored == _digest(blake2b(digest_size=8), key, parts)
 
 
-def _digest(hash: Any, place: tuple[int, ...], parts: tuple[bytes, ...]) -> int:
-    hash.update(struct.pack(f">{len(place)}q", *place))
+def _digest(hash: Any, key: tuple[int, ...], parts: tuple[bytes, ...]) -> int:
+    hash.update(struct.pack(f">{len(key)}q", *key))
     for part in parts:
         hash.update(part)
     return int.from_bytes(hash.digest()[:8], "big", signed=True)
@@ -77,7 +77,7 @@ def text(value: object) -> str:
 
 
 def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
-    """The checksum of what a settlement replaces in a lane's row. The books check themselves: they balance.
+    """The checksum of the columns of a lane's row that a settlement replaces. The books need none: they balance.
 
     A CRC, because every settlement of every lane makes one: a third of the cost of SHA-256 for so few bytes.
     """
@@ -85,7 +85,7 @@ def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
 
 
 def lane(row: tuple[Any, ...]) -> LaneRow:
-    """A lane, from a row of lane_state; a damaged one if it is not what was settled."""
+    """A lane, from a row of lane_state; it is damaged if it is not what was settled."""
     try:
         found = _lane(row)
     except (TypeError, ValueError):  # msgspec's errors are ValueErrors
@@ -118,13 +118,13 @@ def _lane(row: tuple[Any, ...]) -> LaneRow | None:
 
 
 def _reasons(text: str | None, events: int) -> dict[str, int]:
-    """Why events were dropped. Reasons that do not add up are damaged: then only the sum is known."""
+    """Dropped events by reason. Reasons that do not add up are damaged: then only the sum is known."""
     found = _events(text) if text else {}
     return found if sum(found.values()) == events else {CORRUPT: events}
 
 
 def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
-    """Rows of scalars, each with its blob: the JSON, in which the place of each blob comes last, and all the blobs."""
+    """The scalars of rows as JSON, each with the start and length of its blob, and all blobs joined."""
     table, blobs, start = [], [], 1
     for scalars, blob in rows:
         table.append((*scalars, start, len(blob)))
@@ -134,12 +134,14 @@ def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
 
 
 def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
-    """A parked delivery, to be stored."""
-    it = parked.delivery
-    tried = (it.last_attempt_at, it.last_result, it.last_status)
-    record = _pack(Record(it.published_at, it.attempts, it.skipped, *tried, it.body, it.trace))
-    place = (lane, *it.identity, parked.due_at)
-    return (*place, checksum(place, record)), record
+    """The row of a parked delivery."""
+    delivery = parked.delivery
+    last = (delivery.last_attempt_at, delivery.last_result, delivery.last_status)
+    record = _pack(
+        Record(delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
+    )
+    key = (lane, *delivery.identity, parked.due_at)
+    return (*key, checksum(key, record)), record
 
 
 def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | None:
@@ -147,28 +149,28 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
     position, offset, due_at, stored, packed = row
     if not is_sound(stored, (lane, position, offset, due_at), packed):
         return None
-    it = _unpack(packed)
+    record = _unpack(packed)
     return Parked(
         due_at,
         Delivery(
             DeliveryId(position, offset),
-            it.published_at,
-            it.body,
-            it.attempts,
-            it.skipped,
-            it.last_attempt_at,
-            it.last_result,
-            it.last_status,
-            it.trace,
+            record.published_at,
+            record.body,
+            record.attempts,
+            record.skipped,
+            record.last_attempt_at,
+            record.last_result,
+            record.last_status,
+            record.trace,
         ),
     )
 
 
 def burial_row(lane: int, burial: Burial) -> tuple[tuple[Any, ...], bytes]:
-    """A dead letter that waits, to be stored."""
+    """The row of a dead letter that waits."""
     identity, write_at, container, record = burial
-    place = (lane, *identity, write_at)
-    return (*place, container, checksum(place, container.encode(), record)), record
+    key = (lane, *identity, write_at)
+    return (*key, container, checksum(key, container.encode(), record)), record
 
 
 def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial | None:
@@ -190,24 +192,22 @@ class DamagedRecord(RecordDamaged):
 
 
 class Listed(NamedTuple, Generic[R]):
-    """Records that are sound, and what is damaged among them."""
+    """Sound records, and the damaged ones among them."""
 
     found: list[R]
     damaged: list[Damage]
 
 
 def sum_topic(id: int, doc: str) -> int:
-    """The checksum of a topic's record; where its log ends is not part of it."""
+    """The checksum of a topic's record, which does not cover the end of its log."""
     return checksum((id,), b"topic", doc.encode())
 
 
 def sum_subscription(id: int, topic: int, doc: str) -> int:
-    """The checksum of a subscription's record."""
     return checksum((id, topic), b"subscription", doc.encode())
 
 
 def sum_document(kind: str, key: str, content: bytes) -> int:
-    """The checksum of a document."""
     return checksum((len(kind), len(key)), kind.encode(), key.encode(), content)
 
 
@@ -239,7 +239,7 @@ def demand(record: R | Damage | None) -> R | None:
 
 
 def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Damage]) -> Listed[R]:
-    """The sound ones of some rows, and the damaged ones."""
+    """Read rows, and separate the sound records from the damaged ones."""
     listed: Listed[R] = Listed([], [])
     for row in rows:
         record = read(row)
@@ -251,7 +251,7 @@ def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Dama
 
 
 def _read(decode: Callable[[], R], sum: Callable[[], int], stored: int | None, damage: Damage) -> R | Damage:
-    """A record without a checksum, of before there were any, is believed if it can be read."""
+    """Check and decode a record. One without a checksum, of an older version, is accepted if it can be decoded."""
     try:
         return damage if stored is not None and stored != sum() else decode()
     except (TypeError, ValueError, AttributeError):
