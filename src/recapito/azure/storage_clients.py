@@ -96,11 +96,11 @@ class StorageClients:
             return connection
         same = known is not None and known.connection == connection
         client = known.client if known is not None and same else await self._open(service, connection, resource)
-        found = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
+        known = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
         self._known.move_to_end(key)
         if len(self._known) > limits.ROUTES:
             self._known.popitem(last=False)
-        return found
+        return known
 
     async def _open(
         self, service: Service, connection: Connection, resource: ResourceId

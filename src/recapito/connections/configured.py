@@ -47,14 +47,14 @@ class ConfiguredConnection(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
 
 def read_configured(given: Sequence[ConfiguredConnection], environment: Mapping[str, str]) -> dict[str, Connection]:
     """The connections by their keys. SettingsError if one is wrong."""
-    found: dict[str, Connection] = {}
-    for n, one in enumerate(given):
+    connections: dict[str, Connection] = {}
+    for n, configured in enumerate(given):
         where = f"{KEY}[{n}]"
-        connection = _read(one, where, environment)
-        if connection.key in found:
-            raise SettingsError(f"{where}.resource_id: {one.resource_id} is given twice")
-        found[connection.key] = connection
-    return found
+        connection = _read(configured, where, environment)
+        if connection.key in connections:
+            raise SettingsError(f"{where}.resource_id: {configured.resource_id} is given twice")
+        connections[connection.key] = connection
+    return connections
 
 
 def _read(given: ConfiguredConnection, where: str, environment: Mapping[str, str]) -> Connection:

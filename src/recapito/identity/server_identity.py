@@ -43,9 +43,9 @@ class Identity(NamedTuple):
 
 def prepare(directory: Path | None, tenant: str, for_development: bool) -> Identity:
     """The identity of a server; missing parts are made. Without a configured tenant it has the one that was made."""
-    made = development(directory)
-    made = msgspec.structs.replace(made, tenant=tenant or made.tenant)
-    return Identity(signing_key(directory), made.tenant, made if for_development else None)
+    principal = development(directory)
+    principal = msgspec.structs.replace(principal, tenant=tenant or principal.tenant)
+    return Identity(signing_key(directory), principal.tenant, principal if for_development else None)
 
 
 def signing_key(directory: Path | None) -> rsa.RSAPrivateKey:

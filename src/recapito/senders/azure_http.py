@@ -160,7 +160,7 @@ class AzureHttpSender(Generic[D]):
         except SettingsError as error:
             return Outcome(Result.UNAUTHORIZED, 401, detail=str(error))
         except StoreFailed as error:
-            detail = f"The connection to {destination.resource_id} can not be read: {error}"
+            detail = f"The connection to {destination.resource_id} cannot be read: {error}"
             return Outcome(Result.GENERIC_ERROR, detail=detail)
         if connection is None or self._adapter.service not in connection.endpoints:
             top = parse_resource_id(destination.resource_id).top.text

@@ -65,5 +65,5 @@ class EntraWebhookSender:
                 self._tokens.forget(tenant, application)
             exchange.finish(outcome)
 
-        shown = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
-        exchange.inner = self._webhooks.send(WebHook(url=url), shown, answer)
+        authorized = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
+        exchange.inner = self._webhooks.send(WebHook(url=url), authorized, answer)

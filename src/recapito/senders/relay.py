@@ -18,9 +18,9 @@ AUTHORIZATION = "ServiceBusAuthorization"
 _REMEDY = {
     401: "the key of its connection is wrong, or this machine's clock is: recapito connection set {namespace}",
     403: "the key of its connection may not send: grant it Send, or recapito connection set {namespace}",
-    404: "it does not exist, or nobody listens to it",
-    502: "nobody listens to it",
-    504: "whoever listens to it did not answer",
+    404: "it does not exist, or has no listener",
+    502: "it has no listener",
+    504: "its listener did not answer",
 }
 
 

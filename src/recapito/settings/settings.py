@@ -31,7 +31,7 @@ MOST_WAIT_S = 60
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the server listens and keeps its data."""
+    """The address and the data of the server."""
 
     host: str
     port: int

@@ -125,8 +125,8 @@ def _stream(request: "PipelineRequest[Any]") -> None:
 
 def _receipt(url: str, answer: dict[str, Any]) -> Receipt:
     """The receipt of a blob; the URL has no signature."""
-    said = [str(answer.get(name) or "") for name in ("etag", "request_id", "client_request_id")]
-    return Receipt(url.partition("?")[0], said[0].strip('"'), said[1], said[2])
+    receipt = [str(answer.get(name) or "") for name in ("etag", "request_id", "client_request_id")]
+    return Receipt(url.partition("?")[0], receipt[0].strip('"'), receipt[1], receipt[2])
 
 
 def _parse(container: str) -> ResourceId:

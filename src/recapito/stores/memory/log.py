@@ -89,8 +89,8 @@ class MemoryLog:
     async def search(self, topic: int, text: bytes, below: int, count: int) -> SearchPage:
         stored = self._disk.topics.get(topic)
         entries = [] if stored is None else stored.entries[: max(below - stored.first, 0)][-count:]
-        found = [entry.position for entry in reversed(entries) if text in entry.columns]
-        return SearchPage(found, entries[0].position if len(entries) == count else None)
+        positions = [entry.position for entry in reversed(entries) if text in entry.columns]
+        return SearchPage(positions, entries[0].position if len(entries) == count else None)
 
     async def size(self, topic: int, first: int, below: int) -> int:
         stored = self._disk.topics.get(topic)
@@ -172,8 +172,8 @@ class MemoryLog:
     ) -> list[Subscription]:
         prefix, start = subscription_key("", domain_topic), subscription_key(after, domain_topic)
         keys = self._disk.subscription_keys
-        found = nsmallest(limit, (key for of, key in keys if of == topic and key.startswith(prefix) and key > start))
-        ids = [keys[topic, key] for key in found]
+        names = nsmallest(limit, (key for of, key in keys if of == topic and key.startswith(prefix) and key > start))
+        ids = [keys[topic, key] for key in names]
         return [self._disk.subscriptions[id] for id in ids if ("subscription", id) not in self._disk.rotten]
 
     async def put_subscription(self, subscription: Subscription) -> Subscription:

@@ -1,4 +1,4 @@
-"""What a settlement does to a lane, as one plain function: the definition that other stores are compared with."""
+"""The effect of a settlement on a lane, as one plain function: other stores are compared with it."""
 
 from collections import Counter
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""The Ledger on SQLite: one file, dispatch.db, that dispatch writes and everybody may read."""
+"""The Ledger on SQLite: one file, dispatch.db, that dispatch writes and both roles read."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence

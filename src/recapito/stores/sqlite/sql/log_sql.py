@@ -131,8 +131,8 @@ def first(connection: apsw.Connection, topic: int) -> int:
 def search(connection: apsw.Connection, topic: int, text: bytes, below: int, count: int) -> SearchPage:
     """Search for bytes in the columns of a slice of entries."""
     rows: list[Any] = connection.execute(SQL["search"], (text, topic, below, count)).fetchall()
-    found = [position for position, place in rows if place]
-    return SearchPage(found, rows[-1][0] if len(rows) == count else None)
+    positions = [position for position, place in rows if place]
+    return SearchPage(positions, rows[-1][0] if len(rows) == count else None)
 
 
 def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int:

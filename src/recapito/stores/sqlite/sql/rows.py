@@ -87,10 +87,10 @@ def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
 def lane(row: tuple[Any, ...]) -> LaneRow:
     """A lane, from a row of lane_state; it is damaged if it is not what was settled."""
     try:
-        found = _lane(row)
+        sound = _lane(row)
     except (TypeError, ValueError):  # msgspec's errors are ValueErrors
-        found = None
-    return found or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
+        sound = None
+    return sound or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
 
 
 def _lane(row: tuple[Any, ...]) -> LaneRow | None:
@@ -119,8 +119,8 @@ def _lane(row: tuple[Any, ...]) -> LaneRow | None:
 
 def _reasons(text: str | None, events: int) -> dict[str, int]:
     """Dropped events by reason. Reasons that do not add up are damaged: then only the sum is known."""
-    found = _events(text) if text else {}
-    return found if sum(found.values()) == events else {CORRUPT: events}
+    reasons = _events(text) if text else {}
+    return reasons if sum(reasons.values()) == events else {CORRUPT: events}
 
 
 def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
