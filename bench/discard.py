@@ -13,13 +13,13 @@ import uvloop
 
 from recapito.api.server.protocol import HttpProtocol
 from recapito.clock import SystemClock
-from recapito.composition import service
-from recapito.composition import stores as storage
+from recapito.composition.intake import make_intake
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
-from recapito.contracts.store import NewSegment
+from recapito.contracts.backend import Stores
+from recapito.contracts.log import NewSegment
 from recapito.observability.journal import silent
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from recapito.settings import settings
 from recapito.stores.memory import MemoryLedger, MemoryLog
 
@@ -34,9 +34,9 @@ class DiscardingLog(MemoryLog):
 async def serve(listener: socket.socket, express: bool) -> None:
     """Serve until standard input closes."""
     log = DiscardingLog()
-    stores = storage.Stores(log, log, MemoryLedger(), Keyring(log, SecretBox.in_memory()))
+    stores, keyring = Stores(log, log, MemoryLedger()), Keyring(log, SecretBox.in_memory())
     chosen = settings.load(environment={}, flags={"server.store": "memory"})
-    intake = service.make_intake(chosen, stores, SystemClock(), silent, lambda: None, lambda: None)
+    intake = make_intake(chosen, stores, keyring, SystemClock(), silent, lambda: None, lambda: None)
     publishing = asyncio.create_task(intake.publisher.run())
     server = HttpServer(intake.surface)
     if not express:

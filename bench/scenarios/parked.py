@@ -16,7 +16,7 @@ from bench.event import stamped, template
 from bench.lab import Lab
 from bench.report import Goal, Sample
 from bench.scenarios import Round
-from recapito.contracts.store import Settlement
+from recapito.contracts.ledger import Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.instant import DAY, SECOND

@@ -7,9 +7,9 @@ from recapito.system.parent_death import tie_to_parent
 
 
 def main() -> None:
-    """Run the command line. A role starts without it, since a restart must be quick.
+    """Run the command line, or a role without loading it, since a restart must be quick.
 
-    A role that is given its parent's number does not outlive it.
+    A role that is given its parent's process id does not outlive it.
     """
     if sys.argv[1:2] == ["role"] and len(sys.argv) > 3 and not tie_to_parent(int(sys.argv[3])):
         sys.exit(1)
@@ -18,7 +18,7 @@ def main() -> None:
 
         sys.exit(run_portal())
     if sys.argv[1:2] == ["role"]:
-        gc.disable()  # what is loaded now stays; the role looks for garbage once it runs
+        gc.disable()  # everything loaded now stays; the role enables the collector once it runs
         from recapito.process.roles import run_role
 
         sys.exit(run_role(sys.argv[2]))

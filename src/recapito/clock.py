@@ -1,7 +1,7 @@
-"""The clock: only it tells the time, and only it waits.
+"""The clock: the only source of time, and the only thing that waits.
 
 Instants are nanoseconds since 1970. The system clock is wall time at its origin plus elapsed boot time, so that a step
-of the wall clock neither expires nor immortalises anything; the manual clock stands still until it is moved.
+of the wall clock neither expires an event nor keeps it longer; the manual clock stands still until it is moved.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ LONGEST_NAP_S = 5.0  # a suspended machine stops the loop's timers, but not boot
 
 
 class Clock(Protocol):
-    """What every rule about time goes through."""
+    """Every rule about time uses a Clock."""
 
     def now(self) -> int:
         """This instant."""
@@ -33,8 +33,9 @@ class Origin(NamedTuple):
 
 
 def origin_now(not_before: int = 0) -> Origin:
-    """An origin at this moment; its wall time is not before `not_before`, when something was stored last, if that is
-    likely: a file with a date far ahead must not end the time to live of everything.
+    """An origin at this moment, not before `not_before`, the instant of the last write, but at most an hour ahead.
+
+    A file with a date far ahead must not end the time to live of every event.
     """
     wall = time.time_ns()
     return Origin(max(wall, min(not_before, wall + LONGEST_LEAD_NS)), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
@@ -57,7 +58,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that stands still. `next_instant` is the first that somebody waits for; `move_to` goes there."""
+    """A clock that stands still. `next_instant` is the first instant that is waited for; `move_to` goes there."""
 
     def __init__(self, start: int) -> None:
         self._now = start
@@ -75,13 +76,13 @@ class ManualClock:
         await woken
 
     def next_instant(self) -> int | None:
-        """The earliest instant that somebody sleeps until."""
+        """The earliest instant that a task sleeps until."""
         while self._sleepers and self._sleepers[0][2].done():
             heapq.heappop(self._sleepers)
         return self._sleepers[0][0] if self._sleepers else None
 
     def move_to(self, when: int) -> None:
-        """Set the time, never back, and wake everybody whose instant has come."""
+        """Set the time, never back, and wake the tasks whose instant has come."""
         self._now = max(self._now, when)
         while (instant := self.next_instant()) is not None and instant <= self._now:
             heapq.heappop(self._sleepers)[2].set_result(None)

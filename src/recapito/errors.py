@@ -5,7 +5,7 @@ A failed delivery is none of these: it is an `Outcome`, a value.
 
 
 class CallerError(Exception):
-    """The caller sent something wrong. `code` and the message are safe to show; `target` names the field."""
+    """The request is wrong. `code` and the message are safe to show; `target` names the field."""
 
     def __init__(self, code: str, message: str, target: str | None = None) -> None:
         super().__init__(message)
@@ -23,7 +23,7 @@ class NotFound(CallerError):
 
 
 class Gone(CallerError):
-    """What the caller speaks of was there, and its time is over."""
+    """The named resource existed, and its time is over."""
 
 
 class Conflict(CallerError):
@@ -31,11 +31,11 @@ class Conflict(CallerError):
 
 
 class PreconditionFailed(CallerError):
-    """The resource is not in the state in which the caller wants to change it."""
+    """The resource is not in the state that the caller requires."""
 
 
 class Unauthorized(CallerError):
-    """Who asks is not known, or may not. One text for every reason."""
+    """The caller is unknown or has no right. One text for every reason."""
 
 
 class TooLarge(CallerError):
@@ -43,7 +43,7 @@ class TooLarge(CallerError):
 
 
 class Busy(Exception):
-    """We can not take this now; the caller should come again after `retry_after_s`."""
+    """The server cannot take the request now; the caller should repeat it after `retry_after_s`."""
 
     def __init__(self, message: str, retry_after_s: int = 1) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class TooManyRequests(Busy):
 
 
 class StoreFailed(Exception):
-    """A commit failed. What it would have written is unknown: perhaps there, perhaps not."""
+    """A commit failed. Whether its content was written is unknown."""
 
 
 class AppendFailed(StoreFailed):
@@ -64,15 +64,15 @@ class AppendFailed(StoreFailed):
 
 
 class StoreDamaged(StoreFailed):
-    """The store finds that a file of its is damaged: trying again does not help."""
+    """A file of the store is damaged: trying again does not help."""
 
 
 class RecordDamaged(StoreFailed):
-    """The record of one topic, subscription or document is damaged; the message may be shown. Others are not."""
+    """The record of one topic, subscription or document is damaged, others are not. The message may be shown."""
 
 
 class StoreStale(Exception):
-    """A settlement carried an old version of its lane: somebody else settled it first."""
+    """A settlement carried an old version of its lane: another settlement came first."""
 
 
 class SettingsError(Exception):

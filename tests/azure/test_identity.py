@@ -15,6 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain.access.egress import Egress
@@ -87,7 +88,7 @@ def guarded(certificate: tuple[str, str]) -> Iterator[Azurite]:
 def reaching(azurite: Azurite, identity: Identity, ca_file: str | None) -> StorageClients:
     """A way by this identity; its authority is trusted by the file alone."""
     connection = from_default_credential(ACCOUNT, {service: azurite.url(service) for service in STORAGE_SERVICES})
-    return StorageClients(known(connection), names(), Egress.LOCAL, ca_file, credential=lambda: identity)
+    return StorageClients(AzureAccess(known(connection), names(), Egress.LOCAL, ca_file, credential=lambda: identity))
 
 
 async def sent(reach: StorageClients, azurite: Azurite, trusted: str) -> Outcome:

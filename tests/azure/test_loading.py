@@ -5,7 +5,8 @@ import sys
 
 LOOK = """
 import sys
-import recapito.composition.service, recapito.senders.storage_queue, recapito.vaults.blob, recapito.vaults.routing
+import recapito.composition.dispatch, recapito.composition.intake
+import recapito.senders.storage_queue, recapito.vaults.blob, recapito.vaults.routing
 import recapito.azure.storage_clients, recapito.azure.amqp_clients, recapito.senders.broker, recapito.senders.routing
 print([name for name in ("aiohttp", "azure", "msal") if name in sys.modules])
 """

@@ -4,7 +4,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from recapito.azure.name_service import NameService
+from recapito.azure.access import AzureAccess, NameService
 from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
@@ -49,7 +49,7 @@ def reaching(
     *connections: Connection, names: NameService | None = None, egress: Egress = Egress.LOCAL
 ) -> StorageClients:
     """A reach to what these connections lead to."""
-    return StorageClients(known(*connections), names or Resolver(), egress)
+    return StorageClients(AzureAccess(known(*connections), names or Resolver(), egress))
 
 
 def new_container(azurite: "Azurite", **options: Any) -> str:

@@ -125,7 +125,7 @@ def test_another_process_reads_what_was_set(tmp_path: Path) -> None:
 
 
 def test_a_sealed_connection_can_not_be_moved() -> None:
-    """What was sealed for one resource does not open for another, nor when a byte of it was changed."""
+    """A secret of one resource is not decrypted for another, nor when a byte of it was changed."""
 
     async def main() -> None:
         log = MemoryLog(MemoryDisk())
@@ -134,7 +134,7 @@ def test_a_sealed_connection_can_not_be_moved() -> None:
         other = KEY.key.replace("orders1", "orders2")
         for moved in (stored, stored[:-1], stored[:-1] + bytes([stored[-1] ^ 1]), b"", b"\x02" + stored[1:]):
             await log.put_document(KIND, other, moved)
-            with pytest.raises(SettingsError, match="orders2: put the old key back, or set it again"):
+            with pytest.raises(SettingsError, match="orders2: put the old key back, or set the connection again"):
                 await ring.get(other)
         assert [one.problem is None for one in await ring.list()] == [True, False]
 
@@ -165,14 +165,14 @@ def test_a_bad_key_file(tmp_path: Path, content: bytes | None, mode: int, why: s
         file.write_bytes(content)
         file.chmod(mode)
     with pytest.raises(SettingsError, match=why) as caught:
-        SecretBox.in_file(file).open(b"\x01" + bytes(40), "x")
+        SecretBox.in_file(file).decrypt(b"\x01" + bytes(40), "x")
     assert str(file) in str(caught.value)
 
 
 def test_two_makers_agree_on_one_key(tmp_path: Path) -> None:
     """Whoever comes second takes the key that is there, and nothing else is left in the directory."""
     one, two = SecretBox.in_file(tmp_path / KEY_FILE), SecretBox.in_file(tmp_path / KEY_FILE)
-    assert two.open(one.close(b"a", "x"), "x") == one.open(two.close(b"a", "x"), "x") == b"a"
+    assert two.decrypt(one.encrypt(b"a", "x"), "x") == one.decrypt(two.encrypt(b"a", "x"), "x") == b"a"
     assert [file.name for file in tmp_path.iterdir()] == [KEY_FILE]
 
 

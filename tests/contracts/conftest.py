@@ -7,7 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 import pytest
 
-from recapito.contracts.store import Ledger, Log, Registry
+from recapito.contracts.ledger import Ledger
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from tests.stores.spoil import FileSpoiler, MemorySpoiler

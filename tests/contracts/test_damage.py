@@ -5,19 +5,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import (
-    Damage,
-    DeadLetterGroup,
-    Document,
-    Drop,
-    Due,
-    Entry,
-    EntryKind,
-    LaneCounts,
-    LaneRow,
-    Notice,
-    SkippedDeadLetters,
-)
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import DeadLetterGroup, Drop, Due, LaneCounts, LaneRow, Notice, SkippedDeadLetters
+from recapito.contracts.log import Entry, EntryKind
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.domain.delivery.hold import CLEAR

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import (
+from recapito.contracts.ledger import (
     AttemptTotals,
     DeadLetterGroup,
     Drop,

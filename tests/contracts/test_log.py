@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import Document, Entry, EntryKind, SearchPage
+from recapito.contracts.log import Entry, EntryKind, SearchPage
+from recapito.contracts.registry import Document
 from recapito.domain import limits
 from tests.stores.values import new_subscription, new_topic, segment
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import EntryKind
+from recapito.contracts.log import EntryKind
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.subscription import FilterSince, WebHook
 from recapito.domain.resources.topic import TopicKind

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain.access.egress import Egress
@@ -123,7 +124,7 @@ def broker_world(kind: type[Broker]) -> Callable[[pytest.FixtureRequest], Abstra
         text = local.connection_string().replace("127.0.0.1", "gone.test")
         top = gone.resource_id.rpartition("/")[0].rpartition("/")[0]
         found = known(*local.connections(), from_connection_string(top, text))
-        brokers = AmqpClients(found, names(), Egress.LOCAL)
+        brokers = AmqpClients(AzureAccess(found, names(), Egress.LOCAL))
         sender = BrokerSender(brokers)
         yield World(sender, *(new(kind, behaviour) for behaviour in ("good", "busy", "mute")), gone)
         await sender.close()

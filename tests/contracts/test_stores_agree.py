@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from msgspec.structs import replace
 
-from recapito.contracts.store import AttemptTotals, Drop, LaneRow, Settlement, SkippedDeadLetters
+from recapito.contracts.ledger import AttemptTotals, Drop, LaneRow, Settlement, SkippedDeadLetters
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import Hold

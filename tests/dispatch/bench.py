@@ -5,7 +5,7 @@ from typing import Any
 
 from recapito.clock import Clock
 from recapito.contracts.history import Keep
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.segment_cache import SegmentCache

@@ -1,6 +1,6 @@
 """A log reader over segments that the test makes."""
 
-from recapito.contracts.store import Entry, EntryKind
+from recapito.contracts.log import Entry, EntryKind
 from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
 from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.domain.events.segment import Publish, StampedEvent, pack

@@ -3,7 +3,7 @@
 import asyncio
 
 from recapito.contracts.history import Keep
-from recapito.contracts.store import Burial
+from recapito.contracts.ledger import Burial
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome

@@ -6,7 +6,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import LaneCounts
+from recapito.contracts.ledger import LaneCounts
 from recapito.dispatch.clock_mover import Books, ClockMover
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import Filter

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import LaneCounts, LaneRow
+from recapito.contracts.ledger import LaneCounts, LaneRow
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recapito.contracts.store import Entry, EntryKind, NewSegment
+from recapito.contracts.log import Entry, EntryKind, NewSegment
 from recapito.dispatch.feed.segment_cache import SegmentCache
 from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.delivery_format import DeliveryFormat

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import Burial, Due, LaneCounts, Settlement
+from recapito.contracts.ledger import Burial, Due, LaneCounts, Settlement
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain import limits
 from recapito.domain.capacity import Room

@@ -1,6 +1,6 @@
 """The retries of a lane that are here: how large they are, and that letting go of them loses none."""
 
-from recapito.contracts.store import Due
+from recapito.contracts.ledger import Due
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from recapito.api.wire.attempt import show_explanation
 from recapito.contracts.history import Keep
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.contracts.store import Entry, EntryKind
+from recapito.contracts.log import Entry, EntryKind
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.header_groups import HeaderGroup

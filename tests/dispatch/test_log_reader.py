@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.contracts.store import Entry, EntryKind
+from recapito.contracts.log import Entry, EntryKind
 from recapito.dispatch.feed.tail_index import TailIndex
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.log_reader import BatchTerms, LogReader

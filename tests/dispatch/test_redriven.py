@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import LaneCounts
+from recapito.contracts.ledger import LaneCounts
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import Filter

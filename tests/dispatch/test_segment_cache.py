@@ -2,7 +2,7 @@
 
 import asyncio
 
-from recapito.contracts.store import Entry, EntryKind, NewSegment
+from recapito.contracts.log import Entry, EntryKind, NewSegment
 from recapito.dispatch.feed.segment_cache import CachedEntry, SegmentCache
 from recapito.dispatch.feed.tail_index import TailIndex
 from recapito.dispatch.feed.topic_feed import TopicFeed

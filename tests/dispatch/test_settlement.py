@@ -1,6 +1,6 @@
 """The stage: what a lane has done since its last settlement, and what a late answer takes back."""
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
 from recapito.dispatch.lane.settlement import SettlementBuilder
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import SECOND, ManualClock
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.dispatcher import Dispatcher

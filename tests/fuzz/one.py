@@ -7,7 +7,7 @@ import sys
 
 import atheris
 
-with atheris.instrument_imports(include=["recapito.domain", "recapito.api", "recapito.stores.sqlite.sql.checksum"]):
+with atheris.instrument_imports(include=["recapito.domain", "recapito.api", "recapito.stores.sqlite.sql.rows"]):
     from tests.fuzz.targets import TARGETS
 
 

@@ -22,7 +22,7 @@ from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
 from recapito.domain.events.segment import Columns, Publish, Segment, StampedEvent, pack
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError, Unauthorized
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
+from recapito.stores.sqlite.sql.rows import checksum, is_sound
 from tests.fuzz import wire
 from tests.fuzz.wrong import Wrong
 from tests.kit.resources import a_topic

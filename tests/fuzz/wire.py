@@ -7,7 +7,7 @@ import asyncio
 import re
 from typing import Any
 
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from tests.api.client import World
 from tests.fuzz.wrong import Wrong
 

@@ -16,19 +16,11 @@ from recapito.composition.identity import AZURE_DATA, AZURE_MANAGEMENT, prepare_
 from recapito.connections import keyring
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
+from recapito.contracts.damage import Damage
 from recapito.contracts.history import Keep
-from recapito.contracts.store import (
-    AttemptTotals,
-    Burial,
-    Damage,
-    Document,
-    Drop,
-    EntryKind,
-    NewSegment,
-    Settlement,
-    SkippedDeadLetters,
-)
-from recapito.contracts.system_topic import TAKEN, TAKEN_KIND
+from recapito.contracts.ledger import AttemptTotals, Burial, Drop, Settlement, SkippedDeadLetters
+from recapito.contracts.log import EntryKind, NewSegment
+from recapito.contracts.registry import TAKEN, TAKEN_KIND, Document
 from recapito.domain.access.roles import Operation, Plane, Role
 from recapito.domain.connections.connection import (
     AccountKey,
@@ -106,13 +98,22 @@ from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import CONNECTION_KEY, ENVIRONMENT_PREFIX, Settings
 from recapito.settings.settings import load as load_settings
 from recapito.stores.sqlite import SqliteHistory, SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files import ballast, damage_marker, lock
+from recapito.stores.sqlite.files import damage, lock, volume
 from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG
-from recapito.stores.sqlite.files.damage_marker import Sign
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
-from recapito.stores.sqlite.sql.registry_rows import sum_document, sum_subscription, sum_topic
+from recapito.stores.sqlite.files.damage import Sign
 from recapito.stores.sqlite.sql.rows import Record as ParkedRecord
-from recapito.stores.sqlite.sql.rows import burial_row, lane_checksum, parked_row, read_burial, read_parked
+from recapito.stores.sqlite.sql.rows import (
+    burial_row,
+    checksum,
+    is_sound,
+    lane_checksum,
+    parked_row,
+    read_burial,
+    read_parked,
+    sum_document,
+    sum_subscription,
+    sum_topic,
+)
 from recapito.stores.sqlite.sql.rows import text as row_text
 from recapito.testing.client import Client
 

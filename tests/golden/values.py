@@ -566,7 +566,7 @@ def _keys() -> dict[str, Case]:
     return {
         **{f"connection by {name}": _json(value) for name, value in CONNECTIONS.items()},
         "sealed": Case(
-            b"content", lambda value: seal().close(value, "name"), lambda sealed: seal().open(sealed, "name")
+            b"content", lambda value: seal().encrypt(value, "name"), lambda sealed: seal().decrypt(sealed, "name")
         ),
         "development.json": _json(it.Development(tenant="tenant", client_id="client", client_secret="secret")),
     }
@@ -644,8 +644,8 @@ def _names() -> dict[str, Case]:
         ],
         "files of a data directory": [
             *(kind.file for kind in (it.LOG, it.DISPATCH, it.HISTORY)),
-            it.damage_marker.FILE,
-            it.ballast.FILE,
+            it.damage.MARKER,
+            it.volume.BALLAST_FILE,
             *(f"{role}.lock" for role in (*it.lock.ROLES, it.lock.TRIM)),
             it.CONNECTION_KEY,
             *map(str, it.certificate.files_in(Path("tls"))),

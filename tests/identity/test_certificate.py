@@ -125,9 +125,9 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
     encryption = serialization.BestAvailableEncryption(b"password")
     locked.write_bytes(private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption))
     for certificate, key, said in (
-        (tmp_path / "none.pem", ours.key, r"tls.cert: .*none.pem can not be read: No such file"),
-        (ours.certificate, tmp_path / "none.key", r"tls.key: .*none.key can not be read: No such file"),
-        (ours.certificate, tmp_path, r"tls.key: .* can not be read: Is a directory"),
+        (tmp_path / "none.pem", ours.key, r"tls.cert: .*none.pem cannot be read: No such file"),
+        (ours.certificate, tmp_path / "none.key", r"tls.key: .*none.key cannot be read: No such file"),
+        (ours.certificate, tmp_path, r"tls.key: .* cannot be read: Is a directory"),
         (ours.certificate, theirs.key, r"tls.key: .*server.key is not the key of the certificate"),
         (broken, ours.key, r"tls: .*broken.pem and .* are not a certificate and its key"),
         (ours.certificate, broken, r"tls: .* are not a certificate and its key"),
@@ -140,5 +140,5 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
 def test_a_directory_that_can_not_be_written(tmp_path: Path) -> None:
     """The path is named."""
     (tmp_path / "tls").write_text("x")
-    with pytest.raises(SettingsError, match=r"tls/ca\.pem can not be read"):
+    with pytest.raises(SettingsError, match=r"tls/ca\.pem cannot be read"):
         prepare(tmp_path / "tls", NAMES, NOW)

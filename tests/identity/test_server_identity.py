@@ -53,9 +53,9 @@ def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, said
 
 
 def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
-    """A path that can not be written is named."""
+    """A path that cannot be written is named."""
     (tmp_path / "identity").write_text("x")
-    with pytest.raises(SettingsError, match=r"identity/development\.json can not be"):
+    with pytest.raises(SettingsError, match=r"identity/development\.json cannot be"):
         server_identity.prepare(tmp_path / "identity", "", for_development=True)
 
 

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any, NamedTuple
 
 from recapito.clock import Clock
-from recapito.contracts.store import NewSegment
+from recapito.contracts.log import NewSegment
 from recapito.domain.events.segment import Segment, StampedEvent
 from recapito.domain.profiles import profile
 from recapito.domain.resources.topic import Topic

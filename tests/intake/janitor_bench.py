@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from recapito.contracts.store import NewSegment, Settlement
+from recapito.contracts.ledger import Settlement
+from recapito.contracts.log import NewSegment
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.events.segment import Publish, pack

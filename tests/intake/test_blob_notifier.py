@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import EntryKind, SkippedDeadLetters
+from recapito.contracts.ledger import SkippedDeadLetters
+from recapito.contracts.log import EntryKind
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.dispatch.signals import Signal

@@ -10,6 +10,7 @@ import pytest
 from azure.storage.blob import ContainerSasPermissions, generate_container_sas
 from msgspec.structs import replace
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.clock import SystemClock
 from recapito.composition.outbound import make_probes
@@ -62,7 +63,7 @@ class Stage:
         self.log = MemoryLog()
         resolver = resolver or Resolver()
         self.storage_clients = reaching(*connections, names=resolver)
-        self.brokers = AmqpClients(known(*connections), resolver, Egress.LOCAL)
+        self.brokers = AmqpClients(AzureAccess(known(*connections), resolver, Egress.LOCAL))
         self.caller = WebCaller(Egress.LOCAL)
         probes = make_probes(self.storage_clients, self.brokers, self.caller)
         self.examiner = ConnectionChecker(self.log, known(*connections), probes, SystemClock())
@@ -328,6 +329,6 @@ def test_what_can_not_be_opened() -> None:
         assert (await examiner.uses()).unconnected == []
         (one,) = await examiner.examine(APP)
         assert (one.state, one.found) == (WRONG, "it cannot be opened")
-        assert "put the old key back, or set it again" in one.remedy
+        assert "put the old key back, or set the connection again" in one.remedy
 
     asyncio.run(main())

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from recapito.domain.capacity import Space
 from recapito.domain.limits import MB
-from recapito.intake.publish.disk_watch import DiskWatch, Space
+from recapito.intake.publish.disk_watch import DiskWatch
 
 
 class Volume:

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import LaneRow
+from recapito.contracts.ledger import LaneRow
 from recapito.domain import limits
+from recapito.domain.capacity import Space
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.janitor import Janitor
-from recapito.intake.publish.disk_watch import DiskWatch, Space
+from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock
 from tests.intake.janitor_bench import Bench

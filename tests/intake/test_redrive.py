@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.store import EntryKind
+from recapito.contracts.log import EntryKind
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain import limits
 from recapito.domain.dead_letter.record import array, path

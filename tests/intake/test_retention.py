@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
+from recapito.domain.capacity import Space
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY, HOUR
 from recapito.domain.resources.topic import Topic
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import Keeping
-from recapito.intake.publish.disk_watch import DiskWatch, Space
+from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import StillClock, events

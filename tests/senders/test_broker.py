@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, DefaultCredential
@@ -40,7 +41,7 @@ each_service = pytest.mark.parametrize("kind", [ServiceBusQueue, EventHub])
 
 def reaching(*connections: Connection, egress: Egress = Egress.LOCAL, ca_file: str | None = None) -> AmqpClients:
     """Brokers that these connections lead to."""
-    return AmqpClients(known(*connections), names(broker_test="127.0.0.1"), egress, ca_file)
+    return AmqpClients(AzureAccess(known(*connections), names(broker_test="127.0.0.1"), egress, ca_file))
 
 
 async def answer_to(sender: BrokerSender, to: Broker, sent: Batch | None = None) -> Outcome:
@@ -329,7 +330,7 @@ def test_a_connection_that_is_set_anew(broker: LocalBroker) -> None:
         kept[0] = broker.connections()[0]
         return [wrong, await answer_to(sender, to)]
 
-    outcomes = telling(story, AmqpClients(find, names(), Egress.LOCAL))
+    outcomes = telling(story, AmqpClients(AzureAccess(find, names(), Egress.LOCAL)))
     assert [one.result for one in outcomes] == [Result.UNAUTHORIZED, Result.SUCCESS]
 
 
@@ -447,7 +448,7 @@ def test_an_identity_is_enough(broker: LocalBroker, kind: type[Broker]) -> None:
     to, identity = new(kind), Identity()
     (keyed,) = [one for one in broker.connections() if to.resource_id.startswith(one.resource_id)]
     connection = replace(keyed, credential=DefaultCredential())
-    brokers = AmqpClients(known(connection), names(), Egress.LOCAL, credential=lambda: identity)
+    brokers = AmqpClients(AzureAccess(known(connection), names(), Egress.LOCAL, credential=lambda: identity))
     assert sending(brokers, to) == [answered(200)]
     assert len(broker.arrived(to, 1)) == 1
     service = "eventhubs" if kind is EventHub else "servicebus"
@@ -458,7 +459,7 @@ def test_an_identity_is_enough(broker: LocalBroker, kind: type[Broker]) -> None:
 
 
 def test_a_trust_file_that_is_missing(broker: LocalBroker) -> None:
-    """A file of trusted authorities that can not be read is an outcome, not an exception."""
+    """A file of trusted authorities that cannot be read is an outcome, not an exception."""
     text = broker.connection_string(emulator=False)
     (outcome,) = sending(
         reaching(from_connection_string(SERVICE_BUS, text), ca_file="/nowhere.pem"), new(ServiceBusQueue)
@@ -478,18 +479,18 @@ def test_egress_is_judged(broker: LocalBroker) -> None:
     [
         (None, (Result.UNAUTHORIZED, 401, f"recapito connection set {SERVICE_BUS}")),
         (SettingsError("connection.key is missing"), (Result.UNAUTHORIZED, 401, "connection.key is missing")),
-        (StoreFailed("disk"), (Result.GENERIC_ERROR, None, "can not be read: disk")),
+        (StoreFailed("disk"), (Result.GENERIC_ERROR, None, "cannot be read: disk")),
     ],
 )
 def test_no_connection(problem: Exception | None, expected: tuple[Result, int | None, str]) -> None:
-    """A connection that is not there, or can not be read, is an outcome that names the remedy: the event waits."""
+    """A connection that is not there, or cannot be read, is an outcome that names the remedy: the event waits."""
 
     async def find(resource_id: str) -> Connection | None:
         if problem is not None:
             raise problem
         return None
 
-    (outcome,) = sending(AmqpClients(find, names(), Egress.LOCAL), new(ServiceBusQueue))
+    (outcome,) = sending(AmqpClients(AzureAccess(find, names(), Egress.LOCAL)), new(ServiceBusQueue))
     assert (outcome.result, outcome.status) == expected[:2] and expected[2] in outcome.detail
 
 

@@ -109,7 +109,7 @@ def test_the_listeners_answer_is_the_outcome(code: int, result: Result) -> None:
         ("Both", "canary-wrong", ORDERS, (Result.UNAUTHORIZED, 401), f"recapito connection set {NAMESPACE}"),
         ("Nobody", "canary-both", ORDERS, (Result.UNAUTHORIZED, 401), f"recapito connection set {NAMESPACE}"),
         ("Listen", "canary-listen", ORDERS, (Result.FORBIDDEN, 403), "may not send"),
-        ("Both", "canary-both", NOBODY, (Result.NOT_FOUND, 404), "nobody listens"),
+        ("Both", "canary-both", NOBODY, (Result.NOT_FOUND, 404), "has no listener"),
         ("Both", "canary-both", GONE, (Result.NOT_FOUND, 404), "does not exist"),
     ],
 )

@@ -16,6 +16,7 @@ from azure.storage.queue import (
 )
 from msgspec.structs import replace
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
@@ -295,18 +296,18 @@ def test_a_service_that_hangs_up() -> None:
     [
         (None, (Result.UNAUTHORIZED, 401, f"recapito connection set {ACCOUNT}")),
         (SettingsError("connection.key is missing"), (Result.UNAUTHORIZED, 401, "connection.key is missing")),
-        (StoreFailed("disk"), (Result.GENERIC_ERROR, None, "can not be read: disk")),
+        (StoreFailed("disk"), (Result.GENERIC_ERROR, None, "cannot be read: disk")),
     ],
 )
 def test_no_connection(problem: Exception | None, expected: tuple[Result, int | None, str]) -> None:
-    """A connection that is not there, or can not be read, is an outcome that names the remedy: the event waits."""
+    """A connection that is not there, or cannot be read, is an outcome that names the remedy: the event waits."""
 
     async def find(resource_id: str) -> Connection | None:
         if problem is not None:
             raise problem
         return None
 
-    (answer,) = sending(StorageClients(find, names(), Egress.LOCAL), NOWHERE)
+    (answer,) = sending(StorageClients(AzureAccess(find, names(), Egress.LOCAL)), NOWHERE)
     assert (answer.result, answer.status) == expected[:2] and expected[2] in answer.detail
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from recapito.contracts.store import Burial, DeadLetterGroup, LaneRow, Settlement
+from recapito.contracts.ledger import Burial, DeadLetterGroup, LaneRow, Settlement
 from recapito.domain.delivery.cursor import Cursor, LogPosition
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from tests.sim.endpoints import Arrival

@@ -7,7 +7,7 @@ I16–I18 of the service.
 from collections import Counter
 from typing import Any
 
-from recapito.contracts.store import Damage
+from recapito.contracts.damage import Damage
 from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import CORRUPT

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recapito.contracts.store import Settlement
+from recapito.contracts.ledger import Settlement
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books

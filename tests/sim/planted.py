@@ -10,9 +10,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from recapito.clock import Clock
-from recapito.contracts import store
+from recapito.contracts.ledger import LaneRow, Settlement
+from recapito.contracts.log import Entry, EntryKind, NewSegment
+from recapito.contracts.registry import Document
 from recapito.contracts.sender import Exchange, Sender
-from recapito.contracts.store import Document, Entry, EntryKind, NewSegment, Settlement
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.dispatcher import Dispatcher
@@ -211,7 +212,7 @@ class GregariousRetries(DueQueue):
 class GregariousLane(Lane):
     """Retries in company, however often that failed."""
 
-    def _begin(self, row: store.LaneRow) -> None:
+    def _begin(self, row: LaneRow) -> None:
         super()._begin(row)
         self.due_queue = GregariousRetries(row.next_due_at)
 
@@ -255,7 +256,7 @@ class _EarlyBurials:
 class ForwardDispatcher(Dispatcher):
     """Begins a lane whose row is damaged at the end of the log."""
 
-    async def _renew(self, subscription: Subscription) -> store.LaneRow:
+    async def _renew(self, subscription: Subscription) -> LaneRow:
         end = await self._log.end(subscription.topic)
         return await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, end + 1)
 

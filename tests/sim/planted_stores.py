@@ -7,16 +7,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from recapito.contracts.store import (
-    Damage,
-    DeadLetterGroup,
-    Document,
-    Due,
-    LaneRow,
-    NewSegment,
-    Settlement,
-    SkippedDeadLetters,
-)
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import DeadLetterGroup, Due, LaneRow, Settlement, SkippedDeadLetters
+from recapito.contracts.log import NewSegment
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.events.segment import Columns
 from recapito.domain.instant import SECOND

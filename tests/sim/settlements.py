@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recapito.contracts.store import Due
+from recapito.contracts.ledger import Due
 from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import CORRUPT, NEVER_RETRIED, Delivery, Parked, delay_ns

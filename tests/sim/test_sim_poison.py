@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable
 
-from recapito.contracts.store import Settlement
+from recapito.contracts.ledger import Settlement
 from recapito.domain.resources.subscription import Batching
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State

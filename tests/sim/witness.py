@@ -8,7 +8,9 @@ from typing import Any
 
 import msgspec
 
-from recapito.contracts.store import DeadLetterGroup, Document, Due, LaneRow, NewSegment, Settlement
+from recapito.contracts.ledger import DeadLetterGroup, Due, LaneRow, Settlement
+from recapito.contracts.log import NewSegment
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.matcher import matches

@@ -6,7 +6,8 @@ from pathlib import Path
 import apsw
 from msgspec.structs import replace
 
-from recapito.contracts.store import Damage, EntryKind
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import EntryKind
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.memory import MemoryDisk
 

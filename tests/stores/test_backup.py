@@ -161,7 +161,7 @@ def test_there_must_be_something_to_copy(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     with pytest.raises(SettingsError, match=r"dispatch\.db does not exist"):
         backup(tmp_path / "data", tmp_path / "copy", lambda line: None)
-    with pytest.raises(SettingsError, match=r"log\.db does not exist: .* is no backup"):
+    with pytest.raises(SettingsError, match=r"log\.db does not exist: .* is not a complete backup"):
         restore(tmp_path / "copy", tmp_path / "restored")
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.store import DeadLetterGroup
+from recapito.contracts.ledger import DeadLetterGroup
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import Medium
+from recapito.stores.sqlite.files.volume import Ballast
 from tests.stores.values import burial, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLossVFS
 from tests.system.volume import fill_up, volume

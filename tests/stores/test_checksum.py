@@ -3,7 +3,7 @@
 import struct
 from hashlib import blake2b
 
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
+from recapito.stores.sqlite.sql.rows import checksum, is_sound
 
 
 def test_a_row_is_sound_where_it_belongs() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.store import DeadLetterGroup, Drop, Due, EntryKind, LaneCounts, SkippedDeadLetters
+from recapito.contracts.ledger import DeadLetterGroup, Drop, Due, LaneCounts, SkippedDeadLetters
+from recapito.contracts.log import EntryKind
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.errors import RecordDamaged, StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog

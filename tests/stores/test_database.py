@@ -15,7 +15,7 @@ import pytest
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files.volume import Ballast
 from tests.stores.values import new_topic, parked, segment, settlement
 
 ROOT = Path(__file__).parents[2]
@@ -192,9 +192,9 @@ def test_a_volume_that_is_lost(tmp_path: Path, run: Any, in_its_place: str) -> N
     with pytest.raises(StoreFailed):
         log.database.write(lose_volume)
     for _ in range(2):
-        with pytest.raises(StoreFailed, match=r"log\.db can not be opened"):
+        with pytest.raises(StoreFailed, match=r"log\.db cannot be opened"):
             run(log.topics("", 1))
-        with pytest.raises(StoreFailed, match=r"log\.db can not be opened"):
+        with pytest.raises(StoreFailed, match=r"log\.db cannot be opened"):
             run(log.append([segment(1)]))
     shutil.rmtree(data)
     elsewhere.rename(data)

@@ -13,7 +13,7 @@ from recapito.domain import limits
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.files import damage_marker
+from recapito.stores.sqlite.files import damage
 from recapito.stores.sqlite.files.connection import DISK, HISTORY, Medium
 from tests.stores.values import new_topic, segment
 
@@ -64,7 +64,7 @@ def test_nothing_is_committed_into_a_file_that_was_harmed(
     for _ in range(3):
         with pytest.raises(StoreFailed, match=r"log\.db"):
             run(log.append([segment(1)]))
-    assert [sign.file for sign in damage_marker.read(tmp_path)] == ([] if harm is remove else ["log.db"])
+    assert [sign.file for sign in damage.read_signs(tmp_path)] == ([] if harm is remove else ["log.db"])
     assert journal.events.count("store.suspect") == (0 if harm is remove else 1)
     assert log.database.in_place is (harm in (cut, overwrite))
 
@@ -80,7 +80,7 @@ def test_nothing_is_committed_into_a_wal_that_was_harmed(
     if log.database._wal_pages > 1:  # a WAL that begins anew may be as short as it likes
         with pytest.raises(StoreFailed, match=r"log\.db"):
             run(log.append([segment(1)]))
-        assert [sign.file for sign in damage_marker.read(tmp_path)] == ["log.db"]
+        assert [sign.file for sign in damage.read_signs(tmp_path)] == ["log.db"]
 
 
 def test_harm_is_found_without_a_commit(log: SqliteLog, tmp_path: Path, run: Any) -> None:
@@ -89,7 +89,7 @@ def test_harm_is_found_without_a_commit(log: SqliteLog, tmp_path: Path, run: Any
     assert log.database.in_place
     with suppress(StoreFailed):
         run(log.end(1))
-    assert "it was truncated" in [sign.why for sign in damage_marker.read(tmp_path)]
+    assert "it was truncated" in [sign.why for sign in damage.read_signs(tmp_path)]
 
 
 def test_a_checkpoint_is_no_harm_to_whoever_looks(log: SqliteLog, tmp_path: Path, run: Any) -> None:
@@ -97,7 +97,7 @@ def test_a_checkpoint_is_no_harm_to_whoever_looks(log: SqliteLog, tmp_path: Path
     for _ in range(200):
         run(log.append([segment(1, b"x" * 50_000)]))
         assert log.database.in_place
-    assert damage_marker.read(tmp_path) == []
+    assert damage.read_signs(tmp_path) == []
 
 
 def test_a_file_that_is_put_back_serves_again(log: SqliteLog, tmp_path: Path, run: Any) -> None:
@@ -108,7 +108,7 @@ def test_a_file_that_is_put_back_serves_again(log: SqliteLog, tmp_path: Path, ru
     (tmp_path / "elsewhere").rename(tmp_path / "log.db")
     position = run(log.append([segment(1, b"last")]))[0]
     assert run(log.read(1, position, limits.MB))[0].body == b"last"
-    assert damage_marker.read(tmp_path) == []
+    assert damage.read_signs(tmp_path) == []
 
 
 def test_our_own_checkpoints_are_no_harm(tmp_path: Path, run: Any) -> None:
@@ -120,7 +120,7 @@ def test_our_own_checkpoints_are_no_harm(tmp_path: Path, run: Any) -> None:
         if n % 10 == 0:
             run(log.trim(1, n))
     run(log.close())
-    assert damage_marker.read(tmp_path) == []
+    assert damage.read_signs(tmp_path) == []
 
 
 def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal: Any) -> None:
@@ -137,24 +137,24 @@ def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal:
     for position in range(1, 200):
         run(log.read(1, position, 0))
     run(log.close())
-    assert [sign.file for sign in damage_marker.read(tmp_path)] == ["log.db"]
+    assert [sign.file for sign in damage.read_signs(tmp_path)] == ["log.db"]
     assert "store.suspect" in journal.events
-    assert "recapito doctor --data" in damage_marker.reason(tmp_path)
-    assert damage_marker.clear(tmp_path) and not damage_marker.clear(tmp_path)
-    assert damage_marker.reason(tmp_path) == ""
+    assert "recapito doctor --data" in damage.reason(tmp_path)
+    assert damage.clear_signs(tmp_path) and not damage.clear_signs(tmp_path)
+    assert damage.reason(tmp_path) == ""
 
 
 def test_a_marker_that_cannot_be_read_is_one(tmp_path: Path) -> None:
     """Nobody takes a damaged marker for none."""
-    (tmp_path / damage_marker.FILE).write_bytes(b"\x00")
-    assert damage_marker.read(tmp_path) == [damage_marker.UNREADABLE]
+    (tmp_path / damage.MARKER).write_bytes(b"\x00")
+    assert damage.read_signs(tmp_path) == [damage.UNREADABLE]
 
 
 def test_signs_are_left_once_and_not_without_end(tmp_path: Path) -> None:
     """The same sign is one, and ten are enough."""
     for n in range(30):
-        damage_marker.leave(tmp_path, "log.db", f"fault {n // 2}")
-    assert [sign.why for sign in damage_marker.read(tmp_path)] == [f"fault {n}" for n in range(10)]
+        damage.leave_sign(tmp_path, "log.db", f"fault {n // 2}")
+    assert [sign.why for sign in damage.read_signs(tmp_path)] == [f"fault {n}" for n in range(10)]
 
 
 def test_damage_to_history_is_no_sign(tmp_path: Path) -> None:
@@ -164,4 +164,4 @@ def test_damage_to_history_is_no_sign(tmp_path: Path) -> None:
     overwrite(tmp_path / "history.db")
     database.write(lambda connection: None)
     database.close()
-    assert damage_marker.read(tmp_path) == []
+    assert damage.read_signs(tmp_path) == []

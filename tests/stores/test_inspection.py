@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files import damage_marker
-from recapito.stores.sqlite.files.inspection import inspect, stopped_uncleanly
+from recapito.stores.sqlite.files import damage
+from recapito.stores.sqlite.files.damage import inspect, stopped_uncleanly
 from tests.stores.values import new_topic, segment
 
 
@@ -48,7 +48,7 @@ def test_damage_is_said_loudly(tmp_path: Path, run: Any, journal: Any) -> None:
     run(inspect(tmp_path, journal))
     assert [event for event, _ in journal] == ["store.suspect", "store.checked"]
     assert journal[0][1]["file"] == "log.db"
-    (sign,) = damage_marker.read(tmp_path)
+    (sign,) = damage.read_signs(tmp_path)
     assert (sign.file, sign.why.startswith("quick_check: ")) == ("log.db", True)
 
 

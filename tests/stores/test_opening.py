@@ -8,15 +8,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.contracts.store import LaneCounts, LaneRow
+from recapito.contracts.ledger import LaneCounts, LaneRow
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import Hold
 from recapito.errors import SettingsError
 from recapito.stores.sqlite.files import volume
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, open_reader, open_writer
-from recapito.stores.sqlite.files.migration import migrate, migrations, version
 from recapito.stores.sqlite.sql import dead_letter_sql, ledger_sql
+from recapito.stores.sqlite.sql_files import migrate, migrations, version
 
 KINDS = pytest.mark.parametrize("kind", [LOG, DISPATCH], ids=lambda kind: kind.name)
 
@@ -156,7 +156,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[100:4096] = os.urandom(3996)
     path.write_bytes(content)
-    with pytest.raises(SettingsError, match=r"log\.db .*(damaged|can not be opened)"):
+    with pytest.raises(SettingsError, match=r"log\.db .*(damaged|cannot be opened)"):
         open_writer(path, LOG)
 
 
@@ -258,7 +258,7 @@ def test_a_directory_that_can_not_be_written(tmp_path: Path, unprivileged: None)
         tmp_path.chmod(0o500)
     with pytest.raises(SettingsError, match="data directory"):
         volume.check_directory(tmp_path)
-    with pytest.raises(SettingsError, match=r"log\.db can not be"):
+    with pytest.raises(SettingsError, match=r"log\.db cannot be"):
         open_writer(tmp_path / LOG.file, LOG)
 
 

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG, open_writer
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 FILES = {"log": LOG, "registry": LOG, "ledger": DISPATCH, "burial": DISPATCH, "damage": DISPATCH, "history": HISTORY}
 STATEMENTS = [(file, name) for file in FILES for name in load(file)]

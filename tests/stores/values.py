@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from recapito.contracts.store import Burial, LaneRow, NewSegment, Settlement
+from recapito.contracts.ledger import Burial, LaneRow, Settlement
+from recapito.contracts.log import NewSegment
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Drop, LaneRow, Settlement, SkippedDeadLetters
+from recapito.contracts.ledger import Drop, LaneRow, Settlement, SkippedDeadLetters
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from recapito.clock import Origin
-from recapito.composition import service as app
-from recapito.composition import stores as storage
+from recapito.composition.clock import make_clock, make_clock_control
+from recapito.composition.dispatch import make_dispatch
+from recapito.composition.intake import Intake, make_intake
+from recapito.composition.stores import make_backend, make_keyring
+from recapito.connections.keyring import Keyring
+from recapito.contracts.backend import Stores
 from recapito.dispatch.clock_mover import ClockMover
 from recapito.domain.connections.connection import Connection
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
@@ -22,7 +26,8 @@ EVENTS = [{"id": str(n), "subject": "a", "eventType": "b", "eventTime": "2030-01
 class Service:
     """The parts of a server in this process, on a clock that stands until it is moved."""
 
-    def __init__(self, intake: app.Intake, stores: storage.Stores, clock: ClockMover) -> None:
+    def __init__(self, intake: Intake, stores: Stores, keyring: Keyring, clock: ClockMover) -> None:
+        self.keyring = keyring
         self.stores = stores
         self.advance = clock.advance
         self._intake = intake
@@ -79,29 +84,28 @@ def serve(
                 "delivery.handshake": "off",
             },
         )
-        clock = app.make_clock(chosen, Origin(NOON, 0))
-        await storage.prepare_store(chosen, silent)
-        async with storage.open_both(chosen, clock, silent) as stores:
+        clock = make_clock(chosen, Origin(NOON, 0))
+        backend = make_backend(chosen, silent)
+        await backend.prepare()
+        async with backend.open_both(clock) as stores:
+            keyring = make_keyring(chosen, stores.registry)
             for connection in connections:
-                await stores.keyring.set(connection, NOON)
-            dispatch = app.make_dispatch(chosen, stores, clock, silent)
-            intake = app.make_intake(chosen, stores, clock, silent, dispatch.dispatcher.notify, lambda: None)
-            mover = app.make_clock_control(chosen, clock, dispatch, stores)
+                await keyring.set(connection, NOON)
+            dispatch = make_dispatch(chosen, stores, keyring, clock, silent)
+            intake = make_intake(chosen, stores, keyring, clock, silent, dispatch.dispatcher.notify, lambda: None)
+            mover = make_clock_control(chosen, clock, dispatch, stores)
             assert isinstance(mover, ClockMover)
             running = [asyncio.create_task(dispatch.service.run())]
             running.append(asyncio.create_task(intake.publisher.run()))
             await asyncio.sleep(0)
             try:
                 async with asyncio.timeout(60):
-                    await story(Service(intake, stores, mover))
+                    await story(Service(intake, stores, keyring, mover))
             finally:
                 for task in running:
                     task.cancel()
                 await asyncio.wait(running)
-                await dispatch.sender.close()
-                await dispatch.storage_clients.close()
-                await dispatch.amqp_clients.close()
-                await intake.caller.close()
-                await intake.storage_clients.close()
+                await dispatch.close()
+                await intake.close()
 
     asyncio.run(main())

@@ -18,7 +18,7 @@ import asyncio, sys
 from pathlib import Path
 from recapito.composition import identity, stores
 from recapito.clock import SystemClock
-from recapito.connections.encryption import Seal
+from recapito.connections.encryption import SecretBox
 from recapito.observability.journal import silent
 from recapito.settings import settings
 from recapito.stores.sqlite.files.backup import backup, restore
@@ -28,11 +28,12 @@ root = Path(sys.argv[1])
 chosen = settings.load(environment={}, flags={"server.data": str(root / "new" / "data"), "tls.enabled": True})
 
 async def main():
-    await stores.prepare_store(chosen, silent)
+    backend = stores.make_backend(chosen, silent)
+    await backend.prepare()
     identity.prepare_tls(chosen)
     identity.prepare_identity(chosen)
-    async with stores.open_both(chosen, SystemClock(), silent):
-        Seal.in_file(chosen.connection_key).close(b"a secret", "/a/resource")
+    async with backend.open_both(SystemClock()):
+        SecretBox.in_file(chosen.connection_key).encrypt(b"a secret", "/a/resource")
         await DirectoryVault(chosen.data / "deadletters").write("box", "SUB/2026/1/letter.json", b"[]")
 
 asyncio.run(main())
@@ -89,7 +90,7 @@ def test_a_new_data_directory_is_private(tmp_path: Path, umask: str) -> None:
         "import asyncio; from recapito.composition import stores; from recapito.settings import settings;"
         "from recapito.observability.journal import silent;"
         f"chosen = settings.load(environment={{}}, flags={{'server.data': '{data}'}});"
-        "asyncio.run(stores.prepare_store(chosen, silent))"
+        "asyncio.run(stores.make_backend(chosen, silent).prepare())"
     )
     subprocess.run(["sh", "-c", f"umask {umask}; exec '{sys.executable}' -c \"$0\"", made], check=True, timeout=60)
     assert stat.S_IMODE(data.stat().st_mode) == 0o700

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.contracts.store import Drop, Settlement
+from recapito.contracts.ledger import Drop, Settlement
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError, StoreFailed
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement

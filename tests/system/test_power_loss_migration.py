@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, Medium, open_writer
-from recapito.stores.sqlite.files.migration import migrate, migrations, version
+from recapito.stores.sqlite.sql_files import migrate, migrations, version
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 
 

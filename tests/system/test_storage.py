@@ -83,7 +83,7 @@ def test_a_connection_that_is_set_later(azurite: Azurite, tmp_path: Path) -> Non
         await service.subscribe(destination=queue)
         await service.publish(EVENTS[:1])
         assert (await service.advance(1))["pending"] == 1
-        await service.stores.keyring.set(azurite.connection, NOON)
+        await service.keyring.set(azurite.connection, NOON)
         assert (await service.advance(3600))["delivered"] == 1
 
     serve(story, tmp_path, wrong)
@@ -129,7 +129,7 @@ def test_events_to_a_function(tmp_path: Path, batches: int) -> None:
 
     async def story(service: Service) -> None:
         async with FunctionReceiver(host) as receiver:
-            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
             await service.subscribe(destination=ORDERS, batching=Batching(batches))
             await service.publish(EVENTS)
             assert (await service.advance(0))["delivered"] == 3
@@ -145,7 +145,7 @@ def test_a_function_without_a_trigger_dies_with_its_reason(tmp_path: Path) -> No
 
     async def story(service: Service) -> None:
         async with FunctionReceiver(host) as receiver:
-            await service.stores.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
+            await service.keyring.set(from_function_host(APP, f"http://127.0.0.1:{receiver.port}"), NOON)
             await service.subscribe(
                 destination=ORDERS, dead_letter=DeadLetterDirectory("box"), retry_policy=RetryPolicy(max_attempts=2)
             )

@@ -10,6 +10,7 @@ from azure.storage.blob import (
     generate_container_sas,
 )
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain.access.egress import Egress
@@ -122,7 +123,7 @@ def test_a_signature_of_one_container(azurite: Azurite) -> None:
     async def always(resource_id: str) -> Connection:
         return connection
 
-    assert not refused(StorageClients(always, names(), Egress.LOCAL), other).missing
+    assert not refused(StorageClients(AzureAccess(always, names(), Egress.LOCAL)), other).missing
 
 
 def test_an_outage(tmp_path: Path) -> None:
@@ -158,7 +159,7 @@ def test_a_connection_that_was_mended(azurite: Azurite) -> None:
         return found.pop(0)
 
     async def main() -> None:
-        storage_clients = StorageClients(find, names(), Egress.LOCAL)
+        storage_clients = StorageClients(AzureAccess(find, names(), Egress.LOCAL))
         vault = BlobVault(storage_clients)
         with pytest.raises(VaultUnavailable):
             await vault.write(container, PATH, b"[]")
@@ -287,7 +288,7 @@ def test_each_container_goes_to_its_vault(azurite: Azurite, tmp_path: Path) -> N
     container = new_container(azurite)
 
     async def main() -> None:
-        storage_clients = StorageClients(known(azurite.connection), names(), Egress.LOCAL)
+        storage_clients = StorageClients(AzureAccess(known(azurite.connection), names(), Egress.LOCAL))
         vault = RoutingVault(DirectoryVault(tmp_path), BlobVault(storage_clients), storage_clients.leads_to)
         await vault.write("orders", PATH, b"1")
         await vault.write(container.lower(), PATH, b"2")
@@ -309,7 +310,7 @@ def test_what_was_kept_before_a_container_was_connected(azurite: Azurite, tmp_pa
     container, other = new_container(azurite).lower(), PATH.replace(".json", "-2.json")
 
     async def main() -> None:
-        storage_clients = StorageClients(known(azurite.connection), names(), Egress.LOCAL)
+        storage_clients = StorageClients(AzureAccess(known(azurite.connection), names(), Egress.LOCAL))
         blobs, directories = BlobVault(storage_clients), DirectoryVault(tmp_path)
         before = RoutingVault(directories, blobs, _unconnected)
         await before.write(container, PATH, b"before")

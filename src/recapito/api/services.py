@@ -9,7 +9,9 @@ from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
 from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.history import HistoryReader
-from recapito.contracts.store import Ledger, Log, Registry
+from recapito.contracts.ledger import Ledger
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer

@@ -1,20 +1,18 @@
-"""Brokers: an open client for each queue, topic or hub that a connection leads to, over AMQP, guarded.
+"""Open AMQP clients of Service Bus and Event Hubs: one for each queue, topic or hub, by its connection.
 
-Names are looked up by our own resolver and each address is judged; the client is given the very address, and TLS still
-asks for the name. Microsoft's libraries are loaded when the first is needed, beside the work.
+Our own resolver looks up names and each address is judged; the client dials exactly that address, and TLS verifies the
+name. Microsoft's libraries are loaded in a thread when the first client is needed.
 """
 
 import asyncio
 import ssl
-import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from recapito.azure.find_connection import Find, blame, look_up
-from recapito.azure.name_service import NameService, resolve
+from recapito.azure.access import AzureAccess, OwnCredential, resolve
 from recapito.domain import limits
-from recapito.domain.access.egress import Egress, judge
+from recapito.domain.access.egress import judge
 from recapito.domain.connections.connection import Connection, DefaultCredential, Service
 from recapito.domain.delivery.broker_message import Message
 from recapito.domain.delivery.outcome import Outcome, Result
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class DialTarget(NamedTuple):
-    """Where a client dials, and whom it expects there; `tls` is None for an emulator, which has none."""
+    """The address that a client dials, and the name that it expects there; `tls` is None for an emulator."""
 
     host: str
     address: str
@@ -35,107 +33,91 @@ class DialTarget(NamedTuple):
 
     @property
     def url(self) -> str:
-        """The address as the clients take it."""
+        """The address in the form that the clients take."""
         return f"sb://[{self.address}]:{self.port}" if ":" in self.address else f"sb://{self.address}:{self.port}"
 
 
 class AmqpClient(Protocol):
-    """An open client of one entity. It is used for one thing at a time, and raises whatever its library does."""
+    """An open client of one entity, for one call at a time. It raises the errors of its library."""
 
     async def open(self) -> None:
         """Connect, authenticate and attach."""
 
     async def send(self, messages: Sequence[Message]) -> int:
-        """Send as many of the first as fit into one batch: how many, once the broker has them."""
+        """Send the first messages that fit into one batch; their number, once the broker has them."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
 
 
 class Library(NamedTuple):
-    """What was loaded for a service: how a courier is made, and what its errors mean."""
+    """A loaded library: it makes clients, and turns their errors into Outcomes."""
 
-    courier: "Callable[[DialTarget, Connection, AsyncTokenCredential | None, ResourceId], AmqpClient]"
+    client: "Callable[[DialTarget, Connection, AsyncTokenCredential | None, ResourceId], AmqpClient]"
     outcome_of: Callable[[BaseException, ResourceId], Outcome]
 
 
 class AmqpClients:
-    """Leads to queues, topics and hubs. Every dial is judged by `egress`.
+    """Opens clients of queues, topics and hubs."""
 
-    `credential` makes a default credential; `now` tells real time, which signatures end by.
-    """
-
-    def __init__(
-        self,
-        find: Find,
-        names: NameService,
-        egress: Egress,
-        ca_file: str | None = None,
-        credential: "Callable[[], AsyncTokenCredential] | None" = None,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._find = find
-        self._names = names
-        self._egress = egress
-        self._ca_file = ca_file
-        self._make_credential = credential
-        self._own: AsyncTokenCredential | None = None
-        self._now = now
+    def __init__(self, access: AzureAccess) -> None:
+        self._access = access
+        self._own = OwnCredential(access.credential)
         self._loading = asyncio.Lock()
         self._libraries: dict[bool, Library] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
-        return f"<Brokers, {len(self._closing)} closing>"
+        return f"<AmqpClients, {len(self._closing)} closing>"
 
     async def find(self, resource: ResourceId) -> Connection | Outcome:
         """The connection that leads to a resource."""
-        return await look_up(self._find, Service.MESSAGING, resource)
+        return await self._access.connection(Service.MESSAGING, resource)
 
     async def open(self, resource: ResourceId, connection: Connection) -> AmqpClient | Outcome:
-        """A courier that is ready to send; of several addresses the first that answers."""
+        """A client that is ready to send; of several addresses the first that answers."""
         scheme, host, port = _split(connection)
         addresses = await self._addresses(host, resource)
         if isinstance(addresses, Outcome):
             return addresses
         library = await self._library(resource)
-        tls = _Pinned.make(host, self._ca_file) if scheme == "amqps" else None
+        tls = _Pinned.make(host, self._access.ca_file) if scheme == "amqps" else None
         outcome = Outcome(Result.SOCKET_ERROR, detail="")
         for address in addresses:
-            way = DialTarget(host, address, port, tls)
-            courier = library.courier(way, connection, self._credential(connection), resource)
+            target = DialTarget(host, address, port, tls)
+            client = library.client(target, connection, self._credential(connection), resource)
             try:
                 async with asyncio.timeout(limits.CONNECT_WAIT_NS / SECOND):
-                    await courier.open()
-                return courier
+                    await client.open()
+                return client
             except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
-                self.dispose(courier)
+                self.dispose(client)
                 outcome = self.outcome_of(error, resource, connection)
             except BaseException:
-                self.dispose(courier)
+                self.dispose(client)
                 raise
             if outcome.result is not Result.SOCKET_ERROR:
                 break
         return outcome
 
     def outcome_of(self, error: BaseException, resource: ResourceId, connection: Connection) -> Outcome:
-        """What an error means that a courier raised, or that there is none."""
+        """The outcome of an error that a client raised, or of the failure to load its library."""
         library = self._libraries.get(_is_hub(resource))
         if library is None:
             name = type(error).__name__
             return Outcome(
-                Result.GENERIC_ERROR, detail=f"{resource.name}: Microsoft's client can not be loaded ({name})"
+                Result.GENERIC_ERROR, detail=f"{resource.name}: Microsoft's client cannot be loaded ({name})"
             )
-        return blame(library.outcome_of(error, resource), connection, self._now())
+        return self._access.blame(library.outcome_of(error, resource), connection)
 
-    def dispose(self, courier: AmqpClient) -> None:
-        """Close a courier beside the work, whatever its state, and not for ever."""
+    def dispose(self, client: AmqpClient) -> None:
+        """Close a client in a task of its own, whatever its state, and in bounded time."""
 
         async def close() -> None:
             try:
                 async with asyncio.timeout(limits.BROKER_CLOSE_WAIT_NS / SECOND):
-                    await courier.close()
-            except Exception:  # what is left of a broken connection is of no use to anybody
+                    await client.close()
+            except Exception:  # the remains of a broken connection are of no use
                 pass
 
         task = asyncio.get_running_loop().create_task(close())
@@ -143,17 +125,16 @@ class AmqpClients:
         task.add_done_callback(self._closing.discard)
 
     async def close(self) -> None:
-        """Wait for what is being closed."""
+        """Wait for the clients that are being closed."""
         await asyncio.gather(*self._closing)
-        if self._own is not None:
-            await self._own.close()
+        await self._own.close()
 
     async def _addresses(self, host: str, resource: ResourceId) -> list[str] | Outcome:
-        resolved = await resolve(self._names, host)
+        resolved = await resolve(self._access.names, host)
         part = f"{resource.name} of namespace {resource.top.name}"
         if not resolved.addresses:
             return Outcome(Result.RESOLUTION_ERROR, detail=f"{part}: {host}: {resolved.problem}")
-        reasons = {address: judge(address, self._egress) for address in resolved.addresses}
+        reasons = {address: judge(address, self._access.egress) for address in resolved.addresses}
         allowed = [address for address, reason in reasons.items() if reason is None]
         if not allowed:
             refused = ", ".join(f"{address}: {reason}" for address, reason in reasons.items())
@@ -168,17 +149,11 @@ class AmqpClients:
         return self._libraries[hub]
 
     def _credential(self, connection: Connection) -> "AsyncTokenCredential | None":
-        if not isinstance(connection.credential, DefaultCredential):
-            return None
-        if self._own is None:
-            from recapito.azure.credential import default_credential
-
-            self._own = (self._make_credential or default_credential)()
-        return self._own
+        return self._own.get() if isinstance(connection.credential, DefaultCredential) else None
 
 
 class _Pinned(ssl.SSLContext):
-    """Asks for the certificate of a name although an address is dialled."""
+    """Verifies the certificate of a name although an address is dialled."""
 
     host = ""
 

@@ -1,6 +1,6 @@
-"""One table from what Service Bus and Event Hubs say over AMQP to an Outcome with an equivalent status.
+"""One table from the AMQP conditions of Service Bus and Event Hubs to an Outcome with an equivalent status.
 
-A detail names the resource and the remedy in our own words: what the service wrote is not repeated.
+A detail names the resource and the remedy in our own words: the service's text is not repeated.
 """
 
 from collections.abc import Iterator
@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from azure.core.exceptions import ClientAuthenticationError
 
-from recapito.azure.find_connection import reason_of
+from recapito.azure.access import reason_of
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.resource_id import ResourceId
 
 
 class Meaning(NamedTuple):
-    """What a condition stands for: a result, the status that rules are keyed by, the remedy."""
+    """The meaning of a condition: a result, the status that rules are keyed by, the remedy."""
 
     result: Result
     status: int | None
@@ -74,7 +74,7 @@ MEANING_OF_CONDITION = {
     "socket-error": _BROKE,
     "internal-error": _FAILED,
 }
-# What claims-based security answers, before there is a link.
+# The answers of claims-based security, before there is a link.
 MEANING_OF_STATUS = {400: _WHO, 401: _WHO, 403: _MAY_NOT, 404: _GONE, 408: _SLOW, 429: _BUSY, 500: _FAILED, 503: _BUSY}
 _VAGUE = {"unknown-error", "client-error"}
 _NO_IDENTITY = Meaning(
@@ -90,35 +90,35 @@ _TWO_PARTITIONS = _WRONG._replace(
 
 
 def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
-    """What an error of a client library means for a delivery to this resource."""
+    """The outcome of a delivery to this resource that ended with an error of a client library."""
     chain = list(_chain(error))
-    for one in chain:
-        status = getattr(one, "status_code", None)
-        if isinstance(one, ClientAuthenticationError):
-            return _outcome(_NO_IDENTITY, resource, type(one).__name__)
+    for cause in chain:
+        status = getattr(cause, "status_code", None)
+        if isinstance(cause, ClientAuthenticationError):
+            return _outcome(_NO_IDENTITY, resource, type(cause).__name__)
         if isinstance(status, int) and status in MEANING_OF_STATUS:
             return _outcome(MEANING_OF_STATUS[status], resource, str(status))
-    for one in chain:
-        word = _condition(one)
+    for cause in chain:
+        word = _condition(cause)
         if word in MEANING_OF_CONDITION and word != "socket-error":
             return _outcome(_refine(word, chain), resource, word)
-    for one in chain:
-        if isinstance(one, OSError):
-            late = "it did not answer in time" if isinstance(one, TimeoutError) else "the connection broke"
-            return _outcome(_BROKE._replace(remedy=reason_of(one) or late), resource, type(one).__name__)
-    if any(_condition(one) == "socket-error" for one in chain):
+    for cause in chain:
+        if isinstance(cause, OSError):
+            late = "it did not answer in time" if isinstance(cause, TimeoutError) else "the connection broke"
+            return _outcome(_BROKE._replace(remedy=reason_of(cause) or late), resource, type(cause).__name__)
+    if any(_condition(cause) == "socket-error" for cause in chain):
         return _outcome(_BROKE, resource, "socket-error")
     if isinstance(error, ValueError | TypeError):
         refused = _TWO_PARTITIONS if "session_id" in str(error) else _REFUSED_HERE
         return _outcome(refused, resource, type(error).__name__)
-    if any(isinstance(one, ValueError | TypeError) for one in chain):  # of frames that could not be read
+    if any(isinstance(cause, ValueError | TypeError) for cause in chain):  # of frames that could not be read
         return _outcome(_ALIEN, resource, type(error).__name__)
     return _outcome(_FAILED._replace(status=None, remedy="an unexpected error"), resource, type(error).__name__)
 
 
 def _refine(word: str, chain: list[BaseException]) -> Meaning:
-    """Two conditions have several causes, which only the service's text tells apart."""
-    text = " ".join(str(one) for one in chain).lower()
+    """Two conditions have several causes, which only the service's text distinguishes."""
+    text = " ".join(str(cause) for cause in chain).lower()
     if word == "not-allowed" and "sessionid" in text:
         return _SESSION
     if word == "unauthorized-access" and "expired" in text:
@@ -137,10 +137,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _condition(error: BaseException) -> str:
-    """The condition that an error carries, without who defined it; Service Bus and Event Hubs put it in two places."""
-    found = getattr(error, "condition", None) or getattr(error, "_condition", None) or b""
-    found = getattr(found, "value", found)
-    text = found.decode("ascii", "replace") if isinstance(found, bytes) else str(found)
+    """The condition of an error, without its prefix; Service Bus and Event Hubs put it in different attributes."""
+    condition = getattr(error, "condition", None) or getattr(error, "_condition", None) or b""
+    condition = getattr(condition, "value", condition)
+    text = condition.decode("ascii", "replace") if isinstance(condition, bytes) else str(condition)
     word = text.partition(":")[2]
     return "" if word in _VAGUE else word
 

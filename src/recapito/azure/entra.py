@@ -1,6 +1,6 @@
-"""Tokens of Microsoft Entra for webhooks that an application protects, fetched as whoever this server is to Azure.
+"""Tokens of Microsoft Entra for webhooks that an application protects, fetched with this server's identity at Azure.
 
-A token is fetched once for each tenant and application, whoever else asks meanwhile, and anew after half its time.
+A token is fetched once for each tenant and application, also for concurrent calls, and again after half its lifetime.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ class _Known(NamedTuple):
 
 
 class EntraTokens:
-    """Fetches tokens and keeps them. `credential` makes the server's identity; `now` is real time."""
+    """Fetches tokens and caches them. `credential` makes the server's identity; `now` is real time."""
 
     def __init__(
         self, credential: "Callable[[], AsyncTokenCredential] | None" = None, now: Callable[[], int] = time.time_ns
@@ -39,19 +39,19 @@ class EntraTokens:
         return f"<EntraTokens, {len(self._known)} known>"
 
     def known(self, tenant: str, application: str) -> str | None:
-        """The token that is there already."""
-        found = self._known.get((tenant, application))
-        return found.token if found is not None and self._now() < found.until else None
+        """The cached token, if it is young enough."""
+        cached = self._known.get((tenant, application))
+        return cached.token if cached is not None and self._now() < cached.until else None
 
     def forget(self, tenant: str, application: str) -> None:
-        """The token was refused: the next one is a new one."""
+        """Drop a token that was refused: the next one is fetched."""
         self._known.pop((tenant, application), None)
 
     async def token(self, tenant: str, application: str) -> str | Outcome:
-        """A token for the application, or why there is none: the delivery is tried again later."""
-        found, key = self.known(tenant, application), (tenant, application)
-        if found is not None:
-            return found
+        """A token for the application, or the outcome of a delivery without one, which is tried again later."""
+        cached, key = self.known(tenant, application), (tenant, application)
+        if cached is not None:
+            return cached
         if key not in self._fetching:
             task = self._fetching[key] = asyncio.get_running_loop().create_task(self._fetch(tenant, application))
             task.add_done_callback(lambda _: self._fetching.pop(key, None))

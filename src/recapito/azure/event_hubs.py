@@ -7,8 +7,7 @@ from azure.eventhub import EventData, TransportType
 from azure.eventhub.aio import EventHubProducerClient
 
 from recapito.azure.amqp_clients import DialTarget
-from recapito.azure.amqp_sockets import Sockets
-from recapito.azure.sas_credential import sign_in
+from recapito.azure.amqp_session import Sockets, sdk_credential
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.broker_message import PARTITION_KEY, Message
 from recapito.domain.resources.resource_id import ResourceId
@@ -18,16 +17,16 @@ class EventHubAmqpClient:
     """An open client of one hub."""
 
     def __init__(
-        self, way: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+        self, target: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
     ) -> None:
         self._client = EventHubProducerClient(
-            way.host,
+            target.host,
             resource.name,
-            sign_in(connection, own),
-            custom_endpoint_address=way.url,
+            sdk_credential(connection, own),
+            custom_endpoint_address=target.url,
             transport_type=TransportType.Amqp,
-            use_tls=way.tls is not None,
-            ssl_context=way.tls,
+            use_tls=target.tls is not None,
+            ssl_context=target.tls,
             retry_total=0,
             retry_backoff_factor=0,  # it would wait even before a retry that does not come
             keep_alive=None,
@@ -39,35 +38,32 @@ class EventHubAmqpClient:
         self._sockets = Sockets(lambda: self._producer)
 
     async def open(self) -> None:
-        """Connect, authenticate and attach."""
         await self._sockets.open(self._client.create_batch())
 
     async def send(self, messages: Sequence[Message]) -> int:
-        """Send as many of the first as fit into one batch: how many, once the broker has them."""
         key = messages[0].fields.get(PARTITION_KEY)
         if len(messages) > 1:
             batch = await self._client.create_batch(partition_key=key)
             for message in messages:
                 try:
-                    batch.add(_made(message))
+                    batch.add(_sdk_message(message))
                 except ValueError:  # it is full
                     break
             if len(batch) > 1:
                 await self._producer.send(batch)
                 return len(batch)
-        await self._producer.send(_made(messages[0]), partition_key=key)
+        await self._producer.send(_sdk_message(messages[0]), partition_key=key)
         return 1
 
     async def close(self) -> None:
-        """Let go of the connection."""
         try:
             await self._client.close()
         finally:
             await self._sockets.close()
 
 
-def _made(message: Message) -> EventData:
-    made = EventData(message.body)
-    made.properties.update(message.properties)
-    made.content_type = message.content_type
-    return made
+def _sdk_message(message: Message) -> EventData:
+    sent = EventData(message.body)
+    sent.properties.update(message.properties)
+    sent.content_type = message.content_type
+    return sent

@@ -1,4 +1,4 @@
-"""Probes of Azure resources: whether a delivery could succeed now, found out without leaving anything there."""
+"""Probes of Azure resources: they find out whether a delivery could succeed now, and leave nothing there."""
 
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,13 @@ _NO_BLOBS_TAG = '"0x0"'
 
 
 class StorageProbe:
-    """Looks whether a container may be written to, and whether a queue is there."""
+    """Probes whether a container can be written to, and whether a queue exists."""
 
     def __init__(self, storage_clients: StorageClients) -> None:
         self._storage_clients = storage_clients
 
     async def container(self, place: ResourceId, connection: Connection) -> Outcome:
-        """Ask to replace a blob that has a tag which none has: whoever may write is told that it has not."""
+        """Replace a blob under a condition that no blob meets: one that may write gets that condition's error."""
 
         async def ask(client: "ContainerClient") -> None:
             from azure.core import MatchConditions  # loaded by now, with the client
@@ -42,7 +42,7 @@ class StorageProbe:
         return await self._storage_clients.use_container(place, ask)
 
     async def queue(self, place: ResourceId, connection: Connection) -> Outcome:
-        """Ask for a queue's properties. That may be forbidden to who may add messages."""
+        """Read a queue's properties. A credential that may add messages may still not do this."""
 
         async def ask(client: "QueueClient") -> None:
             await client.get_queue_properties()
@@ -51,15 +51,15 @@ class StorageProbe:
 
 
 class BrokerProbe:
-    """Looks whether a queue, topic or hub can be sent to: connects, authenticates and attaches."""
+    """Probes whether a queue, topic or hub takes messages: connects, authenticates and attaches."""
 
     def __init__(self, amqp_clients: AmqpClients) -> None:
         self._amqp_clients = amqp_clients
 
     async def entity(self, place: ResourceId, connection: Connection) -> Outcome:
-        """Open a courier, and close it."""
-        courier = await self._amqp_clients.open(place, connection)
-        if isinstance(courier, Outcome):
-            return courier
-        self._amqp_clients.dispose(courier)
+        """Open a client, and close it."""
+        client = await self._amqp_clients.open(place, connection)
+        if isinstance(client, Outcome):
+            return client
+        self._amqp_clients.dispose(client)
         return DONE

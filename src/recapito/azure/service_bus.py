@@ -9,8 +9,7 @@ from azure.servicebus.aio import ServiceBusClient
 from azure.servicebus.exceptions import MessageSizeExceededError
 
 from recapito.azure.amqp_clients import DialTarget
-from recapito.azure.amqp_sockets import Sockets
-from recapito.azure.sas_credential import sign_in
+from recapito.azure.amqp_session import Sockets, sdk_credential
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.broker_message import Message
 from recapito.domain.resources.resource_id import SERVICE_BUS_TOPIC, ResourceId
@@ -32,15 +31,15 @@ class ServiceBusAmqpClient:
     """An open client of one queue or topic."""
 
     def __init__(
-        self, way: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
+        self, target: DialTarget, connection: Connection, own: AsyncTokenCredential | None, resource: ResourceId
     ) -> None:
         self._client = ServiceBusClient(
-            way.host,
-            sign_in(connection, own),
-            custom_endpoint_address=way.url,
+            target.host,
+            sdk_credential(connection, own),
+            custom_endpoint_address=target.url,
             transport_type=TransportType.Amqp,
-            use_tls=way.tls is not None,
-            ssl_context=way.tls,
+            use_tls=target.tls is not None,
+            ssl_context=target.tls,
             retry_total=0,
             keep_alive=None,
         )
@@ -50,26 +49,23 @@ class ServiceBusAmqpClient:
         self._sockets = Sockets(lambda: self._sender)
 
     async def open(self) -> None:
-        """Connect, authenticate and attach."""
         await self._sockets.open(self._sender.__aenter__())
 
     async def send(self, messages: Sequence[Message]) -> int:
-        """Send as many of the first as fit into one batch: how many, once the broker has them."""
         if len(messages) > 1:
             batch = await self._sender.create_message_batch()
             for message in messages:
                 try:
-                    batch.add_message(_made(message))
+                    batch.add_message(_sdk_message(message))
                 except MessageSizeExceededError:
                     break
             if len(batch) > 1:
                 await self._sender.send_messages(batch)
                 return len(batch)
-        await self._sender.send_messages(_made(messages[0]))
+        await self._sender.send_messages(_sdk_message(messages[0]))
         return 1
 
     async def close(self) -> None:
-        """Let go of the connection."""
         try:
             await self._sender.close()
             await self._client.close()
@@ -77,9 +73,9 @@ class ServiceBusAmqpClient:
             await self._sockets.close()
 
 
-def _made(message: Message) -> ServiceBusMessage:
+def _sdk_message(message: Message) -> ServiceBusMessage:
     fields: dict[str, Any] = {_ARGUMENTS[name]: value for name, value in message.fields.items() if name in _ARGUMENTS}
-    made = ServiceBusMessage(
+    sent = ServiceBusMessage(
         message.body,
         application_properties=dict(message.properties.items()),
         content_type=message.content_type,
@@ -87,5 +83,5 @@ def _made(message: Message) -> ServiceBusMessage:
     )
     via = message.fields.get("ViaPartitionKey")
     if via is not None:
-        made.raw_amqp_message.annotations = {**(made.raw_amqp_message.annotations or {}), _VIA: via}
-    return made
+        sent.raw_amqp_message.annotations = {**(sent.raw_amqp_message.annotations or {}), _VIA: via}
+    return sent

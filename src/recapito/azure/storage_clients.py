@@ -1,19 +1,16 @@
-"""Reach: a client for every resource that a connection leads to, and whatever comes of using it as an Outcome.
+"""Clients of blob containers and queues by their connections; the result of each use is an Outcome.
 
-Microsoft's libraries are loaded when the first is needed, beside the work. All clients share one HTTP session, so a
-connection that has changed only means another client object; and nothing of a connection's secret leaves through here.
+Microsoft's libraries are loaded in a thread when the first client is needed. All clients share one HTTP session, so a
+changed connection costs one client object. No Outcome holds a part of a connection's secret.
 """
 
 import asyncio
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from recapito.azure.find_connection import Find, blame, look_up
-from recapito.azure.name_service import NameService
+from recapito.azure.access import AzureAccess
 from recapito.domain import limits
-from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.delivery.outcome import Outcome, answered
 from recapito.domain.instant import SECOND
@@ -21,7 +18,6 @@ from recapito.domain.resources.resource_id import ResourceId
 from recapito.errors import SettingsError, StoreFailed
 
 if TYPE_CHECKING:
-    from azure.core.credentials_async import AsyncTokenCredential
     from azure.storage.blob.aio import ContainerClient
     from azure.storage.queue.aio import QueueClient
 
@@ -37,52 +33,36 @@ class _Known(NamedTuple):
 
 
 class StorageClients:
-    """Leads to containers and queues. Every dial is judged by `egress`.
+    """Uses containers and queues. A client is kept while its connection stays the same."""
 
-    `credential` makes a default credential; `now` tells real time, which signatures end by.
-    """
-
-    def __init__(
-        self,
-        find: Find,
-        names: NameService,
-        egress: Egress,
-        ca_file: str | None = None,
-        credential: "Callable[[], AsyncTokenCredential] | None" = None,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self._find = find
-        self._names = names
-        self._egress = egress
-        self._ca_file = ca_file
-        self._credential = credential
-        self._now = now
+    def __init__(self, access: AzureAccess) -> None:
+        self._access = access
         self._storage: Storage | None = None
         self._loading = asyncio.Lock()
         self._known: OrderedDict[tuple[Service, str], _Known] = OrderedDict()
 
     def __repr__(self) -> str:
-        return f"<Reach to {len(self._known)} resources>"
+        return f"<StorageClients of {len(self._known)} resources>"
 
     async def use_container(
         self, container: ResourceId, use: "Callable[[ContainerClient], Awaitable[object]]"
     ) -> Outcome:
-        """Do something with a blob container: what came of it."""
+        """Use a blob container; the outcome of the use."""
         return await self._use(Service.BLOB, container, use)  # type: ignore[arg-type] # the service says which client
 
     async def use_queue(self, queue: ResourceId, use: "Callable[[QueueClient], Awaitable[object]]") -> Outcome:
-        """Do something with a queue: what came of it."""
+        """Use a queue; the outcome of the use."""
         return await self._use(Service.QUEUE, queue, use)  # type: ignore[arg-type] # the service says which client
 
     async def leads_to(self, resource: ResourceId) -> bool:
-        """Whether somebody has said how a resource is reached, be that of use or not."""
+        """Whether a resource has a connection, even one that cannot be used."""
         try:
-            return await self._find(resource.text) is not None
+            return await self._access.find(resource.text) is not None
         except (SettingsError, StoreFailed):
             return True
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._known.clear()
         if self._storage is not None:
             await self._storage.close()
@@ -101,7 +81,8 @@ class StorageClients:
             await use(known.client)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
             self._known.pop((service, resource.key), None)  # the connection may have been set anew
-            return blame(self._storage.outcome_of(error, resource, self._now()), known.connection, self._now())
+            outcome = self._storage.outcome_of(error, resource, self._access.now())
+            return self._access.blame(outcome, known.connection)
         return DONE
 
     async def _look_up(self, service: Service, resource: ResourceId) -> "_Known | Outcome":
@@ -110,16 +91,16 @@ class StorageClients:
         now = asyncio.get_running_loop().time()
         if known is not None and now < known.until:
             return known
-        connection = await look_up(self._find, service, resource)
+        connection = await self._access.connection(service, resource)
         if isinstance(connection, Outcome):
             return connection
         same = known is not None and known.connection == connection
         client = known.client if known is not None and same else await self._open(service, connection, resource)
-        found = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
+        known = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
         self._known.move_to_end(key)
         if len(self._known) > limits.ROUTES:
             self._known.popitem(last=False)
-        return found
+        return known
 
     async def _open(
         self, service: Service, connection: Connection, resource: ResourceId
@@ -136,4 +117,4 @@ class StorageClients:
             return Storage
 
         storage = await asyncio.to_thread(load)
-        return storage(self._names, self._egress, self._ca_file, self._credential)
+        return storage(self._access)

@@ -1,4 +1,4 @@
-"""One table from what Azure Storage and its client library raise to an Outcome with an equivalent status.
+"""One table from the errors of Azure Storage and of its client library to an Outcome with an equivalent status.
 
 A detail names the resource and the remedy in our own words: the service's text can hold the request's signature.
 """
@@ -16,17 +16,17 @@ from azure.core.exceptions import (
     ServiceResponseError,
 )
 
-from recapito.azure.find_connection import reason_of
+from recapito.azure.access import reason_of
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.resources.resource_id import ResourceId
 
-CLOCK_APART_NS = 15 * MINUTE  # so much Azure Storage forgives
+CLOCK_APART_NS = 15 * MINUTE  # Azure Storage accepts less
 _CODE = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
 class Meaning(NamedTuple):
-    """What an error code of the service stands for: a result, the status that rules are keyed by, the remedy."""
+    """The meaning of an error code: a result, the status that rules are keyed by, the remedy."""
 
     result: Result
     status: int | None
@@ -53,7 +53,7 @@ _OFF = Meaning(Result.DISABLED, None, "it is disabled: enable it")
 _LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
 _SLOW = Meaning(Result.TIMED_OUT, 408, "the service gave up on the request")
 
-# The service says 403 both to who it does not know and to who may not: the first may be mended, so it is a 401.
+# The service answers 403 both to a wrong credential and to one without the right; the first can be mended: a 401.
 MEANING_OF_CODE = {
     "AuthenticationFailed": _WHO,
     "InvalidAuthenticationInfo": _WHO,
@@ -84,21 +84,21 @@ _NO_IDENTITY = "this server has no identity that Azure accepts: give it one, or 
 
 
 def outcome_of(error: Exception, resource: ResourceId, now: int | None = None) -> Outcome:
-    """What an error of the client library means for a delivery to this resource; `now` is this machine's time."""
+    """The outcome of a delivery to this resource that ended with this error; `now` is this machine's time."""
     if isinstance(error, HttpResponseError) and error.response is not None and error.status_code:
         return _answered(error, error.status_code, resource, now)
     if isinstance(error, ClientAuthenticationError):
-        return Outcome(Result.UNAUTHORIZED, 401, detail=_say(resource, _NO_IDENTITY))
+        return Outcome(Result.UNAUTHORIZED, 401, detail=_detail(resource, _NO_IDENTITY))
     inner = getattr(error, "inner_exception", None) or error
     if isinstance(inner, aiohttp.ClientConnectorDNSError):
-        return Outcome(Result.RESOLUTION_ERROR, detail=_say(resource, f"{inner.host}: {_reason(inner.os_error)}"))
+        return Outcome(Result.RESOLUTION_ERROR, detail=_detail(resource, f"{inner.host}: {_reason(inner.os_error)}"))
     if isinstance(inner, aiohttp.ClientConnectorError):
         place = f"{inner.host}:{inner.port}"
-        return Outcome(Result.SOCKET_ERROR, detail=_say(resource, f"{place}: {_reason(inner.os_error)}"))
+        return Outcome(Result.SOCKET_ERROR, detail=_detail(resource, f"{place}: {_reason(inner.os_error)}"))
     if isinstance(error, ServiceRequestError | ServiceResponseError | OSError) or isinstance(inner, OSError):
-        return Outcome(Result.SOCKET_ERROR, detail=_say(resource, f"the connection broke ({type(inner).__name__})"))
+        return Outcome(Result.SOCKET_ERROR, detail=_detail(resource, f"the connection broke ({type(inner).__name__})"))
     kind = "the client library failed" if isinstance(error, AzureError) else "an unexpected error"
-    return Outcome(Result.GENERIC_ERROR, detail=_say(resource, f"{kind} ({type(error).__name__})"))
+    return Outcome(Result.GENERIC_ERROR, detail=_detail(resource, f"{kind} ({type(error).__name__})"))
 
 
 def _answered(error: HttpResponseError, status: int, resource: ResourceId, now: int | None) -> Outcome:
@@ -107,23 +107,23 @@ def _answered(error: HttpResponseError, status: int, resource: ResourceId, now: 
     shown = f"{status} {code}" if _CODE.fullmatch(code) else str(status)
     meaning = MEANING_OF_CODE.get(code)
     if meaning is _WHO and (apart := _apart(error, now)):
-        return Outcome(_WHO.result, _WHO.status, detail=_say(resource, f"{apart} ({shown})"))
+        return Outcome(_WHO.result, _WHO.status, detail=_detail(resource, f"{apart} ({shown})"))
     if meaning is not None:
-        return Outcome(meaning.result, meaning.status, detail=_say(resource, f"{meaning.remedy} ({shown})"))
+        return Outcome(meaning.result, meaning.status, detail=_detail(resource, f"{meaning.remedy} ({shown})"))
     if status < 300 or (status == 404 and not code):
         # An error that looks like success must not count as one, nor a stranger's 404 as a thing that is missing.
         return Outcome(
-            Result.GENERIC_ERROR, status if status == 404 else None, detail=_say(resource, f"{_ALIEN} ({shown})")
+            Result.GENERIC_ERROR, status if status == 404 else None, detail=_detail(resource, f"{_ALIEN} ({shown})")
         )
     remedy = _REMEDY_OF_STATUS.get(status, "the service failed")
-    return answered(status, detail=_say(resource, f"{remedy} ({shown})"))
+    return answered(status, detail=_detail(resource, f"{remedy} ({shown})"))
 
 
 def _apart(error: HttpResponseError, now: int | None) -> str | None:
-    """How far this machine's clock is from the service's, if so far that the service believes no signature."""
-    said = getattr(error.response, "headers", {}).get("Date")
+    """The difference of this machine's clock from the service's, if it is so large that no signature is accepted."""
+    date = getattr(error.response, "headers", {}).get("Date")
     try:
-        theirs = int(parsedate_to_datetime(said or "").timestamp()) * SECOND
+        theirs = int(parsedate_to_datetime(date or "").timestamp()) * SECOND
     except ValueError:
         return None
     if now is None or abs(now - theirs) < CLOCK_APART_NS:
@@ -132,7 +132,7 @@ def _apart(error: HttpResponseError, now: int | None) -> str | None:
     return f"this machine's clock is {minutes} minutes {which} the service's: set it right, best by NTP"
 
 
-def _say(resource: ResourceId, what: str) -> str:
+def _detail(resource: ResourceId, what: str) -> str:
     account = resource.top
     part = f"{resource.name} of storage account {account.name}" if resource != account else account.name
     return f"{part}: {what.format(account=account.text)}"

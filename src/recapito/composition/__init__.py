@@ -1,1 +1,1 @@
-"""Puts a server together: settings in, the parts of each role out. It alone names concrete classes."""
+"""Puts a server together: settings in, the parts of each role out. Only this folder names concrete classes."""

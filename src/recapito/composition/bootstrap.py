@@ -1,6 +1,6 @@
-"""What a server has from the start: the storage accounts of its settings, and a topic if it has none."""
+"""The initial resources of a server: the storage accounts of its settings, and a topic if it has none."""
 
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.intake.resources.drafts import TopicDraft
 from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.topics import Topics

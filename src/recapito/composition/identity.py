@@ -1,4 +1,4 @@
-"""The composition of access: settings in; who is believed, and the certificate that is served, out."""
+"""The identity of a server, by its settings: the issuers that it trusts, and the certificate that it serves."""
 
 import secrets
 from contextlib import suppress
@@ -34,7 +34,7 @@ _LEAST_TOKEN_CHARS = 16
 def make_access(
     settings: Settings, identity: Identity | None, signer: Signer | None, caller: Caller, clock: Clock, journal: Journal
 ) -> Access:
-    """Who is believed: the principals of our own issuer, or those of another."""
+    """The tokens that are accepted: those of our own issuer, or of another."""
     if identity is None or signer is None:
         tokens = TokenVerifier(_trust_another(settings, caller, journal), clock.now)
         return Access(tokens, None, settings.identity.issuer, settings.on_loopback, *_status(settings))
@@ -44,37 +44,36 @@ def make_access(
 
 
 def scrape_token_file(settings: Settings) -> Path:
-    """The file with the scrape token."""
     return settings.data / "identity" / "scrape-token"
 
 
 def _status(settings: Settings) -> tuple[str, bool]:
-    """The scrape token, made once, and whether it is asked for.
+    """The scrape token, made once, and whether it is required.
 
-    Without a data directory there is none, since nobody could find it.
+    A server in memory has none, for it has no file to read it from.
     """
-    if not settings.metrics.authenticate or settings.server.store == "memory":
+    if not settings.metrics.authenticate or settings.in_memory:
         return "", settings.metrics.authenticate
     path = scrape_token_file(settings)
     token = keep(path, lambda: f"{secrets.token_urlsafe(_TOKEN_BYTES)}\n".encode()).decode("latin-1").strip()
     if len(token) < _LEAST_TOKEN_CHARS:
-        raise SettingsError(f"{path} holds no scrape token; remove it and a new one is made")
+        raise SettingsError(f"{path} holds no scrape token; remove the file, and a new one is made")
     return token, True
 
 
 def prepare_identity(settings: Settings) -> Identity | None:
-    """What our own token issuer is made of; None if the settings name another issuer."""
+    """The parts of our own token issuer; None if the settings name another issuer."""
     if settings.identity.issuer:
         return None
-    directory = None if settings.server.store == "memory" else settings.data / "identity"
+    directory = None if settings.in_memory else settings.data / "identity"
     return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
 
 
 def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> Signer | None:
-    """What signs tokens, if we have an issuer of our own."""
+    """The signer of tokens; None without an issuer of our own."""
     if identity is None:
         return None
-    # Clients count the hour of a token by their own clocks: where ours is not real time, it must not end before.
+    # Clients count the hour of a token by real time: if our clock is faster, the token must not end before.
     real = settings.clock.mode == "system"
     lifetime = limits.BEARER_LIFE_NS if real else limits.BEARER_LIFE_UNREAL_NS
     return Signer(identity.key, settings.public_url, identity.tenant, clock.now, lifetime)
@@ -82,12 +81,17 @@ def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> 
 
 def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> TokenIssuer:
     principals = [
-        RegisteredPrincipal(one.client_id, one.secret_sha256 or hash_secret(one.secret), roles_named(list(one.roles)))
-        for one in settings.identity.principals
+        RegisteredPrincipal(
+            principal.client_id,
+            principal.secret_sha256 or hash_secret(principal.secret),
+            roles_named(list(principal.roles)),
+        )
+        for principal in settings.identity.principals
     ]
     if identity.development is not None:
-        made = identity.development
-        principals.append(RegisteredPrincipal(made.client_id, hash_secret(made.client_secret), frozenset(Role)))
+        development = identity.development
+        secret = hash_secret(development.client_secret)
+        principals.append(RegisteredPrincipal(development.client_id, secret, frozenset(Role)))
     audiences = {
         Plane.MANAGEMENT: frozenset({*AZURE_MANAGEMENT, *settings.own_urls}),
         Plane.DATA: frozenset({AZURE_DATA}),
@@ -96,7 +100,7 @@ def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> Toke
 
 
 def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trust | None:
-    """How the tokens of the issuer are verified that the settings name, if they name one."""
+    """The verification of tokens of the issuer that the settings name; None if they name none."""
     chosen, wall = settings.identity, SystemClock()
     if not chosen.issuer:
         return None
@@ -110,7 +114,7 @@ def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trus
 
 
 def prepare_tls(settings: Settings) -> None:
-    """Make the server's certificate if it needs one of ours, and refuse files that are no good."""
+    """Make the server's certificate, unless the settings name one, and refuse files that cannot be used."""
     if settings.tls.on and not settings.tls.cert:
         now = utc(SystemClock().now())
         certificate.prepare(settings.data / "tls", settings.certificate_names, now)
@@ -118,14 +122,14 @@ def prepare_tls(settings: Settings) -> None:
 
 
 def leave_url(settings: Settings) -> None:
-    """Leave word for `recapito tls` where a certificate of ours is served; that it cannot is no reason not to serve."""
+    """Write the URL at which a certificate of ours is served, for `recapito tls`; serve even if that fails."""
     if settings.tls.on and not settings.tls.cert and served_url(settings) != settings.public_url:
         with suppress(SettingsError):
             write(settings.data / _SERVED, settings.public_url.encode(), PUBLIC)
 
 
 def served_url(settings: Settings) -> str | None:
-    """Where the server of this data directory serves, or did last; None if it never did, over TLS."""
+    """The URL at which the server of this data directory serves over TLS, or did last; None if it never did."""
     try:
         return (settings.data / _SERVED).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
@@ -133,7 +137,7 @@ def served_url(settings: Settings) -> str | None:
 
 
 def make_tls(settings: Settings) -> SSLContext | None:
-    """What the server needs to speak TLS, if it does."""
+    """The TLS context of the server; None without TLS."""
     if not settings.tls.on:
         return None
     return certificate.load_context(*settings.certificate_files)

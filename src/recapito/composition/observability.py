@@ -1,4 +1,4 @@
-"""What looks on while a role works, put together from the settings: traces and diagnostic logs, both off by default."""
+"""The observers of a role, by the settings: traces and diagnostic logs, both off by default."""
 
 import random
 from collections.abc import Awaitable, Callable
@@ -15,11 +15,11 @@ from recapito.settings.settings import Settings
 
 
 async def _nothing() -> None:
-    """Nobody is to be told that it is over."""
+    """There is nothing to close."""
 
 
 class Observers(NamedTuple):
-    """The observers of one role; what is None is off. `close` lets them write and send what is left."""
+    """The observers of one role; None is off. `close` writes and sends the rest."""
 
     tracer: Tracer | None = None
     diagnostics: DiagnosticLog | None = None
@@ -30,12 +30,11 @@ NO_OBSERVERS = Observers()
 
 
 def make_observers(settings: Settings, role: str, clock: Clock, journal: Journal) -> Observers:
-    """Who looks on, by the settings."""
     diagnostics = _diagnostics(settings.telemetry, role, clock)
     endpoint = settings.telemetry.otlp_endpoint
     if not endpoint:
         return Observers(None, diagnostics, partial(_close, diagnostics, _nothing))
-    from recapito.observability.otlp import OtlpSink  # it takes a while to load, and few want it
+    from recapito.observability.otlp import OtlpSink  # it takes long to load, and few servers need it
 
     sink = OtlpSink(endpoint, role, journal)
     sampling = Sampling(settings.telemetry.sample_ratio, settings.telemetry.traces_per_second)

@@ -1,8 +1,9 @@
-"""The ways out of a server, put together from its settings: senders, handshakes, probes and the vault."""
+"""The outbound parts of a server, by its settings: senders, handshakes, probes and the vault."""
 
 import secrets
 import time
 
+from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.entra import EntraTokens
 from recapito.azure.probes import BrokerProbe, StorageProbe
@@ -39,26 +40,20 @@ from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
 
 
-def make_storage_clients(settings: Settings, keyring: Keyring, resolver: Resolver | None = None) -> StorageClients:
+def make_azure_access(settings: Settings, keyring: Keyring, resolver: Resolver) -> AzureAccess:
     """The way to Azure's services, by the server's connections."""
-    delivery = settings.delivery
-    return StorageClients(keyring.find, resolver or Resolver(), delivery.egress, delivery.ca_file or None)
+    return AzureAccess(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
 
 
 def make_vault(settings: Settings, storage_clients: StorageClients) -> RoutingVault:
-    """Where dead letters are."""
+    """The vault for dead letters in directories and in blob containers."""
     return RoutingVault(
         DirectoryVault(settings.data / "deadletters"), BlobVault(storage_clients), storage_clients.leads_to
     )
 
 
-def make_amqp_clients(settings: Settings, keyring: Keyring, resolver: Resolver) -> AmqpClients:
-    """The way to Service Bus and Event Hubs, by the server's connections."""
-    return AmqpClients(keyring.find, resolver, settings.delivery.egress, settings.delivery.ca_file or None)
-
-
 def make_probes(storage_clients: StorageClients, amqp_clients: AmqpClients, caller: Caller) -> dict[Service, Probe]:
-    """How each kind of resource is tried."""
+    """The probe of each kind of resource."""
     storage, entities, hosts = StorageProbe(storage_clients), BrokerProbe(amqp_clients), HttpProbe(caller, time.time_ns)
     return {
         Service.BLOB: storage.container,
@@ -70,7 +65,7 @@ def make_probes(storage_clients: StorageClients, amqp_clients: AmqpClients, call
 
 
 def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
-    """Who has tokens for protected webhooks: Microsoft Entra, our own issuer, or nobody."""
+    """The source of tokens for protected webhooks: Microsoft Entra or our own issuer; None if there is neither."""
     if settings.delivery.webhook_tokens == "entra":
         tokens = EntraTokens()
 
@@ -91,7 +86,7 @@ def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource 
 def make_handshakes(
     settings: Settings, caller: Caller, clock: Clock, journal: Journal, token_for: TokenSource | None
 ) -> Handshakes | None:
-    """Who asks webhooks for their consent, unless nobody does."""
+    """The handshakes that ask webhooks for their consent; None if they are off."""
     if settings.delivery.handshake == "off":
         return None
     return Handshakes(caller, clock, SystemClock(), secrets.token_bytes, settings.public_url, journal, token_for)
@@ -101,13 +96,13 @@ def make_sender(
     settings: Settings,
     keyring: Keyring,
     storage_clients: StorageClients,
-    lines: AmqpClients,
+    amqp_clients: AmqpClients,
     resolver: Resolver,
     clock: Clock,
     signer: Signer | None,
 ) -> RoutingSender:
     """The sender to every kind of destination."""
-    delivery, find, amqp_clients = settings.delivery, keyring.find, BrokerSender(lines)
+    delivery, find, broker = settings.delivery, keyring.find, BrokerSender(amqp_clients)
     token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
     return RoutingSender(
@@ -116,8 +111,8 @@ def make_sender(
             StorageQueue: StorageQueueSender(storage_clients),
             AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
             HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
-            ServiceBusQueue: amqp_clients,
-            ServiceBusTopic: amqp_clients,
-            EventHub: amqp_clients,
+            ServiceBusQueue: broker,
+            ServiceBusTopic: broker,
+            EventHub: broker,
         },
     )

@@ -1,4 +1,4 @@
-"""The connections of a server: sealed documents of the registry, and those that the settings give.
+"""The connections of a server: encrypted documents of the registry, and those of the settings.
 
 A secret that is stored is encrypted; none is ever shown again.
 """

@@ -1,6 +1,6 @@
-"""Connections that the settings give: read once, at start, and kept nowhere. What is secret may lie elsewhere.
+"""Connections from the settings: read once, at start, and not stored. A secret may be in a file or in the environment.
 
-Whatever is wrong is an error that names the key, never the value.
+An error names the key, never the value.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ KEY = "connection.resources"
 
 
 class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a secret is: in a file, or in a variable of the environment."""
+    """The location of a secret: a file, or a variable of the environment."""
 
     file: str = ""
     env: str = ""
@@ -28,7 +28,7 @@ Secret = str | Elsewhere
 
 
 class ConfiguredConnection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one resource is reached, in one of five ways."""
+    """The connection of one resource, in one of five forms."""
 
     resource_id: str
     connection_string: Secret = ""
@@ -39,22 +39,22 @@ class ConfiguredConnection(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     endpoints: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        return f"<Given {self.resource_id}>"
+        return f"<ConfiguredConnection {self.resource_id}>"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         return [("resource_id", self.resource_id)]
 
 
 def read_configured(given: Sequence[ConfiguredConnection], environment: Mapping[str, str]) -> dict[str, Connection]:
-    """The connections, by which they are found. SettingsError if one is wrong."""
-    found: dict[str, Connection] = {}
-    for n, one in enumerate(given):
+    """The connections by their keys. SettingsError if one is wrong."""
+    connections: dict[str, Connection] = {}
+    for n, configured in enumerate(given):
         where = f"{KEY}[{n}]"
-        connection = _read(one, where, environment)
-        if connection.key in found:
-            raise SettingsError(f"{where}.resource_id: {one.resource_id} is there twice")
-        found[connection.key] = connection
-    return found
+        connection = _read(configured, where, environment)
+        if connection.key in connections:
+            raise SettingsError(f"{where}.resource_id: {configured.resource_id} is given twice")
+        connections[connection.key] = connection
+    return connections
 
 
 def _read(given: ConfiguredConnection, where: str, environment: Mapping[str, str]) -> Connection:
@@ -84,7 +84,7 @@ def _read(given: ConfiguredConnection, where: str, environment: Mapping[str, str
 
 
 def _text(secret: Secret, where: str, environment: Mapping[str, str]) -> str | None:
-    """What a key says, or what lies where it points; None if it says nothing."""
+    """The value of a key, or the content of the file or variable that it names; None if it is not set."""
     if isinstance(secret, str):
         return secret or None
     if bool(secret.file) == bool(secret.env):

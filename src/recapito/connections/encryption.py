@@ -1,6 +1,6 @@
-"""The seal: what is secret is encrypted at rest (AES-256-GCM) under a key that is in no database.
+"""Encryption of secrets at rest (AES-256-GCM), under a key that is in no database.
 
-The key is a file that only its owner may read. What is sealed for one name can not be opened for another.
+The key is a file that only its owner may read. A secret encrypted for one name cannot be decrypted for another.
 """
 
 import os
@@ -15,11 +15,11 @@ from recapito.system.secret_file import keep
 
 KEY_BYTES = 32
 _NONCE_BYTES = 12
-_FORM = b"\x01"  # of what is sealed: this byte, the nonce, the ciphertext with its tag
+_FORM = b"\x01"  # of a ciphertext: this byte, the nonce, the encrypted content with its tag
 
 
 class SecretBox:
-    """Seals and opens under one key, which is read, or made, when it is first needed."""
+    """Encrypts and decrypts under one key, which is read, or made, when it is first needed."""
 
     def __init__(self, key: Callable[[bool], bytes], random_bytes: Callable[[int], bytes] = os.urandom) -> None:
         self._key = key
@@ -28,39 +28,40 @@ class SecretBox:
 
     @classmethod
     def in_file(cls, file: Path) -> "SecretBox":
-        """A seal whose key is in a file; the first sealing makes it."""
+        """The key is in a file; the first `encrypt` makes it."""
         return cls(lambda make: _read(file, make))
 
     @classmethod
     def in_memory(cls) -> "SecretBox":
-        """A seal whose key ends with the process, for a server that keeps nothing."""
+        """The key ends with the process, for a server that keeps nothing."""
         key = os.urandom(KEY_BYTES)
         return cls(lambda make: key)
 
-    def close(self, content: bytes, name: str) -> bytes:
-        """Seal a content for a name."""
+    def encrypt(self, content: bytes, name: str) -> bytes:
         nonce = self._random_bytes(_NONCE_BYTES)
-        return _FORM + nonce + self._opened(make=True).encrypt(nonce, content, name.encode())
+        return _FORM + nonce + self._aes(make=True).encrypt(nonce, content, name.encode())
 
-    def open(self, sealed: bytes, name: str) -> bytes:
-        """What was sealed for this name. SettingsError if the key is not the one that sealed it."""
-        cipher = self._opened(make=False)
-        nonce, ciphertext = sealed[1 : 1 + _NONCE_BYTES], sealed[1 + _NONCE_BYTES :]
+    def decrypt(self, encrypted: bytes, name: str) -> bytes:
+        """The content that was encrypted for this name. SettingsError if that was done under another key."""
+        cipher = self._aes(make=False)
+        nonce, ciphertext = encrypted[1 : 1 + _NONCE_BYTES], encrypted[1 + _NONCE_BYTES :]
         try:
-            if sealed[:1] == _FORM and len(nonce) == _NONCE_BYTES:
+            if encrypted[:1] == _FORM and len(nonce) == _NONCE_BYTES:
                 return cipher.decrypt(nonce, ciphertext, name.encode())
         except InvalidTag:
             pass
-        raise SettingsError(f"The key of this server does not open {name}: put the old key back, or set it again.")
+        raise SettingsError(
+            f"The key of this server does not decrypt {name}: put the old key back, or set the connection again."
+        )
 
-    def _opened(self, make: bool) -> AESGCM:
+    def _aes(self, make: bool) -> AESGCM:
         if self._cipher is None:
             self._cipher = AESGCM(self._key(make))
         return self._cipher
 
 
 def _read(file: Path, make: bool) -> bytes:
-    """The key in a file; one that is missing is made for what is new, and missed by what is there."""
+    """The key in a file. To encrypt, a missing key is made; to decrypt, it is an error."""
     if not make and not file.exists():
         raise SettingsError(f"{file}: the key of the connections is missing: put it back, or set them again.")
     key = keep(file, lambda: os.urandom(KEY_BYTES))

@@ -1,6 +1,6 @@
-"""The keyring: a server's connections, each a sealed document of the registry. What is in it is never shown again.
+"""The keyring: a server's connections, each an encrypted document of the registry. Secrets in it are never shown.
 
-Intake writes it; dispatch, which may be another process, finds in it how to reach what a subscription names.
+Intake writes it; dispatch, which may be another process, reads in it how to reach the resources of subscriptions.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.connections.encryption import SecretBox
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain.connections.connection import Connection, Service, check_unexpired
 from recapito.domain.connections.parse_storage import azurite
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
@@ -21,9 +21,9 @@ _decode = msgspec.json.Decoder(Connection).decode
 
 
 class Listed(NamedTuple):
-    """A connection without its secret; `problem` says why it can not be used, if that is known.
+    """A connection without its secret. `problem` is the reason why it cannot be used, if one is known.
 
-    `given` says whether it comes from the settings.
+    `given`: the connection comes from the settings.
     """
 
     resource_id: str
@@ -37,8 +37,8 @@ class Listed(NamedTuple):
 class Keyring:
     """Keeps connections by resource id, without regard to case.
 
-    Those that are `given` by the settings are not kept, and can not be set. With `azurite`, storage that has no
-    connection of its own is an Azurite on this machine.
+    Connections that are `given` by the settings are not stored and cannot be set. With `azurite`, a storage account
+    without a connection of its own is an Azurite on this machine.
     """
 
     def __init__(
@@ -54,56 +54,56 @@ class Keyring:
         self._given = given or {}
 
     async def set(self, connection: Connection, now: int) -> None:
-        """Keep a connection, in the place of any that was there. InvalidInput if it has ended already."""
+        """Store a connection, in place of any other. InvalidInput if it has expired."""
         self._check_not_given(connection.key)
         check_unexpired(connection, now)
         try:
-            sealed = self._secret_box.close(msgspec.json.encode(connection), connection.key)
+            encrypted = self._secret_box.encrypt(msgspec.json.encode(connection), connection.key)
         except SettingsError as error:
-            raise Conflict("ConnectionNotSealed", f"It can not be kept. {error}", "connection") from None
-        await self._registry.put_document(KIND, connection.key, sealed)
+            raise Conflict("ConnectionNotSealed", f"The connection cannot be stored. {error}", "connection") from None
+        await self._registry.put_document(KIND, connection.key, encrypted)
 
     async def get(self, resource_id: str) -> Connection | None:
-        """The connection of exactly this resource. SettingsError if it can not be opened."""
+        """The connection of exactly this resource. SettingsError if it cannot be decrypted."""
         if resource_id.lower() in self._given:
             return self._given[resource_id.lower()]
-        sealed = await self._registry.document(KIND, resource_id.lower())
-        return None if sealed is None else _decode(self._secret_box.open(sealed, resource_id.lower()))
+        encrypted = await self._registry.document(KIND, resource_id.lower())
+        return None if encrypted is None else _decode(self._secret_box.decrypt(encrypted, resource_id.lower()))
 
     async def find(self, resource_id: str) -> Connection | None:
         """The connection to use for a resource: its own, or that of the account it is a part of."""
         top = parse_resource_id(resource_id).top
-        found = await self.get(resource_id) or await self.get(top.text)
-        if found is None and self._azurite and top.kind == STORAGE_ACCOUNT:
+        connection = await self.get(resource_id) or await self.get(top.text)
+        if connection is None and self._azurite and top.kind == STORAGE_ACCOUNT:
             return azurite(top.text)
-        return found
+        return connection
 
     async def list(self) -> list[Listed]:
         """All connections in the order of their ids, without their secrets."""
         listed = {key: _listed(connection, given=True) for key, connection in self._given.items()}
         after = ""
         while page := await self._registry.documents(KIND, after, PAGE):
-            for key, sealed in page:
-                listed.setdefault(key, self._list(key, sealed))
+            for key, encrypted in page:
+                listed.setdefault(key, self._list(key, encrypted))
             after = page[-1].key
         return [listed[key] for key in sorted(listed)]
 
     async def remove(self, resource_id: str) -> None:
-        """Forget a connection. NotFound if there is none."""
+        """Delete a connection. NotFound if there is none."""
         self._check_not_given(resource_id.lower())
         if not await self._registry.delete_document(KIND, resource_id.lower()):
             raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}.")
 
-    def _list(self, key: str, sealed: bytes) -> Listed:
+    def _list(self, key: str, encrypted: bytes) -> Listed:
         try:
-            connection = _decode(self._secret_box.open(sealed, key))
+            connection = _decode(self._secret_box.decrypt(encrypted, key))
         except SettingsError as error:
             return Listed(key, "unknown", {}, None, str(error))
         return _listed(connection)
 
     def _check_not_given(self, key: str) -> None:
         if key in self._given:
-            message = "The server's settings say how this is reached (connection.resources): change them instead."
+            message = "This connection comes from the server's settings (connection.resources): change it there."
             raise Conflict("ConnectionGiven", message, "resourceId")
 
 

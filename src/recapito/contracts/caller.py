@@ -1,6 +1,6 @@
-"""The contract of a caller: it makes one small HTTP request and returns what came of it.
+"""The contract of a caller: it makes one small HTTP request and returns its result.
 
-What intake asks of other people's endpoints goes this way: handshakes, the keys of a token issuer.
+Intake uses it for handshakes and for the keys of a token issuer.
 """
 
 import asyncio
@@ -14,20 +14,20 @@ from recapito.domain.instant import SECOND
 class Caller(Protocol):
     """Makes requests, under the same egress rules as deliveries.
 
-    Promises: `ask` never raises for anything that the network, the name service or the endpoint does; nothing is
-    followed, neither redirects nor proxies; headers and body are cut at their limits; no time-out of the caller's
-    own ends a request, only connecting has one; a cancelled `ask` lets go of its connection.
+    Promises: `ask` never raises for anything that the network, the name service or the endpoint does; it follows
+    neither redirects nor proxies; it cuts headers and body at their limits; it limits the time of connecting, but not
+    of the request; a cancelled `ask` releases its connection.
     """
 
     async def ask(self, request: Request) -> CallResult:
         """Make one request."""
 
     async def close(self) -> None:
-        """End what is open as Unanswered and free everything; whatever is asked later is Unanswered too."""
+        """End open requests with NoReply and free everything; later requests end with NoReply too."""
 
 
 async def ask_in_time(caller: Caller, request: Request, clock: Clock, wait_ns: int) -> CallResult:
-    """Make one request, and give it up when the clock says so."""
+    """Make one request, and give it up after `wait_ns` of this clock."""
     asking = asyncio.ensure_future(caller.ask(request))
     waiting = asyncio.ensure_future(clock.sleep_until(clock.now() + wait_ns))
     try:

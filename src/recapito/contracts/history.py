@@ -1,9 +1,9 @@
-"""The contract of History: the attempts of the last hours, for people who ask why.
+"""The contract of History: the attempts of the last hours, for explanations.
 
-Promises, for every implementation: `record` never raises and never waits, and what it can not take is counted; attempts
-get marks that grow, also over a restart, in the order in which they were recorded; what is kept is bounded in time and
-in size, and the oldest goes first. History is no part of the promise that no event is lost: what a crash takes from
-its end is gone, and a damaged history is set aside and begun anew.
+Promises, for every implementation: `record` never raises and never waits, and counts the attempts that it cannot keep;
+attempts get marks that grow, also over a restart, in the order in which they were recorded; history is bounded in time
+and in size, and the oldest attempts go first. History is no part of the promise that no event is lost: a crash may take
+its last attempts, and a damaged history is set aside and begun anew.
 """
 
 from typing import NamedTuple, Protocol
@@ -12,7 +12,7 @@ from recapito.domain.history.attempt import Attempt, AttemptQuery
 
 
 class Keep(NamedTuple):
-    """How much is kept: attempts that are no older, in no more bytes."""
+    """The bounds of a history: the age of its oldest attempt, and its size in bytes."""
 
     age_ns: int
     size: int
@@ -28,7 +28,7 @@ class Kept(NamedTuple):
 class Page(NamedTuple):
     """Some attempts. `next` is the mark from which a further page goes on, in the same direction; None: no more.
 
-    `newest` is up to where this page has seen everything that is newer: who follows what happens goes on from there.
+    No attempt up to the mark `newest` is left for later: a reader that follows new attempts continues from there.
     """
 
     value: list[Kept]
@@ -37,7 +37,7 @@ class Page(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """What is kept: since when, how many attempts, and how many were recorded but not kept."""
+    """The instant of the oldest attempt, the number of attempts, and the number of those recorded but not kept."""
 
     since: int | None
     attempts: int
@@ -45,29 +45,29 @@ class Extent(NamedTuple):
 
 
 class HistoryReader(Protocol):
-    """What may be asked. A store that can not be read raises StoreFailed."""
+    """Reads attempts. A store that cannot be read raises StoreFailed."""
 
     async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
         """At most `limit` of the selected attempts whose mark is less than `before`, the newest first.
 
-        A page may be short, even empty, and have a next one: what is looked through at once is bounded.
+        A page may be short, even empty, and have a next one: each call searches a bounded part of the history.
         """
 
     async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
         """At most `limit` of the selected attempts whose mark is greater than `after`, the oldest first."""
 
     async def extent(self) -> Extent:
-        """What is kept."""
+        """The extent of the attempts that are kept now."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Release all resources."""
 
 
 class History(HistoryReader, Protocol):
-    """Written by dispatch alone. What it wrote it also reads at once."""
+    """Written by dispatch alone. The writer reads its own attempts at once."""
 
     def record(self, attempt: Attempt) -> None:
         """Keep an attempt."""
 
     async def flush(self) -> None:
-        """Store what was recorded, so that others can read it. What can not be stored is counted as not kept."""
+        """Store the recorded attempts, so that other processes can read them; count those that cannot be stored."""

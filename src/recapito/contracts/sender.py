@@ -1,4 +1,4 @@
-"""The contract of a sender: it carries one batch to one destination and turns whatever happens into an Outcome."""
+"""The contract of a sender: it carries one batch to one destination and turns every result into an Outcome."""
 
 from collections.abc import Callable
 from typing import Protocol, TypeVar
@@ -10,22 +10,22 @@ D = TypeVar("D", contravariant=True)
 
 
 class Exchange(Protocol):
-    """One batch on its way. It listens until it is answered or aborted: the lane times it, by the clock."""
+    """One batch on its way. It waits until it is answered or aborted; the lane applies the time-out, by the clock."""
 
     def abort(self) -> None:
-        """Stop listening and let go of the connection. No answer comes after this returns."""
+        """Stop waiting and release the connection. `answer` is not called after this returns."""
 
 
 class Sender(Protocol[D]):
     """Carries batches to destinations of one kind; `Sender[Destination]` to any.
 
     Promises: `send` returns at once and never raises for anything that the network, the name service or the
-    endpoint does; `answer` is called exactly once, later, on the event loop, unless the exchange was aborted;
-    no time-out of the sender's own ends an exchange, only connecting has one; two endpoints do not delay each other.
+    endpoint does; `answer` is called exactly once, later, on the event loop, unless the exchange was aborted; the
+    sender limits the time of connecting, but not of the exchange; two endpoints do not delay each other.
     """
 
     def send(self, destination: D, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
         """Start one exchange."""
 
     async def close(self) -> None:
-        """Abort what is open and free everything."""
+        """Abort open exchanges and free everything."""

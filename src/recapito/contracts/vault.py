@@ -1,10 +1,10 @@
-"""The contract of a vault: where dead letters are written, looked for and read again."""
+"""The contract of a vault, which stores dead letters as files: written, listed, read and deleted."""
 
 from typing import NamedTuple, Protocol
 
 
 class VaultUnavailable(Exception):
-    """What was asked for may succeed later. `missing` says that the container does not exist."""
+    """The call may succeed later. `missing`: the container does not exist."""
 
     def __init__(self, message: str, missing: bool = False) -> None:
         super().__init__(message)
@@ -12,7 +12,7 @@ class VaultUnavailable(Exception):
 
 
 class Receipt(NamedTuple):
-    """What a storage service said of a blob that it has. The URL opens nothing: it has no signature."""
+    """The answer of a storage service about a blob that it stored. The URL has no signature: it grants no access."""
 
     url: str
     etag: str
@@ -23,20 +23,20 @@ class Receipt(NamedTuple):
 class Vault(Protocol):
     """Keeps whole files. A repeated write of one path replaces it, so a crash in between duplicates nothing.
 
-    Every verb raises VaultUnavailable where the container can not be reached, or not now.
+    Every verb raises VaultUnavailable if the container cannot be reached.
     """
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
-        """Write one file durably: when this returns, it is on disk. A receipt, where it is a blob."""
+        """Write one file durably: when this returns, it is on disk. A blob has a receipt."""
 
     async def folders(self, container: str) -> frozenset[str]:
-        """What the paths begin with, up to the first slash; a folder may be left that has no file any more."""
+        """The first parts of the paths, up to the first slash; a folder may be listed that has no file any more."""
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
-        """At most `limit` paths under a prefix that ends with a slash, in their order, from the first after one on."""
+        """At most `limit` paths under a prefix that ends with a slash, in order, from the first after `after` on."""
 
     async def read(self, container: str, path: str) -> bytes | None:
-        """A whole file; None if it is not there."""
+        """The content of a file; None if it does not exist."""
 
     async def delete(self, container: str, path: str) -> None:
-        """Remove a file; one that is not there is removed already."""
+        """Remove a file; a file that does not exist counts as removed."""

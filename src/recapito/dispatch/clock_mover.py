@@ -10,7 +10,7 @@ from collections.abc import Callable, Sized
 from typing import NamedTuple
 
 from recapito.clock import Clock, ManualClock
-from recapito.contracts.store import LaneCounts, Ledger
+from recapito.contracts.ledger import LaneCounts, Ledger
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.service import DispatchService
 from recapito.domain.instant import DAY, MILLISECOND, SECOND

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from recapito.clock import Clock
-from recapito.contracts.store import DeadLetterGroup, Ledger, Registry, SkippedDeadLetters
-from recapito.contracts.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
+from recapito.contracts.ledger import DeadLetterGroup, Ledger, SkippedDeadLetters
+from recapito.contracts.registry import TAKEN, TAKEN_KIND, Registry, has_subscription, system_topic_of
 from recapito.contracts.vault import Receipt, Vault, VaultUnavailable
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.dispatch.signals import Signal, StoreRetry, Timers

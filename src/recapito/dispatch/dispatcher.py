@@ -9,7 +9,10 @@ from bisect import bisect_right
 from collections import Counter, deque
 
 from recapito.clock import SECOND, Clock
-from recapito.contracts.store import Damage, Entry, LaneRow, Ledger, Log, Registry, Settlement
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import LaneRow, Ledger, Settlement
+from recapito.contracts.log import Entry, Log
+from recapito.contracts.registry import Registry
 from recapito.dispatch.capacity import fitting
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed

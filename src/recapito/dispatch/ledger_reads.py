@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import Clock
-from recapito.contracts.store import Due, Ledger
+from recapito.contracts.ledger import Due, Ledger
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.signals import Signal

@@ -87,6 +87,28 @@ class Shares(NamedTuple):
     wal_kept: int
 
 
+class Space(NamedTuple):
+    """The free bytes of a volume, all of its bytes, a file that was removed from it, and room inside the store's files.
+
+    `damage` describes what is wrong with an existing file. `reusable` is negative when more bytes wait in the WAL to be
+    copied into the file than the file has free pages.
+    """
+
+    free: int
+    total: int
+    lost: str = ""
+    reusable: int = 0
+    damage: str = ""
+
+    @property
+    def usable(self) -> int:
+        return self.free + self.reusable
+
+    def fits(self, size: int, shares: Shares) -> bool:
+        """Whether intake may write `size` bytes and still leave dispatch its share."""
+        return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
+
+
 class Room(NamedTuple):
     """The room that dispatch has for its file, and the floor of its volume."""
 

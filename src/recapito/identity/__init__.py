@@ -1,4 +1,4 @@
-"""The server's own identity: its signing key, its certificates, the principals of its settings, wrong secrets.
+"""The server's own identity: its signing key, its certificates, configured principals, the limit on wrong secrets.
 
 Private keys are files that only their owner may read.
 """

@@ -1,6 +1,6 @@
-"""Certificates: a local authority and a server certificate, made once and renewed before they end.
+"""Certificates: a local authority and a server certificate, made once and renewed before they expire.
 
-Whoever trusts the authority trusts every certificate of this directory, so its key is its owner's alone.
+A client that trusts the authority trusts every certificate of this directory, so only the owner can read its key.
 """
 
 import ssl
@@ -20,9 +20,9 @@ from recapito.errors import SettingsError
 from recapito.system.secret_file import PUBLIC, write
 
 _AUTHORITY_LIFE = timedelta(days=3650)
-_SERVER_LIFE = timedelta(days=397)  # what browsers take at most
+_SERVER_LIFE = timedelta(days=397)  # the most that browsers accept
 _RENEWED_BEFORE = timedelta(days=30)
-_BACKDATED = timedelta(days=1)  # other machines' clocks are a little behind
+_BACKDATED = timedelta(days=1)  # clocks of other machines may be behind
 _USUAL = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 _USAGE = {
     "digital_signature": False,
@@ -45,7 +45,7 @@ class Pair(NamedTuple):
 
 
 class Files(NamedTuple):
-    """Where a directory keeps what; `bundle` is the system's authorities and ours."""
+    """The files of a directory; `bundle` has the system's authorities and ours."""
 
     authority: Path
     authority_key: Path
@@ -55,12 +55,11 @@ class Files(NamedTuple):
 
 
 def files_in(directory: Path) -> Files:
-    """The files of a directory."""
     return Files(*(directory / name for name in ("ca.pem", "ca.key", "server.pem", "server.key", "bundle.pem")))
 
 
 def prepare(directory: Path, names: Iterable[str], now: datetime) -> Files:
-    """Make what is missing, about to end, or not good for these names; the rest stays as it is."""
+    """Make the certificates that are missing, about to expire, or not valid for these names; keep the others."""
     files = files_in(directory)
     authority = _read(files.authority, files.authority_key)
     server = _read(files.certificate, files.key)
@@ -79,12 +78,12 @@ def prepare(directory: Path, names: Iterable[str], now: datetime) -> Files:
 
 
 def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What a server needs to speak TLS; whatever is wrong with the files is said by name."""
+    """The TLS context of a server. SettingsError, naming the file, if one is wrong."""
     for setting, path in (("tls.cert", certificate), ("tls.key", key)):
         try:
             path.open("rb").close()
         except OSError as error:
-            raise SettingsError(f"{setting}: {path} can not be read: {error.strerror}") from None
+            raise SettingsError(f"{setting}: {path} cannot be read: {error.strerror}") from None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
@@ -98,18 +97,18 @@ def load_context(certificate: Path, key: Path) -> ssl.SSLContext:
 
 
 def _no_password() -> NoReturn:
-    raise SettingsError("tls.key: the key has a password; give one without")
+    raise SettingsError("tls.key: the key has a password; use a key without one")
 
 
 def _read(certificate: Path, key: Path) -> Pair | None:
-    """A pair that was made before; a damaged one is as good as none."""
+    """A pair that was made before; None if it is missing or damaged."""
     try:
         read = x509.load_pem_x509_certificate(certificate.read_bytes())
         private = serialization.load_pem_private_key(key.read_bytes(), None)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise SettingsError(f"{error.filename} can not be read: {error.strerror}") from None
+        raise SettingsError(f"{error.filename} cannot be read: {error.strerror}") from None
     except (ValueError, TypeError):
         return None
     if not isinstance(private, ec.EllipticCurvePrivateKey) or read.public_key() != private.public_key():
@@ -141,7 +140,7 @@ def _is_good(
 
 
 def _names(names: Iterable[str]) -> list[x509.GeneralName]:
-    """Each name once; an address is one by its own kind."""
+    """Each name once; addresses as IP entries."""
     return [_name(name) for name in dict.fromkeys(names) if name]
 
 
@@ -204,7 +203,7 @@ def _subject(name: str) -> x509.Name:
 
 
 def _system_authorities() -> bytes:
-    """What this machine trusts already; a client that is told to trust a file trusts nothing else."""
+    """The authorities that this machine trusts already; a client that is given a file trusts nothing else."""
     paths = ssl.get_default_verify_paths()
     for candidate in (paths.cafile, paths.openssl_cafile, *_USUAL):
         if candidate and Path(candidate).is_file():

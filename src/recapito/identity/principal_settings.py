@@ -1,4 +1,4 @@
-"""Who the settings know: principals that get tokens of our own issuer, or another issuer and what its roles mean."""
+"""The identities of the settings: principals of our own issuer, or another issuer and the meaning of its roles."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ from recapito.errors import SettingsError
 
 
 class PrincipalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who gets tokens of our own issuer."""
+    """A principal that gets tokens of our own issuer."""
 
     client_id: str
     roles: list[str]
@@ -25,7 +25,7 @@ class PrincipalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
 
 class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who is known, by our own issuer or by another."""
+    """The principals of our own issuer, or another issuer."""
 
     tenant: str
     principals: list[PrincipalSettings]
@@ -36,7 +36,7 @@ class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_identity(identity: IdentitySettings) -> None:
-    """SettingsError, naming the key, if what is said of principals and issuers can not be."""
+    """SettingsError, naming the key, if the settings of principals and issuers contradict each other."""
     for n, principal in enumerate(identity.principals):
         where = f"identity.principals[{n}]"
         if not principal.client_id:
@@ -54,7 +54,7 @@ def check_identity(identity: IdentitySettings) -> None:
     if bool(identity.issuer) != bool(identity.audience):
         raise SettingsError("identity: issuer and audience belong together; give both or neither")
     if identity.issuer and identity.principals:
-        raise SettingsError("identity.principals: with another issuer there are none of our own")
+        raise SettingsError("identity.principals must be empty when identity.issuer is set")
 
 
 def _check_role(name: str, where: str) -> None:

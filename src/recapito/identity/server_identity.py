@@ -20,7 +20,7 @@ _SECRET_BYTES = 24
 
 
 class Development(msgspec.Struct, frozen=True):
-    """A tenant and a principal in it who may do everything. The secret is shown to whoever starts the server."""
+    """A tenant, and a principal in it with every role. `recapito serve` prints its secret."""
 
     tenant: str
     client_id: str
@@ -34,7 +34,7 @@ class Development(msgspec.Struct, frozen=True):
 
 
 class Identity(NamedTuple):
-    """What our own token issuer is made of. `development` is there on loopback only."""
+    """The parts of our own token issuer. `development` exists on loopback only."""
 
     key: rsa.RSAPrivateKey
     tenant: str
@@ -42,14 +42,13 @@ class Identity(NamedTuple):
 
 
 def prepare(directory: Path | None, tenant: str, for_development: bool) -> Identity:
-    """The identity of a server; what is missing is made. Without a tenant of its own it has the one that was made."""
-    made = development(directory)
-    made = msgspec.structs.replace(made, tenant=tenant or made.tenant)
-    return Identity(signing_key(directory), made.tenant, made if for_development else None)
+    """The identity of a server; missing parts are made. Without a configured tenant it has the one that was made."""
+    principal = development(directory)
+    principal = msgspec.structs.replace(principal, tenant=tenant or principal.tenant)
+    return Identity(signing_key(directory), principal.tenant, principal if for_development else None)
 
 
 def signing_key(directory: Path | None) -> rsa.RSAPrivateKey:
-    """The key that signs tokens."""
     if directory is None:
         return _new_key()
     path = directory / "signing-key.pem"
@@ -63,7 +62,6 @@ def signing_key(directory: Path | None) -> rsa.RSAPrivateKey:
 
 
 def development(directory: Path | None) -> Development:
-    """The tenant and the principal for development."""
     if directory is None:
         return _new_development()
     path = directory / "development.json"

@@ -1,7 +1,7 @@
-"""Signs tokens with the server's key: for principals who ask for them, and for webhooks that want to see one.
+"""Signs tokens with the server's key: for principals that request them, and for webhooks that require one.
 
-A webhook that an Entra application protects gets what Event Grid sends it: a token for that application, in the
-role and the name that Event Grid has in every tenant. It is signed once, and anew when it nears its end.
+A webhook that an Entra application protects gets the same token as from Event Grid: for that application, with the role
+and the name that Event Grid has in every tenant. It is signed once, and again when it is about to expire.
 """
 
 import base64
@@ -23,7 +23,7 @@ WEBHOOK_ROLE = "AzureEventGridSecureWebhookSubscriber"
 
 
 class Signer:
-    """Signs for one tenant. `url` is where clients reach its issuer; `now` is the clock's."""
+    """Signs for one tenant. `url` is the issuer's address; `now` is the clock's."""
 
     def __init__(self, key: rsa.RSAPrivateKey, url: str, tenant: str, now: Callable[[], int], lifetime_ns: int) -> None:
         self.url = url
@@ -31,7 +31,7 @@ class Signer:
         self._key = key
         self._now = now
         self._lifetime_ns = lifetime_ns
-        self._for_webhooks: dict[str, tuple[str, int]] = {}  # by application: a token, and until when it is used
+        self._for_webhooks: dict[str, tuple[str, int]] = {}  # by application: a token, and the end of its use
 
     def __repr__(self) -> str:
         return f"<Signer {self.issuer}>"
@@ -42,7 +42,7 @@ class Signer:
         return f"{self.url}/{self.tenant}/v2.0"
 
     def sign(self, client: str, audience: str, roles: Iterable[str]) -> str:
-        """A token that says who a client is, for an audience."""
+        """A token that identifies a client to an audience."""
         now = self._now() // SECOND
         claims = {
             "iss": self.issuer,
@@ -61,7 +61,7 @@ class Signer:
         return jwt.encode(claims, self._key, ALGORITHM, {"kid": self.jwk["kid"]})
 
     def webhook_token(self, application: str) -> str:
-        """What a webhook that this application protects is shown."""
+        """A token for a webhook that this application protects."""
         token, until = self._for_webhooks.get(application, ("", 0))
         if self._now() >= until:
             if len(self._for_webhooks) >= limits.WEBHOOK_TOKENS:
@@ -72,7 +72,7 @@ class Signer:
 
     @cached_property
     def jwk(self) -> dict[str, Any]:
-        """The public key, as JWKS shows it. Its id is made from it."""
+        """The public key as a JWK. Its id is a hash of the key."""
         public = RSAAlgorithm.to_jwk(self._key.public_key(), as_dict=True)
         kid = base64.urlsafe_b64encode(hashlib.sha256(public["n"].encode()).digest())[:27].decode()
         return {"kty": "RSA", "use": "sig", "alg": ALGORITHM, "kid": kid, "n": public["n"], "e": public["e"]}

@@ -1,8 +1,8 @@
-"""Wrong secrets are slowed down, by the address that they come from and by whom or what they are tried on.
+"""A limit on wrong secrets, by the address that they come from and by the principal or topic that they are tried on.
 
-A wrong secret over the budget is held back for a moment and then answered 429 instead of 401. A right one is never held
-back: nobody can lock out anybody else. Held back is only a bounded number of requests of one address at once; where
-secrets are of people's own choosing, one more is not even looked at until one of those has gone (`check`).
+A wrong secret over the budget is delayed and then answered 429 instead of 401. A right one is never delayed: no caller
+can lock out another. The number of delayed requests of one address is bounded; where people choose their own secrets, a
+further request is refused unread until one of those has ended (`check`).
 """
 
 from collections import Counter
@@ -17,9 +17,9 @@ _MESSAGE = "Too many wrong secrets were shown from here, or for this. Show a rig
 
 
 class WrongSecrets:
-    """Counts wrong secrets. `wall` is real time, whatever the service's clock does; whoever is counted is bounded.
+    """Counts wrong secrets, of a bounded number of sources. `wall` is real time, whatever the server's clock does.
 
-    `counts` are those refused and those slowed down, by where they were shown.
+    `counts` has the refused and the delayed ones, by the endpoint that they were sent to.
     """
 
     def __init__(self, wall: Clock, journal: Journal = silent, budget: Budget | None = None) -> None:
@@ -35,16 +35,16 @@ class WrongSecrets:
         return f"<WrongSecrets of {len(self._spent)}, {self._held.total()} held back>"
 
     def check(self, at: str, address: str | None) -> None:
-        """Raise TooManyRequests if so many wrong secrets of an address are held back that no other is looked at."""
+        """Raise TooManyRequests if as many wrong secrets of an address are delayed as may be."""
         if self._held[source_of(address or "")] >= limits.HELD_REFUSALS:
             self.counts[at, "slowed"] += 1
             raise TooManyRequests(_MESSAGE)
 
     async def refused(self, at: str, address: str | None, whose: str | None = None) -> None:
-        """A wrong secret was shown at a place. Over the budget: wait, then raise TooManyRequests.
+        """Count a wrong secret. Over the budget: wait, then raise TooManyRequests.
 
-        `whose` is the principal or the topic it was tried on, None if that is not known here: names made up by a
-        caller are neither counted nor journalled, for one may be a secret in the wrong field.
+        `whose` is the principal or the topic that it was tried on, None if that does not exist: names that a caller
+        invents are neither counted nor journalled, for one may be a secret in the wrong field.
         """
         source, now = source_of(address or ""), self._wall.now()
         keys = [key for key in (("address", source), ("whose", whose or "")) if key[1]]
@@ -58,7 +58,7 @@ class WrongSecrets:
         raise TooManyRequests(_MESSAGE, -(-debt // SECOND))
 
     def _spend(self, key: tuple[str, str], now: int) -> int:
-        """Spend, and how long the key is in debt then. Counted longest ago is forgotten first."""
+        """Spend, and return how long the key is in debt. The key that was counted longest ago is forgotten first."""
         until = self._budget.spend(self._spent.pop(key, 0), now)
         if len(self._spent) >= limits.GUESSERS:
             del self._spent[next(iter(self._spent))]

@@ -1,4 +1,4 @@
-"""Where diagnostic records go: JSON lines in a file that is set aside when it is full, or on standard error.
+"""The diagnostic log: JSON lines in a file that is set aside when it is full, or on standard error.
 
 The law: it never disturbs the work. Lines beyond a rate are left out, and counted in a line of their own; a disk that
 is full loses lines and nothing else.
@@ -32,7 +32,7 @@ class DiagnosticLog:
         return f"<DiagnosticLog {self._path or 'on standard error'}>"
 
     def write(self, record: Mapping[str, str]) -> None:
-        """Write one record, if there were not too many in this second."""
+        """Write one record, unless there were too many in this second."""
         now = self._now()
         if now // SECOND != self._second:
             self._second, self._written = now // SECOND, 0
@@ -44,7 +44,7 @@ class DiagnosticLog:
         self._line(record)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._tell_left_out(self._now())
         if self._path is not None and self._stream is not None:
             self._stream.close()

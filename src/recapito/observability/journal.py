@@ -1,6 +1,6 @@
-"""The journal: one JSON line per thing that happened, an event and its fields, never prose and never a secret.
+"""The journal: one JSON line for each event, with its name and fields, never prose and never a secret.
 
-What else may be told, traces and diagnostic logs, has its settings here too.
+The settings of traces and diagnostic logs are here too.
 """
 
 import json
@@ -16,7 +16,7 @@ FIELD_CHARS = 1024
 
 
 class ObservabilitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The settings of what is told about the work beside the journal."""
+    """The settings of traces and diagnostic logs."""
 
     otlp_endpoint: str
     sample_ratio: float
@@ -26,7 +26,7 @@ class ObservabilitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=T
 
     @property
     def fault(self) -> str | None:
-        """Which setting can not be, and why."""
+        """The setting that is wrong, and the reason; None if all are right."""
         if self.otlp_endpoint and not re.match("https?://[^/]", self.otlp_endpoint):
             return "otlp_endpoint: it is a URL, such as http://127.0.0.1:4318/v1/traces"
         if not 0 <= self.sample_ratio <= 1:
@@ -37,7 +37,7 @@ class ObservabilitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=T
 
 
 class Journal(Protocol):
-    """Takes what happened. It never raises and never blocks for long."""
+    """Records events. It never raises and never blocks for long."""
 
     def __call__(self, event: str, **fields: object) -> None:
         """Record one event."""
@@ -48,7 +48,7 @@ def silent(event: str, **fields: object) -> None:
 
 
 class LineJournal:
-    """Writes JSON lines to a stream, standard error unless told otherwise."""
+    """Writes JSON lines to a stream, by default to standard error."""
 
     def __init__(self, stream: TextIO | None = None, now: Callable[[], int] = time.time_ns, **always: object) -> None:
         self._stream = stream or sys.stderr
@@ -62,7 +62,7 @@ class LineJournal:
             self._stream.write(json.dumps({key: _plain(value) for key, value in line.items()}) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
-            return  # nobody reads our standard error any more; work goes on
+            return  # our standard error is closed; work goes on
 
 
 def _plain(value: object) -> object:

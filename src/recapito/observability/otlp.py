@@ -1,7 +1,7 @@
 """Sends spans to a collector by OTLP over HTTP, in a thread of its own.
 
-A collector that is away, slow or wrong loses spans and nothing else: what does not fit into the queue is dropped, and
-a failure is journalled now and then. OTEL_EXPORTER_OTLP_HEADERS and the like are honoured, as everywhere.
+A collector that is unavailable, slow or wrong costs spans and nothing else: spans that do not fit into the queue are
+dropped, and a failure is journalled at most once a minute. OTEL_EXPORTER_OTLP_HEADERS and the like are honoured.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _SCOPE = InstrumentationScope("recapito", __version__)
 
 
 class _Complaints(logging.Handler):
-    """Turns what the exporter complains about into a line of the journal, one a minute."""
+    """Turns warnings of the exporter into lines of the journal, one a minute."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__(logging.WARNING)
@@ -67,7 +67,7 @@ class OtlpSink:
         )
 
     def __call__(self, span: Span) -> None:
-        """Take a span that has ended."""
+        """Queue a span that has ended."""
         error = span.error
         self._processor.on_end(
             ReadableSpan(
@@ -86,7 +86,7 @@ class OtlpSink:
         )
 
     async def close(self) -> None:
-        """Send what is left, for a moment."""
+        """Send the remaining spans, in bounded time."""
         await asyncio.to_thread(self._processor.shutdown)
 
 

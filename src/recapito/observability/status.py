@@ -1,7 +1,7 @@
-"""What dispatch tells intake about itself, once a second, so that one place can show all of it.
+"""The status of dispatch, which it sends to intake once a second with its heartbeat; intake's API shows it.
 
-It travels with the heartbeat. What is counted up since the start of dispatch may be told late or not at all; what is
-told only once (`unmatched`) is kept by the teller until it is on its way, and added up by who hears it.
+Cumulative counters may be late or lost. `unmatched` is a delta: dispatch keeps it until the datagram is sent, and
+intake adds it up.
 """
 
 import msgspec
@@ -15,19 +15,19 @@ LOOK_NS = 100 * MILLISECOND
 
 
 class Gauge(msgspec.Struct):
-    """How a process works: the time and size of its commits, and how late its event loop is."""
+    """Measurements of a process: the time and size of its commits, and the delay of its event loop."""
 
     commit_seconds: Histogram = msgspec.field(default_factory=lambda: histogram(SECONDS))
     commit_size: Histogram = msgspec.field(default_factory=lambda: histogram(SIZES))
     loop_delay_seconds: Histogram = msgspec.field(default_factory=lambda: histogram(SECONDS))
 
     def committed(self, took_ns: int, size: int) -> None:
-        """A commit is stored."""
+        """Count a commit that took `took_ns`; `size` is in the units of `SIZES`."""
         self.commit_seconds.observe(took_ns / SECOND)
         self.commit_size.observe(size)
 
     async def watch_loop(self, wall: Clock) -> None:
-        """See, for ever, how late the event loop wakes who asked to be woken."""
+        """Measure, forever, how late the event loop wakes a task; ten times a second."""
         while True:
             when = wall.now() + LOOK_NS
             await wall.sleep_until(when)
@@ -35,7 +35,7 @@ class Gauge(msgspec.Struct):
 
 
 class BusyLane(msgspec.Struct, frozen=True, array_like=True):
-    """A lane with requests on the wire: how many it may have, and how many it has."""
+    """A lane with open requests: the size of its window, and the number of its requests."""
 
     id: int
     window: int
@@ -43,9 +43,9 @@ class BusyLane(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """Dispatch at one moment. `requests` counts those sent since its start; `stopped` has the reasons of lanes.
+    """Dispatch at one moment. `requests` counts those sent since its start; `stopped` has the reason of each lane.
 
-    `blocked` are lanes that send nothing, for what became of their last requests can not be stored.
+    `blocked` counts lanes that send nothing because the results of their last requests cannot be stored.
     """
 
     gauge: Gauge
@@ -65,44 +65,39 @@ _decode = msgspec.msgpack.Decoder(Status).decode
 
 
 def to_bytes(status: Status) -> bytes:
-    """As it travels."""
     return _encode(status)
 
 
 class DispatchStatus:
-    """What intake has heard of dispatch: the last status, and the events that no lane took, added up by topic."""
+    """Dispatch as intake knows it: the last status, and the events that no lane matched, added up by topic."""
 
     def __init__(self) -> None:
         self.last: Status | None = None
         self._unmatched: dict[int, int] = {}
 
-    def hear(self, status: Status) -> None:
-        """A status has come."""
+    def update(self, status: Status) -> bool:
+        """Take a new status, and return True: it has arrived."""
         self.last = status
         for topic, events in status.unmatched.items():
             if topic in self._unmatched or len(self._unmatched) < limits.TALLIES:
                 self._unmatched[topic] = self._unmatched.get(topic, 0) + events
-
-    def take(self, status: Status) -> bool:
-        """As `hear`, for a teller who wants to know whether it was heard."""
-        self.hear(status)
         return True
 
     def update_from(self, content: bytes) -> None:
-        """A datagram has come; one that only knocks says nothing."""
+        """Take a new status from a datagram; one of a single byte is only a wake-up."""
         if len(content) > 1:
-            self.hear(_decode(content))
+            self.update(_decode(content))
 
     def stopped(self, lane: int) -> str | None:
-        """Why a lane has stopped, if it has."""
+        """The reason why a lane has stopped; None if it runs."""
         return None if self.last is None else self.last.stopped.get(lane)
 
     def problem(self) -> str | None:
-        """Why dispatch stands still, in part or in whole."""
+        """The reason why lanes send nothing; None if all may send."""
         if self.last is None or not self.last.blocked:
             return None
         return f"{self.last.blocked} subscriptions wait until what was delivered can be stored: is the disk full?"
 
     def unmatched(self, topic: int) -> int:
-        """How many events of a topic no lane took."""
+        """The number of events of a topic that no lane matched."""
         return self._unmatched.get(topic, 0)

@@ -1,6 +1,6 @@
 """Traces: from a publish over its commit to each attempt, for the few publishes that are sampled.
 
-What is not sampled costs one look at the request's headers, and nothing at all when traces are off. Spans hold names
+A publish that is not sampled costs one look at the request's headers, and none when traces are off. Spans hold names
 and numbers, never an event, a header or a URL's query.
 """
 
@@ -19,7 +19,7 @@ Attributes = Mapping[str, str | int | bool]
 
 
 class Kind(Enum):
-    """Which side of a call a span is."""
+    """The side of a call that a span describes."""
 
     SERVER = "server"
     INTERNAL = "internal"
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 
 class Span(NamedTuple):
-    """Something that took place in a trace. `error` says why it failed; `links` are other spans that it concerns."""
+    """One operation in a trace. `error` is the reason of its failure; `links` are related spans."""
 
     name: str
     kind: Kind
@@ -45,14 +45,14 @@ Sink = Callable[[Span], None]
 
 
 class Sampling(NamedTuple):
-    """Which share of publishes that nobody has decided about is traced, and how many a second are at most."""
+    """The share of publishes without a traceparent that is traced, and the most publishes traced in a second."""
 
     ratio: float
     per_second: int
 
 
 class Traced(NamedTuple):
-    """A publish that is traced: its spans, each with its parent, and the traceparents of its events by their place."""
+    """A publish that is traced: its spans, each with its parent, and the traceparents of its events by their index."""
 
     topic: str
     events: int
@@ -62,7 +62,7 @@ class Traced(NamedTuple):
 
 
 class Tracer:
-    """Decides what is traced, and records it. `random_bits` gives so many bits, `random` a number in [0, 1)."""
+    """Decides which publishes are traced, and records them. `random_bits(n)` has n bits, `random()` is in [0, 1)."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Tracer:
         self._second = self._begun = 0
 
     def child(self, parent: TraceParent | None) -> TraceParent:
-        """A new place in the trace of a parent, or in a new one."""
+        """A new span id in the trace of a parent, or in a new trace."""
         trace_id = f"{self._random_bits(128) or 1:032x}" if parent is None else parent.trace_id
         return TraceParent(trace_id, f"{self._random_bits(64) or 1:016x}")
 
@@ -106,7 +106,7 @@ class Tracer:
         return Traced(topic.name, len(events), now, [(place, given)], traces)
 
     def _begin_each(self, topic: Topic, parents: Mapping[int, TraceParent], events: int, now: int) -> Traced | None:
-        """Events of one request may be of several traces: each has a span of its own."""
+        """Events of one request may belong to several traces: each gets a span of its own."""
         sampled = [(i, parent) for i, parent in parents.items() if parent.sampled][: limits.TRACED_EVENTS]
         if not sampled or not self._admit(now):
             return None
@@ -115,7 +115,7 @@ class Tracer:
         return Traced(topic.name, events, now, list(places.values()), traces)
 
     def _admit(self, now: int) -> bool:
-        """Whether another one may be traced in this second."""
+        """Whether another publish may be traced in this second."""
         second = now // SECOND
         if second != self._second:
             self._second, self._begun = second, 0
@@ -123,7 +123,7 @@ class Tracer:
         return self._begun <= self._sampling.per_second
 
     def published(self, traced: Traced, commit: tuple[int, int], error: BaseException | None) -> None:
-        """A traced publish has its result: it was stored by a commit that began and ended then, or was not."""
+        """Record the result of a traced publish: it was stored by the commit between these instants, or it failed."""
         attributes: Attributes = {
             "messaging.system": "eventgrid",
             "messaging.operation.type": "publish",

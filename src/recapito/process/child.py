@@ -1,5 +1,7 @@
-"""A process of this server that is kept running: it gets its order on standard input, ends when that closes, is killed
-when its parent dies, and is started again when it dies itself.
+"""A process of this server that its parent keeps running.
+
+It gets its configuration on standard input and ends when that closes; the system kills it when its parent dies, and the
+parent starts it again when it dies itself.
 """
 
 import asyncio
@@ -18,11 +20,11 @@ STEADY_S = 10.0
 
 
 class Child:
-    """One role as a process of its own. `order` is one line; `descriptors` are the open files that it names."""
+    """One role as a process of its own. `config` is one line; `descriptors` are the open files that it names."""
 
-    def __init__(self, role: str, order: bytes, descriptors: Sequence[int], journal: Journal) -> None:
+    def __init__(self, role: str, config: bytes, descriptors: Sequence[int], journal: Journal) -> None:
         self._role = role
-        self._order = order
+        self._config = config
         self._descriptors = descriptors
         self._journal = journal
 
@@ -30,7 +32,7 @@ class Child:
         return f"<Child {self._role}>"
 
     async def keep(self, stopping: asyncio.Event) -> bool:
-        """Keep it running until told to stop; False if it refuses its settings, when to start it again is no use."""
+        """Keep it running until `stopping` is set. False: it refuses its settings, and a restart would not help."""
         pause = FIRST_PAUSE_S
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
@@ -64,7 +66,7 @@ class Child:
         )
         assert child.stdin is not None
         with suppress(ConnectionError):
-            child.stdin.write(self._order + b"\n")
+            child.stdin.write(self._config + b"\n")
             await child.stdin.drain()
         return child
 

@@ -1,4 +1,4 @@
-"""The order that a role gets from its parent, who need not load what a role is made of to give it."""
+"""The configuration that a parent sends to a role; the parent need not load the modules of a role for it."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from recapito.clock import Origin
 
 
 class RoleConfig(msgspec.Struct, frozen=True):
-    """What a role is told on its standard input: the settings, the clock's origin and its file descriptors."""
+    """The line on a role's standard input: the settings, the clock's origin and its file descriptors."""
 
     settings: dict[str, object]
     origin: Origin

@@ -1,6 +1,6 @@
 """The parent of a server on two processes: it holds the listening socket and the wake-up, and keeps both roles running.
 
-A role that dies is started again; the sockets stay, so callers only wait a moment.
+A role that dies is started again. The sockets stay open meanwhile, so callers wait only for the restart.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ BIND_PAUSE_S = 0.05
 
 
 def listen(host: str, port: int, section: str = "server", flag: str = "--port") -> socket.socket:
-    """A listening socket; a busy port or a wrong address is a settings error of this section."""
+    """A listening socket. A busy port or a wrong address is a SettingsError that names this section."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, kind, protocol)
     except (OSError, UnicodeError) as error:
-        raise SettingsError(f"{section}.host: '{host}' can not be listened on: {error}") from None
+        raise SettingsError(f"{section}.host: '{host}' cannot be listened on: {error}") from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         _bind(listener, address)
@@ -41,14 +41,14 @@ def listen(host: str, port: int, section: str = "server", flag: str = "--port") 
     except OSError as error:
         listener.close()
         raise SettingsError(
-            f"{section}.port: {host} port {port} can not be listened on: {error.strerror}. "
+            f"{section}.port: {host} port {port} cannot be listened on: {error.strerror}. "
             f"Is another server running there? Choose another with {flag}."
         ) from None
     return listener
 
 
 def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
-    """A process of a server that was killed may be about to let go of the port."""
+    """Bind, and try again for a second if the port is busy: a server that was killed may be about to free it."""
     for tries in reversed(range(BIND_TRIES)):
         try:
             listener.bind(address)
@@ -60,7 +60,7 @@ def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
 
 
 class Supervisor:
-    """Runs intake and dispatch until told to stop."""
+    """Runs intake and dispatch until `stop` is called."""
 
     def __init__(self, settings: Settings, origin: Origin, listener: socket.socket, journal: Journal) -> None:
         self._settings = settings
@@ -72,7 +72,7 @@ class Supervisor:
         self._failure: str | None = None
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Start both roles, say when both are ready for the first time, and keep them running until `stop`."""
+        """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
         read_end, write_end = os.pipe()
         ready = asyncio.create_task(self._await_ready(read_end, on_ready))
         try:
@@ -91,7 +91,7 @@ class Supervisor:
             raise SettingsError(self._failure)
 
     def stop(self) -> None:
-        """End both roles; each finishes what it has begun."""
+        """End both roles; each finishes the work that it has begun."""
         self._stopping.set()
 
     async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
@@ -113,12 +113,12 @@ class Supervisor:
             loop.remove_reader(read_end)
 
     async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
-        """One role, kept running until we stop. A role that refuses its settings ends everything."""
+        """Keep one role running until `stop`. A role that refuses its settings ends the server."""
         listener = self._listener.fileno() if role == "intake" else -1
-        order = RoleConfig(
+        config = RoleConfig(
             msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
         )
         descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]
-        if not await Child(role, msgspec.json.encode(order), descriptors, self._journal).keep(self._stopping):
-            self._failure = f"the {role} role could not start; its message is above"
+        if not await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping):
+            self._failure = f"the {role} role could not start: see its message above"
             self._stopping.set()

@@ -1,4 +1,4 @@
-"""The wake-up between the two roles of a server, over a pair of sockets that outlives both."""
+"""The wake-up between the two roles of a server, over a pair of sockets that outlives both processes."""
 
 import asyncio
 import socket
@@ -9,9 +9,9 @@ from recapito.clock import SECOND, SystemClock
 
 
 class Wakeup:
-    """The wake-up between the roles: a datagram says "look", and that the sender lives. A full one needs no second.
+    """One end of the wake-up. A datagram wakes the other role and proves that this one is alive.
 
-    One may say more, up to `size` bytes.
+    A datagram may carry content, up to `size` bytes. If the socket is full, the other role will wake anyway.
     """
 
     def __init__(self, end: socket.socket, missed_ns: int, size: int = 64) -> None:
@@ -20,35 +20,35 @@ class Wakeup:
         self._end.setblocking(False)
         self._missed_ns = missed_ns
         self._wall = SystemClock()
-        self._heard_at = self._wall.now()
+        self._received_at = self._wall.now()
 
     def ring(self) -> None:
         """Wake the other role."""
-        self.tell(b"!")
+        self.send(b"!")
 
-    def tell(self, content: bytes) -> bool:
-        """Wake the other role with something to say; whether it will hear of it."""
+    def send(self, content: bytes) -> bool:
+        """Wake the other role with this content; return whether the datagram was sent."""
         try:
             self._end.send(content)
         except OSError:
             return False
         return True
 
-    def listen(self, heard: Callable[[], None], told: Callable[[bytes], None] = lambda content: None) -> None:
-        """Call `heard` whenever the other role rings, and `told` with each datagram."""
+    def listen(self, on_ring: Callable[[], None], on_content: Callable[[bytes], None] = lambda content: None) -> None:
+        """Call `on_content` with each datagram, and `on_ring` once after those that came together."""
 
         def read() -> None:
             with suppress(BlockingIOError):
                 while content := self._end.recv(self._size):
-                    told(content)
-            self._heard_at = self._wall.now()
-            heard()
+                    on_content(content)
+            self._received_at = self._wall.now()
+            on_ring()
 
         asyncio.get_running_loop().add_reader(self._end.fileno(), read)
 
     def missing(self) -> str | None:
-        """Why the other role is thought to be gone; None while it beats."""
-        silent_ns = self._wall.now() - self._heard_at
+        """The reason to believe that dispatch is gone; None while its heartbeats come."""
+        silent_ns = self._wall.now() - self._received_at
         if silent_ns < self._missed_ns:
             return None
         return f"The dispatch process has not been heard of for {silent_ns // SECOND} s."

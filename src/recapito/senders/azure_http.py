@@ -1,6 +1,6 @@
-"""Senders to Azure resources that take HTTP: how one is reached is looked up, and then it is a webhook.
+"""Senders to Azure resources that take HTTP: the target is looked up, and the batch is then sent as to a webhook.
 
-The way to a resource is kept as long as its connection stays the same and the token on it is fresh.
+A target is kept as long as its connection stays the same and its token is fresh.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from recapito.azure.find_connection import blame
+from recapito.azure.access import blame
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain import limits
 from recapito.domain.connections.connection import Connection, Service
@@ -29,7 +29,7 @@ Find = Callable[[str], Awaitable[Connection | None]]
 
 
 class Target(NamedTuple):
-    """How a resource is reached: a URL, headers that open it, and the instant of real time at which they are old."""
+    """The URL of a resource, the headers that authenticate, and the instant of real time at which those are old."""
 
     url: str
     headers: tuple[Header, ...] = ()
@@ -37,29 +37,29 @@ class Target(NamedTuple):
 
 
 class ResourceAdapter(Protocol[C]):
-    """What is special about one kind of resource."""
+    """The rules of one kind of resource."""
 
     service: Service
 
-    def way(self, destination: C, connection: Connection, now: int) -> Target:
-        """The way to a destination, by its connection."""
+    def target(self, destination: C, connection: Connection, now: int) -> Target:
+        """The target of a destination, by its connection."""
 
     def explain(self, destination: C, outcome: Outcome) -> Outcome:
-        """What a failure means here, in Event Grid's words, with the remedy."""
+        """A failure in Event Grid's terms, with the remedy."""
 
 
 class _Known(NamedTuple):
     connection: Connection
-    way: Target
+    target: Target
     looked_up_at: int
 
     def holds(self, now: int) -> bool:
-        """Whether it need not be looked up again; nor is a clock believed that was set back."""
+        """Whether it need not be looked up again. A clock that was set back makes it old."""
         return 0 <= now - self.looked_up_at < limits.CONNECTION_KNOWN_NS
 
 
 class AzureHttpExchange:
-    """One batch on its way, or waiting for the way to be known. `over`: answered or aborted."""
+    """One batch on its target, or waiting for its target. `over`: answered or aborted."""
 
     __slots__ = ("_answer", "inner", "over", "task")
 
@@ -70,7 +70,6 @@ class AzureHttpExchange:
         self.task: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
-        """Stop listening and let go of the connection. No answer comes after this returns."""
         self.over = True
         if self.task is not None:
             self.task.cancel()
@@ -78,26 +77,26 @@ class AzureHttpExchange:
             self.inner.abort()
 
     def finish(self, outcome: Outcome) -> None:
-        """The end, unless it is over already."""
+        """Answer, unless the exchange is over already."""
         if not self.over:
             self.over = True
             self._answer(outcome)
 
 
 class Waiting:
-    """The exchanges that wait for something to be known before they are sent."""
+    """The exchanges that wait for a lookup before they are sent."""
 
     def __init__(self) -> None:
         self._exchanges: dict[asyncio.Task[None], AzureHttpExchange] = {}
 
     def start(self, exchange: AzureHttpExchange, work: Coroutine[Any, Any, None]) -> None:
-        """Find it out, and send."""
+        """Run the work that looks up and sends."""
         exchange.task = asyncio.get_running_loop().create_task(work)
         self._exchanges[exchange.task] = exchange
         exchange.task.add_done_callback(self._exchanges.pop)
 
     async def abort_all(self) -> None:
-        """Nobody waits any more when this returns."""
+        """Abort all; when this returns, none waits any more."""
         tasks = list(self._exchanges)
         for exchange in list(self._exchanges.values()):
             exchange.abort()
@@ -105,12 +104,12 @@ class Waiting:
 
 
 class AzureHttpSender(Generic[D]):
-    """Carries batches to one kind of resource, by a sender to webhooks that others may use too."""
+    """Carries batches to one kind of resource, by a webhook sender that it shares."""
 
     def __init__(
-        self, leading: ResourceAdapter[D], find: Find, webhooks: Sender[WebHook], now: Callable[[], int] = time.time_ns
+        self, adapter: ResourceAdapter[D], find: Find, webhooks: Sender[WebHook], now: Callable[[], int] = time.time_ns
     ) -> None:
-        self._leading = leading
+        self._adapter = adapter
         self._find = find
         self._webhooks = webhooks
         self._now = now
@@ -119,42 +118,41 @@ class AzureHttpSender(Generic[D]):
         self.closed = False
 
     def __repr__(self) -> str:
-        return f"<ConnectedSender to {len(self._known)} {self._leading.service} resources>"
+        return f"<ConnectedSender to {len(self._known)} {self._adapter.service} resources>"
 
     def send(self, destination: D, batch: Batch, answer: Answer) -> AzureHttpExchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         exchange = AzureHttpExchange(answer)
         known = self._known.get(destination)
         if known is not None and known.holds(self._now()):
-            self._post(destination, known.way, batch, exchange)
+            self._post(destination, known.target, batch, exchange)
         else:
             self._waiting.start(exchange, self._look_up_and_post(destination, batch, exchange))
         return exchange
 
     async def close(self) -> None:
-        """Abort what waits. The sender to webhooks is its owner's to close."""
+        """Abort the exchanges that wait. The owner of the webhook sender closes it."""
         self.closed = True
         await self._waiting.abort_all()
 
-    def _post(self, destination: D, way: Target, batch: Batch, exchange: AzureHttpExchange) -> None:
+    def _post(self, destination: D, target: Target, batch: Batch, exchange: AzureHttpExchange) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.result is not Result.SUCCESS:
                 known = self._known.pop(destination, None)  # the connection may have been set anew
-                outcome = self._leading.explain(destination, outcome)
+                outcome = self._adapter.explain(destination, outcome)
                 outcome = outcome if known is None else blame(outcome, known.connection, self._now())
             exchange.finish(outcome)
 
-        opened = replace(batch, headers=batch.headers + way.headers)
-        exchange.inner = self._webhooks.send(WebHook(url=way.url), opened, answer)
+        opened = replace(batch, headers=batch.headers + target.headers)
+        exchange.inner = self._webhooks.send(WebHook(url=target.url), opened, answer)
 
     async def _look_up_and_post(self, destination: D, batch: Batch, exchange: AzureHttpExchange) -> None:
-        way = await self._look_up(destination)
-        if isinstance(way, Outcome):
-            exchange.finish(way)
+        target = await self._look_up(destination)
+        if isinstance(target, Outcome):
+            exchange.finish(target)
         elif not exchange.over:
-            self._post(destination, way, batch, exchange)
+            self._post(destination, target, batch, exchange)
 
     async def _look_up(self, destination: D) -> Target | Outcome:
         try:
@@ -162,20 +160,20 @@ class AzureHttpSender(Generic[D]):
         except SettingsError as error:
             return Outcome(Result.UNAUTHORIZED, 401, detail=str(error))
         except StoreFailed as error:
-            detail = f"The connection to {destination.resource_id} can not be read: {error}"
+            detail = f"The connection to {destination.resource_id} cannot be read: {error}"
             return Outcome(Result.GENERIC_ERROR, detail=detail)
-        if connection is None or self._leading.service not in connection.endpoints:
+        if connection is None or self._adapter.service not in connection.endpoints:
             top = parse_resource_id(destination.resource_id).top.text
             detail = f"There is no connection to {destination.resource_id}: recapito connection set {top}"
             return Outcome(Result.UNAUTHORIZED, 401, detail=detail)
         now, known = self._now(), self._known.get(destination)
-        fresh = known is not None and (known.way.until is None or now < known.way.until)
+        fresh = known is not None and (known.target.until is None or now < known.target.until)
         if known is not None and fresh and known.connection == connection:
-            way = known.way
+            target = known.target
         else:
-            way = self._leading.way(destination, connection, now)
-        self._known[destination] = _Known(connection, way, now)
+            target = self._adapter.target(destination, connection, now)
+        self._known[destination] = _Known(connection, target, now)
         self._known.move_to_end(destination)
         if len(self._known) > limits.ROUTES:
             self._known.popitem(last=False)
-        return way
+        return target

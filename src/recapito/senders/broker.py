@@ -1,6 +1,6 @@
-"""The sender to Service Bus queues and topics and to Event Hubs: one event is one message, and each destination a line.
+"""The sender to Service Bus queues and topics and to Event Hubs: one event is one message; a destination has a channel.
 
-A broker that does not answer holds up its own line and no other.
+A broker that does not answer delays its own channel and no other.
 """
 
 import asyncio
@@ -21,33 +21,32 @@ class BrokerSender:
 
     def __init__(self, amqp_clients: AmqpClients) -> None:
         self._amqp_clients = amqp_clients
-        self._lines: dict[str, BrokerChannel] = {}
+        self._channels: dict[str, BrokerChannel] = {}
         self.closed = False
 
     def __repr__(self) -> str:
-        return f"<BrokerSender with {len(self._lines)} lines>"
+        return f"<BrokerSender with {len(self._channels)} channels>"
 
     def send(self, destination: Broker, batch: Batch, answer: Callable[[Outcome], None]) -> BrokerExchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         message = event_hub_message(batch) if isinstance(destination, EventHub) else service_bus_message(batch)
         exchange = BrokerExchange(message, answer)
         try:
-            self._line(destination).add(exchange)
+            self._channel(destination).add(exchange)
         except InvalidInput as error:
             outcome = Outcome(Result.BAD_REQUEST, 400, detail=error.message)
             asyncio.get_running_loop().call_soon(exchange.finish, outcome)
         return exchange
 
     async def close(self) -> None:
-        """Abort what is open. The way to the brokers is its owner's to close."""
+        """Abort open exchanges. The owner of the clients closes them."""
         self.closed = True
-        await asyncio.gather(*(line.close() for line in list(self._lines.values())))
+        await asyncio.gather(*(channel.close() for channel in list(self._channels.values())))
 
-    def _line(self, destination: Broker) -> BrokerChannel:
+    def _channel(self, destination: Broker) -> BrokerChannel:
         key = destination.resource_id.lower()
-        if key not in self._lines:
+        if key not in self._channels:
             resource = parse_resource_id(destination.resource_id)
-            self._lines[key] = BrokerChannel(self._amqp_clients, resource, lambda: self._lines.pop(key, None))
-        return self._lines[key]
+            self._channels[key] = BrokerChannel(self._amqp_clients, resource, lambda: self._channels.pop(key, None))
+        return self._channels[key]

@@ -1,6 +1,6 @@
-"""A line: what goes to one queue, topic or hub, one batch after the other, each of what waits by then.
+"""The channel to one queue, topic or hub: one batch after the other, each of the messages that wait by then.
 
-Microsoft's clients do one thing at a time, so what was handed over meanwhile goes together next. The client is opened
+Microsoft's clients do one thing at a time, so messages that came meanwhile go together next. The client is opened
 with the first message, let go after a failure, and closed when there was nothing to do for a while.
 """
 
@@ -18,74 +18,73 @@ from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.resource_id import ResourceId
 
-# These are about a message, and in a batch nobody can tell which: so each is sent by itself then.
+# These are about one message, and in a batch it is unknown which: so each message is sent by itself then.
 _ABOUT_ONE = (400, 413)
 
 
 class BrokerExchange:
     """One message on its way. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "line", "message", "over")
+    __slots__ = ("_answer", "channel", "message", "over")
 
     def __init__(self, message: Message, answer: Callable[[Outcome], None]) -> None:
         self._answer = answer
         self.message = message
         self.over = False
-        self.line: BrokerChannel | None = None
+        self.channel: BrokerChannel | None = None
 
     def abort(self) -> None:
-        """Stop listening and let go of the connection. No answer comes after this returns."""
         if not self.over:
             self.over = True
-            if self.line is not None:
-                self.line.give_up()
+            if self.channel is not None:
+                self.channel.give_up()
 
     def finish(self, outcome: Outcome) -> None:
-        """The end, unless it is over already."""
+        """Answer, unless the exchange is over already."""
         if not self.over:
             self.over = True
             self._answer(outcome)
 
 
-class _Came(NamedTuple):
-    """What came of a batch: it concerns this number of its first messages."""
+class _Result(NamedTuple):
+    """The outcome of this number of the first messages of a batch."""
 
     number: int
     outcome: Outcome
 
 
 class BrokerChannel:
-    """Carries messages to one resource. `ended` is told when it has nothing to do any more."""
+    """Carries messages to one resource. `ended` is called when no message is left."""
 
     def __init__(self, amqp_clients: AmqpClients, resource: ResourceId, ended: Callable[[], object]) -> None:
         self._amqp_clients = amqp_clients
         self._ended = ended
         self._waiting: deque[BrokerExchange] = deque()
         self._carried: Sequence[BrokerExchange] = ()
-        self._attempt: asyncio.Task[_Came] | None = None
+        self._attempt: asyncio.Task[_Result] | None = None
         self._more = asyncio.Event()
-        self._courier: AmqpClient | None = None
+        self._client: AmqpClient | None = None
         self._connection: Connection | None = None
         self._known_until = 0.0
         self._resource = resource
         self.task = asyncio.get_running_loop().create_task(self._run())
 
     def __repr__(self) -> str:
-        return f"<Line to {self._resource.name}, {len(self._waiting)} waiting, {len(self._carried)} under way>"
+        return f"<BrokerChannel to {self._resource.name}, {len(self._waiting)} waiting, {len(self._carried)} under way>"
 
     def add(self, exchange: BrokerExchange) -> None:
-        """Have a message carried."""
-        exchange.line = self
+        """Carry a message."""
+        exchange.channel = self
         self._waiting.append(exchange)
         self._more.set()
 
     def give_up(self) -> None:
-        """An exchange was aborted: nothing is carried that nobody waits for."""
+        """Stop carrying if every exchange was aborted."""
         if self._attempt is not None and all(exchange.over for exchange in self._carried):
             self._attempt.cancel()
 
     async def close(self) -> None:
-        """Abort everything."""
+        """Abort all exchanges."""
         for exchange in (*self._waiting, *self._carried):
             exchange.over = True
         self.task.cancel()
@@ -100,10 +99,10 @@ class BrokerChannel:
             if self._attempt is not None:
                 self._attempt.cancel()
                 await asyncio.wait([self._attempt])
-            self._let_go()
+            self._dispose()
 
     async def _has_more(self) -> bool:
-        """Whether there is a message to carry, which may take a while to come."""
+        """Whether there is a message to carry; it may wait for one."""
         while True:
             while self._waiting and self._waiting[0].over:
                 self._waiting.popleft()
@@ -117,7 +116,7 @@ class BrokerChannel:
                 return bool(self._waiting)
 
     def _take(self) -> list[BrokerExchange]:
-        """What can go together with the first: the others keep their places."""
+        """The exchanges that can go together with the first; the others keep their order."""
         first = self._waiting.popleft()
         taken, left, size = [first], deque[BrokerExchange](), len(first.message.body)
         group = first.message.group
@@ -140,7 +139,7 @@ class BrokerChannel:
         await asyncio.wait([self._attempt])
         attempt, self._attempt, self._carried = self._attempt, None, ()
         if attempt.cancelled():
-            self._let_go()  # half of something may have been sent
+            self._dispose()  # a part of the batch may have been sent
             return
         number, outcome = attempt.result()
         if outcome.status in _ABOUT_ONE and number > 1:
@@ -152,34 +151,34 @@ class BrokerChannel:
         for exchange in exchanges[:number]:
             exchange.finish(outcome)
 
-    async def _send(self, messages: Sequence[Message]) -> _Came:
+    async def _send(self, messages: Sequence[Message]) -> _Result:
         connection = await self._look_up()
         if isinstance(connection, Outcome):
-            return _Came(len(messages), connection)
+            return _Result(len(messages), connection)
         try:
-            if self._courier is None:
+            if self._client is None:
                 opened = await self._amqp_clients.open(self._resource, connection)
                 if isinstance(opened, Outcome):
-                    return _Came(len(messages), opened)
-                self._courier = opened
-            return _Came(await self._courier.send(messages), DONE)
+                    return _Result(len(messages), opened)
+                self._client = opened
+            return _Result(await self._client.send(messages), DONE)
         except Exception as error:  # Microsoft's libraries promise no closed set; a failed delivery is an Outcome
-            self._let_go()
-            return _Came(len(messages), self._amqp_clients.outcome_of(error, self._resource, connection))
+            self._dispose()
+            return _Result(len(messages), self._amqp_clients.outcome_of(error, self._resource, connection))
 
     async def _look_up(self) -> Connection | Outcome:
-        """The connection, as it is now or was a moment ago; a courier of another one is let go."""
+        """The connection, as it is now or was a moment ago; the client of another one is closed."""
         now = asyncio.get_running_loop().time()
-        if self._connection is not None and self._courier is not None and now < self._known_until:
+        if self._connection is not None and self._client is not None and now < self._known_until:
             return self._connection
         connection = await self._amqp_clients.find(self._resource)
         if connection != self._connection:
-            self._let_go()
+            self._dispose()
         self._connection = None if isinstance(connection, Outcome) else connection
         self._known_until = now + limits.CONNECTION_KNOWN_NS / SECOND
         return connection
 
-    def _let_go(self) -> None:
-        if self._courier is not None:
-            self._amqp_clients.dispose(self._courier)
-            self._courier = None
+    def _dispose(self) -> None:
+        if self._client is not None:
+            self._amqp_clients.dispose(self._client)
+            self._client = None

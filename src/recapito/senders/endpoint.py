@@ -1,7 +1,6 @@
-"""The way to one URL: where its host leads, and whether we may go there.
+"""The route to one URL: the addresses of its host, and whether they may be dialled.
 
-Names are looked up by our own resolver, and each address is judged when it was looked up; the pump judges it again
-at the moment of dialling.
+Our own resolver looks up names, and each address is judged after the lookup; the CurlLoop judges it again at dialling.
 """
 
 from recapito.domain.access.egress import Egress, judge, parse_endpoint
@@ -13,7 +12,7 @@ from recapito.senders.http.resolver import Resolved
 
 
 class EndpointRoute:
-    """What all requests to one URL have in common. `host` is empty for a literal address."""
+    """The state that all requests to one URL share. `host` is empty for a literal address."""
 
     def __init__(self, egress: Egress, url: str) -> None:
         self._egress = egress
@@ -35,7 +34,7 @@ class EndpointRoute:
             self._port = endpoint.port
 
     def settle(self, resolved: Resolved) -> None:
-        """Take over what the host's name leads to: libcurl's entry for the allowed addresses, or a failure."""
+        """Take the result of the lookup: libcurl's entry for the allowed addresses, or a failure."""
         if resolved is self._resolved:
             return
         self._resolved = resolved
@@ -56,7 +55,7 @@ class EndpointRoute:
 
 
 def header(name: str, value: str) -> list[str]:
-    """One header, or none if the value could be mistaken for more than a value: some come from publishers."""
+    """One header, or none if the value could end the line: some values come from publishers."""
     if not is_sendable(value):
         return []
-    return [f"{name}: {value}" if value else f"{name};"]  # libcurl's way to say: empty
+    return [f"{name}: {value}" if value else f"{name};"]  # libcurl's form of an empty value

@@ -1,6 +1,6 @@
-"""The sender to webhooks that an application of Microsoft Entra protects: a token is fetched, and then it is a webhook.
+"""The sender to webhooks that an application of Microsoft Entra protects: it fetches a token first.
 
-A webhook without an application passes through. A token that is refused is not shown a second time.
+A webhook without an application needs none. A token that was refused is not sent again.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from recapito.senders.azure_http import AzureHttpExchange, Waiting
 
 
 class EntraWebhookSender:
-    """Carries batches to webhooks, by a sender that others may use too."""
+    """Carries batches to webhooks, by a webhook sender that it shares."""
 
     def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
         self._webhooks = webhooks
@@ -29,7 +29,6 @@ class EntraWebhookSender:
         return f"<ProtectedSender by {self._tokens}>"
 
     def send(self, destination: WebHook, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         tenant, application = destination.tenant, destination.application
@@ -44,7 +43,7 @@ class EntraWebhookSender:
         return exchange
 
     async def close(self) -> None:
-        """Abort what waits, and close the sender to webhooks."""
+        """Abort the exchanges that wait for a token, and close the webhook sender."""
         self.closed = True
         await self._waiting.abort_all()
         await self._webhooks.close()
@@ -66,5 +65,5 @@ class EntraWebhookSender:
                 self._tokens.forget(tenant, application)
             exchange.finish(outcome)
 
-        shown = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
-        exchange.inner = self._webhooks.send(WebHook(url=url), shown, answer)
+        authorized = replace(batch, headers=(*batch.headers, Header("Authorization", f"Bearer {token}", secret=True)))
+        exchange.inner = self._webhooks.send(WebHook(url=url), authorized, answer)

@@ -1,4 +1,4 @@
-"""Functions with an Event Grid trigger: the host takes events for them at one path, opened by a key of its own."""
+"""Functions with an Event Grid trigger: the host takes their events at one path, with a key of its own."""
 
 from urllib.parse import urlencode
 
@@ -12,15 +12,15 @@ from recapito.domain.resources.subscription import AzureFunction
 from recapito.senders.azure_http import Target
 
 _NO_TRIGGER = "cannot find function"
-"""How the extension of a Functions host begins its 404 for a function without an Event Grid trigger."""
+"""The beginning of the 404 of a Functions host for a function without an Event Grid trigger."""
 
 
 class FunctionAdapter:
-    """The way to a function, and what its host's refusals mean."""
+    """The target of a function, and the meaning of its host's refusals."""
 
     service = Service.FUNCTION
 
-    def way(self, destination: AzureFunction, connection: Connection, now: int) -> Target:
+    def target(self, destination: AzureFunction, connection: Connection, now: int) -> Target:
         """The host's path for Event Grid, naming the function; the key is a part of the query, as in Azure."""
         credential, query = connection.credential, {"functionName": parse_resource_id(destination.resource_id).name}
         if isinstance(credential, FunctionKey) and credential.key:
@@ -28,7 +28,7 @@ class FunctionAdapter:
         return Target(f"{connection.endpoints[Service.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
 
     def explain(self, destination: AzureFunction, outcome: Outcome) -> Outcome:
-        """Only a host that says so has no such trigger: a 404 of its own may pass."""
+        """The trigger is missing only if the host says so; any other 404 may be temporary."""
         function = parse_resource_id(destination.resource_id)
         where = f"{function.name} of function app {function.top.name}"
         if outcome.status == 404 and outcome.detail.lower().startswith(_NO_TRIGGER):

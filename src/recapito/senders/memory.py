@@ -1,4 +1,4 @@
-"""A sender without a network: a script says what each batch is answered, and when. The reference model of a sender."""
+"""A sender without a network: a script has the outcome of each batch, and its delay. The reference model."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,37 +10,35 @@ from recapito.domain.resources.subscription import Destination
 
 
 class Scripted(NamedTuple):
-    """An answer, so many seconds of the event loop's time after sending."""
+    """An outcome, and its delay after sending in seconds of the event loop's time."""
 
     outcome: Outcome
     after_s: float = 0.0
 
 
 Script = Callable[[Destination, Batch], Scripted | None]
-"""What a batch is answered; None is never."""
+"""The outcome of a batch; None: it is never answered."""
 
 
 class MemoryExchange:
-    """One batch on its way to nowhere."""
+    """One batch under way."""
 
     def __init__(self, handle: asyncio.Handle | None) -> None:
         self._handle = handle
 
     def abort(self) -> None:
-        """Stop listening. No answer comes after this returns."""
         if self._handle is not None:
             self._handle.cancel()
 
 
 class MemorySender:
-    """Answers every batch as the script says."""
+    """Answers every batch by the script."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
         self.closed = False
 
     def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> MemoryExchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         scripted = self._script(destination, batch)
@@ -51,7 +49,7 @@ class MemorySender:
         )
 
     async def close(self) -> None:
-        """No answer comes after this."""
+        """No batch is answered after this."""
         self.closed = True
 
     def _answer(self, answer: Callable[[Outcome], None], outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""A caller without a network: a script says what a request is answered, and when. The reference model of a caller."""
+"""A caller without a network: a script has the result of each request, and its delay. The reference model."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,18 +8,18 @@ from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply
 
 
 class ScriptedAnswer(NamedTuple):
-    """An answer, so many seconds of the event loop's time after asking."""
+    """A result, and its delay in seconds of the event loop's time."""
 
     answer: CallResult
     after_s: float = 0.0
 
 
 CallScript = Callable[[Request], ScriptedAnswer | None]
-"""What a request is answered; None is never."""
+"""The result of a request; None: it is never answered."""
 
 
 class MemoryCaller:
-    """Answers every request as the script says, and keeps the requests."""
+    """Answers every request by the script, and keeps the requests."""
 
     def __init__(self, script: CallScript) -> None:
         self._script = script
@@ -27,7 +27,6 @@ class MemoryCaller:
         self.requests: list[Request] = []
 
     async def ask(self, request: Request) -> CallResult:
-        """Make one request."""
         closed = NoReply(FailureKind.CLOSED, "the service is ending")
         if self._closed.is_set():
             return closed
@@ -42,5 +41,5 @@ class MemoryCaller:
         return closed
 
     async def close(self) -> None:
-        """End what is open as Unanswered."""
+        """End open requests with NoReply."""
         self._closed.set()

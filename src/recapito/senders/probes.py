@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from recapito.azure.find_connection import blame
+from recapito.azure.access import blame
 from recapito.contracts.caller import Caller
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.outcome import Outcome, Result, answered
@@ -18,36 +18,36 @@ _RESULT_OF = {
     FailureKind.NAME_NOT_FOUND: Result.RESOLUTION_ERROR,
     FailureKind.TIMED_OUT: Result.TIMED_OUT,
 }
-_NO_EVENT = 400  # what a Functions host says to a request without an event's headers, once it knows key and function
+_NO_EVENT = 400  # of a Functions host for a request without an event's headers, once key and function are right
 
 
 class HttpProbe:
-    """Asks hosts of functions and relays. `now` is real time."""
+    """Probes hosts of functions and relays. `now` is real time."""
 
     def __init__(self, caller: Caller, now: Callable[[], int]) -> None:
         self._caller = caller
         self._now = now
 
     async def function(self, place: ResourceId, connection: Connection) -> Outcome:
-        """Post nothing to a function: its host refuses that, after it has looked for the function and at the key."""
-        leading, destination = FunctionAdapter(), AzureFunction(resource_id=place.text)
-        way = leading.way(destination, connection, self._now())
-        outcome = _outcome(await self._caller.ask(Request("POST", way.url)), way)
+        """Post an empty body to a function: its host refuses it, after it has checked the function and the key."""
+        adapter, destination = FunctionAdapter(), AzureFunction(resource_id=place.text)
+        target = adapter.target(destination, connection, self._now())
+        outcome = _outcome(await self._caller.ask(Request("POST", target.url)), target)
         if outcome.status == _NO_EVENT or outcome.result is Result.SUCCESS:
             return answered(200)
-        return blame(leading.explain(destination, outcome), connection, self._now())
+        return blame(adapter.explain(destination, outcome), connection, self._now())
 
     async def relay(self, place: ResourceId, connection: Connection) -> Outcome:
-        """Ask for a hybrid connection, which whoever listens to it would see."""
-        leading, destination = RelayAdapter(), HybridConnection(resource_id=place.text)
-        way = leading.way(destination, connection, self._now())
-        headers = tuple((header.name, header.value) for header in way.headers)
-        outcome = _outcome(await self._caller.ask(Request("GET", way.url, headers)), way)
-        return blame(leading.explain(destination, outcome), connection, self._now())
+        """Send a GET to a hybrid connection; its listener, if there is one, sees it."""
+        adapter, destination = RelayAdapter(), HybridConnection(resource_id=place.text)
+        target = adapter.target(destination, connection, self._now())
+        headers = tuple((header.name, header.value) for header in target.headers)
+        outcome = _outcome(await self._caller.ask(Request("GET", target.url, headers)), target)
+        return blame(adapter.explain(destination, outcome), connection, self._now())
 
 
-def _outcome(answer: Reply | NoReply, way: Target) -> Outcome:
+def _outcome(answer: Reply | NoReply, target: Target) -> Outcome:
     if isinstance(answer, Reply):
-        secrets = (*secrets_of(way.url), *(header.value for header in way.headers))
+        secrets = (*secrets_of(target.url), *(header.value for header in target.headers))
         return answered(answer.status, detail=excerpt(answer.body.decode("utf-8", "replace"), secrets))
     return Outcome(_RESULT_OF.get(answer.trouble, Result.SOCKET_ERROR), detail=answer.detail or answer.trouble)

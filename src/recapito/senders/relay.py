@@ -1,4 +1,4 @@
-"""Hybrid connections of a relay: whoever listens gets the request; the relay is shown a signature, and keeps it."""
+"""Hybrid connections of a relay: a listener gets the request; the relay checks a signature, and removes it."""
 
 from msgspec.structs import replace
 
@@ -14,23 +14,23 @@ from recapito.senders.azure_http import Target
 
 AUTHORIZATION = "ServiceBusAuthorization"
 
-# What the relay itself answers; a listener may answer the same.
+# Answers of the relay itself; a listener may answer the same.
 _REMEDY = {
     401: "the key of its connection is wrong, or this machine's clock is: recapito connection set {namespace}",
     403: "the key of its connection may not send: grant it Send, or recapito connection set {namespace}",
-    404: "it does not exist, or nobody listens to it",
-    502: "nobody listens to it",
-    504: "whoever listens to it did not answer",
+    404: "it does not exist, or has no listener",
+    502: "it has no listener",
+    504: "its listener did not answer",
 }
 
 
 class RelayAdapter:
-    """The way to a hybrid connection, and what the relay's refusals mean."""
+    """The target of a hybrid connection, and the meaning of the relay's refusals."""
 
     service = Service.RELAY
 
-    def way(self, destination: HybridConnection, connection: Connection, now: int) -> Target:
-        """Its path in the namespace, with a token that is signed once and renewed at half its time."""
+    def target(self, destination: HybridConnection, connection: Connection, now: int) -> Target:
+        """Its path in the namespace, with a token that is signed once and renewed at half its lifetime."""
         root, path = connection.endpoints[Service.RELAY], parse_resource_id(destination.resource_id).name
         credential = connection.credential
         if not isinstance(credential, PolicyKey):
@@ -42,8 +42,12 @@ class RelayAdapter:
         return Target(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
 
     def explain(self, destination: HybridConnection, outcome: Outcome) -> Outcome:
-        """The remedy beside what was answered."""
+        """The outcome with the remedy before its detail."""
         relay = parse_resource_id(destination.resource_id)
         remedy = _REMEDY.get(outcome.status or 0, "").format(namespace=relay.top.text)
-        said = "; ".join(text for text in (remedy, outcome.detail) if text)
-        return replace(outcome, detail=f"{relay.name} of relay namespace {relay.top.name}: {said}") if said else outcome
+        detail = "; ".join(text for text in (remedy, outcome.detail) if text)
+        return (
+            replace(outcome, detail=f"{relay.name} of relay namespace {relay.top.name}: {detail}")
+            if detail
+            else outcome
+        )

@@ -10,7 +10,7 @@ from recapito.domain.resources.subscription import AzureResource, Destination, W
 
 
 class RoutingSender:
-    """Hands each batch on; webhooks are asked for first, for they are most."""
+    """Passes each batch on. Webhooks are tested first, for they are the most frequent."""
 
     def __init__(self, webhooks: Sender[WebHook], resources: Mapping[type[AzureResource], Sender[Any]]) -> None:
         self._webhooks = webhooks
@@ -20,12 +20,10 @@ class RoutingSender:
         return f"<RoutingSender to {', '.join(map(repr, (self._webhooks, *self._resources.values())))}>"
 
     def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
-        """Start one exchange."""
         if isinstance(destination, WebHook):
             return self._webhooks.send(destination, batch, answer)
         return self._resources[type(destination)].send(destination, batch, answer)
 
     async def close(self) -> None:
-        """Abort what is open and free everything."""
         for sender in (*self._resources.values(), self._webhooks):
             await sender.close()

@@ -1,6 +1,6 @@
 """The sender to storage queues: one event is one message, its JSON object as base64 text.
 
-Base64 is what consumers of Event Grid's queues expect, and what carries every character through the service's XML.
+Consumers of Event Grid's queues expect Base64, and it carries every character through the service's XML.
 """
 
 import asyncio
@@ -33,13 +33,12 @@ class QueueExchange:
         self.task: asyncio.Task[None] | None = None
 
     def abort(self) -> None:
-        """Stop listening and let go of the connection. No answer comes after this returns."""
         self.over = True
         if self.task is not None:
             self.task.cancel()
 
     def finish(self, outcome: Outcome) -> None:
-        """The end, unless it is over already."""
+        """Answer, unless the exchange is over already."""
         if not self.over:
             self.over = True
             self._answer(outcome)
@@ -57,7 +56,6 @@ class StorageQueueSender:
         return f"<StorageQueueSender, {len(self._open)} open>"
 
     def send(self, destination: StorageQueue, batch: Batch, answer: Answer) -> QueueExchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         exchange = QueueExchange(answer)
@@ -67,7 +65,7 @@ class StorageQueueSender:
         return exchange
 
     async def close(self) -> None:
-        """Abort what is open. The way to the service is its owner's to close."""
+        """Abort open exchanges. The owner of the clients closes them."""
         self.closed = True
         tasks = list(self._open)
         for exchange in list(self._open.values()):

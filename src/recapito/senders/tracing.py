@@ -20,7 +20,7 @@ _NO_ANSWER = Outcome(Result.ABORTED)
 
 
 class TracedExchange:
-    """One traced batch on its way. Whatever ends it first is recorded, once."""
+    """One traced batch on its way. Its first end is recorded, once."""
 
     def __init__(
         self,
@@ -41,12 +41,11 @@ class TracedExchange:
         self._over = False
 
     def answered(self, outcome: Outcome) -> None:
-        """The endpoint has answered, or could not be asked."""
+        """Record the outcome, and pass it on."""
         self._record(outcome)
         self._answer(outcome)
 
     def abort(self) -> None:
-        """Stop listening. No answer comes after this returns."""
         if self.inner is not None:
             self.inner.abort()
         self._record(_NO_ANSWER)
@@ -55,7 +54,7 @@ class TracedExchange:
         if self._over:
             return
         self._over = True
-        self.inner = None  # it has us: nobody but the garbage collector would part the two
+        self.inner = None  # it refers to us: only the garbage collector would free the two
         now, batch = self._tracer.now(), self._batch
         attributes: dict[str, str | int | bool] = {
             "messaging.system": "eventgrid",
@@ -89,7 +88,6 @@ class TracingSender:
         return f"<TracingSender around {self._inner!r}>"
 
     def send(self, destination: Destination, batch: Batch, answer: Callable[[Outcome], None]) -> Exchange:
-        """Start one exchange."""
         if not batch.traces:
             return self._inner.send(destination, batch, answer)
         places = [place for place in map(parse, batch.traces) if place is not None]
@@ -99,7 +97,6 @@ class TracingSender:
         return traced
 
     async def close(self) -> None:
-        """Abort what is open and free everything."""
         await self._inner.close()
 
 

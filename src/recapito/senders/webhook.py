@@ -1,10 +1,14 @@
-"""The webhook sender: posts batches with Event Grid's delivery headers and turns whatever happens into an Outcome.
+"""The webhook sender: posts batches with Event Grid's delivery headers and turns every result into an Outcome.
 
-Names are looked up by our own resolver; each address is judged when it was looked up, and again when it is dialled.
+Our own resolver looks up names; each address is judged after the lookup, and again when it is dialled. Nothing of an
+answer is trusted.
 """
 
 import asyncio
+import re
 from collections.abc import Callable
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 
 import pycurl
@@ -16,20 +20,20 @@ from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
+from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import WebHook
 from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
-from recapito.senders.retry_after import retry_after_ns
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]
 """A bearer token for the application that protects a webhook."""
 
-# What libcurl's errors are in Event Grid's words; an error that is not here is a GenericError.
+# From libcurl's errors to Event Grid's results; an error that is not here is a GenericError.
 RESULT_OF_CURL = {
-    pycurl.E_OK: Result.SOCKET_ERROR,  # closed before the headers were complete, which libcurl lets pass
+    pycurl.E_OK: Result.SOCKET_ERROR,  # closed before the headers were complete, which is no error to libcurl
     pycurl.E_COULDNT_RESOLVE_HOST: Result.RESOLUTION_ERROR,
     pycurl.E_COULDNT_CONNECT: Result.SOCKET_ERROR,
     pycurl.E_OPERATION_TIMEDOUT: Result.SOCKET_ERROR,  # only connecting has a time-out
@@ -47,20 +51,25 @@ RESULT_OF_CURL = {
     pycurl.E_AGAIN: Result.SOCKET_ERROR,
     pycurl.E_ABORTED_BY_CALLBACK: Result.SOCKET_ERROR,  # connections broke one after the other
 }
+_RETRY_AFTER_DIGITS = 10  # more digits are more than any wait that is accepted
 _plain_answer = lru_cache(1000)(answered)
 
 
 class _Route(EndpointRoute):
-    """What all batches of one subscription to one URL have in common."""
+    """The headers and addresses that all batches of one subscription to one URL share."""
 
     def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
         super().__init__(egress, url)
-        self.headers = [f"Content-Type: {form}", "Accept:", "Expect:"]  # the last two are libcurl's way to say: none
+        self.headers = [
+            f"Content-Type: {form}",
+            "Accept:",
+            "Expect:",
+        ]  # the last two switch off headers of libcurl's own
         self.lines = _route_lines(subscription, form)
 
 
 class WebhookExchange:
-    """One batch on its way: an Exchange for the lane, a Post for the pump. `over`: answered or aborted."""
+    """One batch on its way: an Exchange for the lane, a Post for the CurlLoop. `over`: answered or aborted."""
 
     __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
 
@@ -92,19 +101,18 @@ class WebhookExchange:
         return f"<WebhookExchange {self.url.partition('?')[0]}, {'over' if self.over else 'open'}>"
 
     def abort(self) -> None:
-        """Stop listening and let go of the connection. No answer comes after this returns."""
         if not self.over:
             self.over = True
             self._sender.drop(self)
 
     def settle(self, resolved: Resolved) -> None:
-        """The name was looked up: go on."""
+        """Continue after the lookup of the name."""
         self._route.settle(resolved)
         if not self.over and not self._sender.closed:
             self.dial()
 
     def dial(self) -> None:
-        """Hand over to the pump, unless it is known that there is nothing to dial."""
+        """Hand over to the CurlLoop, or fail if no address may be dialled."""
         if self._route.failure is None:
             self.resolve = self._route.resolve
             self._sender.post(self)
@@ -112,16 +120,16 @@ class WebhookExchange:
             self.fail(self._route.failure)
 
     def fail(self, outcome: Outcome) -> None:
-        """Nothing is sent; whoever waits hears of it in a moment."""
+        """End without sending; `answer` is called in the next turn of the event loop."""
         asyncio.get_running_loop().call_soon(self._end, outcome)
 
     def authorize(self, token: str) -> None:
-        """Show a bearer token, and nobody what the endpoint repeats of it."""
+        """Send a bearer token, and remove it from excerpts of the answer."""
         self.headers.append(f"Authorization: Bearer {token}")
         self._secrets += (token,)
 
     def finish(self, reply: Reply) -> None:
-        """The pump's word for the end."""
+        """Called by the CurlLoop at the end."""
         if not self.over:
             self._end(self._sender.outcome_of(reply, self._secrets))
 
@@ -132,9 +140,9 @@ class WebhookExchange:
 
 
 class WebhookSender:
-    """Carries batches to webhooks. `now` tells the wall clock's time, which dates in answers are measured by.
+    """Carries batches to webhooks. `now` is wall time, to which dates in answers are compared.
 
-    `token_for` signs tokens for webhooks that an application protects; None where nobody does.
+    `token_for` signs tokens for webhooks that an application protects; None if this server signs none.
     """
 
     def __init__(
@@ -158,12 +166,11 @@ class WebhookSender:
         return f"<WebhookSender {self._curl or 'unused'}>"
 
     def send(self, destination: WebHook, batch: Batch, answer: Answer) -> WebhookExchange:
-        """Start one exchange."""
         if self.closed:
             raise RuntimeError("The sender is closed.")
         route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
-        if destination.application is not None and not self._show_token(exchange, destination.application):
+        if destination.application is not None and not self._add_token(exchange, destination.application):
             return exchange
         if not route.host:
             exchange.dial()
@@ -173,8 +180,8 @@ class WebhookSender:
             self._resolver.ask(route.host, exchange.settle)
         return exchange
 
-    def _show_token(self, exchange: WebhookExchange, application: str) -> bool:
-        """Let a webhook that an application protects see a token; where none is signed, nothing is sent."""
+    def _add_token(self, exchange: WebhookExchange, application: str) -> bool:
+        """Add the token for a webhook that an application protects; without a signer the exchange fails, unsent."""
         if self._token_for is None:
             exchange.fail(Outcome(Result.UNAUTHORIZED, detail="this server signs no tokens for protected webhooks"))
             return False
@@ -182,24 +189,23 @@ class WebhookSender:
         return True
 
     async def close(self) -> None:
-        """Abort what is open and free everything."""
         self.closed = True
         if self._curl is not None:
             await self._curl.close()
 
     def post(self, exchange: WebhookExchange) -> None:
-        """Give an exchange to the pump, which is made for the first, on the event loop that runs then."""
+        """Give an exchange to the CurlLoop, which is made for the first one, on the event loop that runs then."""
         if self._curl is None:
             self._curl = CurlLoop(self._trust)
         self._curl.submit(exchange)
 
     def drop(self, exchange: WebhookExchange) -> None:
-        """Take an exchange from the pump, if it has it."""
+        """Take an exchange from the CurlLoop, if it is there."""
         if self._curl is not None:
             self._curl.abort(exchange)
 
     def outcome_of(self, reply: Reply, secrets: tuple[str, ...]) -> Outcome:
-        """What a reply means. Only a failure is worth an excerpt."""
+        """The outcome of a reply. Only a failure has an excerpt of the body."""
         if 200 <= reply.status < 300:
             return _plain_answer(reply.status)
         if reply.status:
@@ -210,8 +216,8 @@ class WebhookSender:
         return Outcome(RESULT_OF_CURL.get(reply.code, Result.GENERIC_ERROR), detail=excerpt(detail, secrets))
 
 
-# Our own headers are lines of one text, which libcurl sends as it is: eight texts to be formatted would be a tenth of
-# what a request costs.
+# Our own headers are lines of one text, which libcurl sends as it is: formatting eight texts would be a tenth of the
+# cost of a request.
 _EVENT_LINES = "\r\naeg-metadata-version: 1"
 _CLOUD_EVENT_LINES = f"\r\naeg-metadata-version: 1.0\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
 
@@ -228,11 +234,37 @@ def _batch_lines(attempts_before: int, data_version: str | None) -> str:
 
 
 def _line(name: str, value: str) -> str:
-    """One header after others, or nothing if the value could be mistaken for more: some come from publishers."""
+    """One header after others, or nothing if the value could end the line: some values come from publishers."""
     return f"\r\n{name}:{' ' if value else ''}{value}" if is_sendable(value) else ""
 
 
 def _secret_words(headers: tuple[Header, ...]) -> tuple[str, ...]:
-    """What an answer might repeat of secret headers: a value, or a token without its scheme."""
+    """The texts of secret headers that an answer might repeat: a value, or a token without its scheme."""
     values = [header.value for header in headers if header.secret]
     return tuple(text for value in values for text in (value, *value.split()) if text)
+
+
+def retry_after_ns(headers: list[bytes], now: int) -> int:
+    """The time that the endpoint asks us to wait, from `Retry-After` in seconds or as a date; 0 if it does not.
+
+    A malformed or past value counts as none; a very long one as RETRY_AFTER_BELIEVED_NS.
+    """
+    text = next((line.partition(b":")[2] for line in headers if line[:12].lower() == b"retry-after:"), b"")
+    value = text.decode("latin-1").strip()
+    wait_ns = _seconds(value) if re.fullmatch(r"[0-9]+", value) else _date(value) - now
+    return min(max(wait_ns, 0), limits.RETRY_AFTER_BELIEVED_NS)
+
+
+def _seconds(digits: str) -> int:
+    """Digits as nanoseconds. They are cut, for Python does not read a number of thousands of digits."""
+    significant = digits.lstrip("0")
+    return int(significant[:_RETRY_AFTER_DIGITS] or 0) * SECOND
+
+
+def _date(value: str) -> int:
+    """The instant of an HTTP date; 0 for anything else."""
+    try:
+        parsed = parsedate_to_datetime(value)
+        return int(parsed.replace(tzinfo=parsed.tzinfo or UTC).timestamp()) * SECOND
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return 0

@@ -1,4 +1,4 @@
 """Settings: `defaults.toml` is the default, the schema and the manual; files, environment and flags come on top.
 
-A wrong setting is refused at the start with its key and its place. Nothing else reads the environment.
+A wrong setting is refused at the start with its key and its source. Nothing else reads the environment.
 """

@@ -31,7 +31,7 @@ MOST_WAIT_S = 60
 
 
 class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the server listens and keeps its data."""
+    """The address and the data of the server."""
 
     host: str
     port: int
@@ -62,7 +62,7 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a publish may wait to be stored, and how fast a topic may be published to; 0 is no limit."""
+    """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
 
     wait_s: float
     events_per_second: int
@@ -70,7 +70,7 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How events are delivered."""
+    """The delivery of events."""
 
     profile: str
     egress: Egress
@@ -81,7 +81,7 @@ class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which clock runs."""
+    """The clock of the server."""
 
     mode: str
     patience_s: float
@@ -93,19 +93,19 @@ class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def rate(self) -> int:
-        """How many seconds pass in one."""
+        """The seconds that pass in one second of real time."""
         return int(self.mode.removeprefix("scaled:")) if self.mode.startswith("scaled:") else 1
 
 
 class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What becomes of dead letters."""
+    """The handling of dead letters."""
 
     keep_for_ever: bool
     extra_fields: bool
 
 
 class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much is kept of what was attempted, and of the events themselves."""
+    """The bounds of the history of attempts, and of the events that are kept for explanations."""
 
     enabled: bool
     keep_hours: int
@@ -114,14 +114,14 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How connections to Azure resources are kept, and those that are given here."""
+    """The key of the connections to Azure resources, and connections that are given here."""
 
     key_file: str
     resources: tuple[ConfiguredConnection, ...]
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When a filling disk stops intake."""
+    """The free space below which intake stops."""
 
     stop_percent: float
     stop_mb: int
@@ -130,13 +130,13 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who may read metrics, the description of the API, and the details of readiness."""
+    """Whether metrics, the description of the API and the details of readiness need a token."""
 
     authenticate: bool
 
 
 class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of Azure is known here from the start."""
+    """Resources of Azure that are known from the start."""
 
     storage_accounts: tuple[str, ...]
     azurite: bool
@@ -168,12 +168,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def connection_key(self) -> Path:
-        """The file with the key that connections are sealed under."""
+        """The file with the key that encrypts connections."""
         return Path(self.connection.key_file or self.data / CONNECTION_KEY)
 
     @property
     def public_url(self) -> str:
-        """How callers reach the server. Over TLS that is a name, since some clients check no addresses."""
+        """The URL at which callers reach the server. Over TLS it has a name, since some clients check no addresses."""
         host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
         if self.tls.on and host == "127.0.0.1":
             host = "localhost"
@@ -187,14 +187,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def own_urls(self) -> tuple[str, ...]:
-        """How callers may name this server: its public URL, and on loopback every way to write that."""
+        """The URLs by which callers may name this server: its public URL, and on loopback every form of it."""
         hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback else ()
         scheme = "https" if self.tls.on else "http"
         return self.public_url, *(f"{scheme}://{host}:{self.server.port}" for host in hosts)
 
     @property
     def certificate_names(self) -> tuple[str, ...]:
-        """The names and addresses that a certificate of ours must be good for, Event Grid's own host names included."""
+        """The names and addresses that a certificate of ours must cover, Event Grid's own host names included."""
         given = (self.server.host, urlsplit(self.public_url).hostname or "")
         grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
         return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
@@ -206,9 +206,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return own if self.tls.cert else (self.data / "tls" / "server.pem", self.data / "tls" / "server.key")
 
     @property
+    def in_memory(self) -> bool:
+        """Whether the server keeps nothing beyond its process, neither events nor keys."""
+        return self.server.store == "memory"
+
+    @property
     def one_process(self) -> bool:
-        """Whether both roles run in one process: memory can not be shared, and a manual clock moves both."""
-        return self.server.store == "memory" or self.clock.manual
+        """Whether both roles run in one process: memory cannot be shared, and a manual clock moves both."""
+        return self.in_memory or self.clock.manual
 
 
 def defaults_text() -> str:
@@ -238,7 +243,7 @@ def load(
 
 
 def with_port(settings: Settings, port: int) -> Settings:
-    """The same settings with the port that is really listened on."""
+    """The same settings with the port that the server really listens on."""
     return msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, port=port))
 
 
@@ -254,14 +259,14 @@ def from_tree(tree: Mapping[str, Any]) -> Settings:
 
 
 def _explain(error: str) -> str:
-    """An error of msgspec: which key it is about, what is wrong, and what there is to choose from."""
-    said, _, place = error.partition(" - at `$.")
-    key = place.rstrip("`")
+    """An error of msgspec in our form: the key, the fault, and the values to choose from."""
+    fault, _, path = error.partition(" - at `$.")
+    key = path.rstrip("`")
     section, _, name = key.partition(".")
     kind = get_type_hints(get_type_hints(Settings).get(section, Settings)).get(name)
     choices = list(kind) if isinstance(kind, EnumType) else get_args(kind) if get_origin(kind) is Literal else ()
     known = f"; known: {', '.join(choices)}" if choices else ""
-    return f"{key or 'settings'}: {said.replace('`', '')}{known}"
+    return f"{key or 'settings'}: {fault.replace('`', '')}{known}"
 
 
 def _check(settings: Settings) -> None:
@@ -269,7 +274,7 @@ def _check(settings: Settings) -> None:
         if not 0 <= port <= 65535:
             raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
     if not settings.server.data:
-        raise SettingsError("server.data: a directory must be named")
+        raise SettingsError("server.data: it must name a directory")
     try:
         profile.load(settings.delivery.profile)
     except CallerError as error:

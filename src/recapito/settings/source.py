@@ -1,4 +1,4 @@
-"""Where settings come from: TOML files and the environment, as plain data. What can not be read names its place."""
+"""The sources of settings: TOML files and the environment, as plain data. An error names the file or variable."""
 
 import tomllib
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 
 
 def read_file(file: Path) -> dict[str, Any]:
-    """What a settings file says."""
+    """The content of a settings file."""
     try:
         return tomllib.loads(file.read_text("utf-8"))
     except OSError as error:
@@ -23,7 +23,7 @@ def read_file(file: Path) -> dict[str, Any]:
 
 
 def merge(tree: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
-    """Put what a file says over what is there; a name that is not there is an error."""
+    """Overwrite settings with those of a file; an unknown name is an error."""
     for section, keys in more.items():
         if section not in tree:
             raise SettingsError(f"{where}: unknown section [{section}]; known: {', '.join(tree)}")
@@ -36,7 +36,7 @@ def merge(tree: dict[str, Any], more: Mapping[str, Any], where: str) -> None:
 
 
 def from_text(text: str, default: object, name: str) -> object:
-    """A value of the environment, as what its default is."""
+    """A value of the environment, with the type of its default."""
     try:
         if isinstance(default, bool):
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]

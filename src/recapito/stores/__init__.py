@@ -1,4 +1,5 @@
 """Implementations of the stores: in memory, which is the reference model, and on SQLite.
 
-They are siblings that know nothing of each other; `contracts` has the promises, `tests/contracts` the proof.
+Each folder has a `backend` that opens its stores, and knows nothing of the others. `contracts` has the promises,
+`tests/contracts` the proof.
 """

@@ -1,6 +1,6 @@
-"""What a put makes of a topic or a subscription; the same rule in every store.
+"""The rule of a put of a topic or a subscription, the same in every store.
 
-A `version` counts the puts of one resource. Whoever replaces one must name the version that it read.
+A `version` counts the puts of one resource. A put that replaces a resource must name the version that it read.
 """
 
 from msgspec.structs import replace
@@ -11,28 +11,27 @@ from recapito.errors import Conflict
 
 
 def name_taken(kind: str, name: str) -> Conflict:
-    """The error for a name that a living resource has already."""
+    """The error for a name that another resource has."""
     return Conflict("Conflict", f"A {kind} named '{name}' exists already.", "name")
 
 
 def not_deleted(subscription: Subscription) -> Conflict:
-    """The error for forgetting a subscription that still lives."""
+    """The error for forgetting a subscription that is not deleted."""
     return Conflict("Conflict", f"Event subscription '{subscription.name}' is not deleted.")
 
 
 def create_topic(topic: Topic, id: int) -> Topic:
-    """A new topic, under its id."""
     return replace(topic, id=id, version=1)
 
 
 def replace_topic(stored: Topic, topic: Topic) -> Topic:
-    """The topic that takes the place of the stored one."""
+    """The topic that replaces the stored one."""
     _check_version("topic", stored, topic)
     return replace(topic, version=stored.version + 1)
 
 
 def create_subscription(subscription: Subscription, id: int, position: int) -> Subscription:
-    """A new subscription, under its id; it begins at the position of its change mark."""
+    """A new subscription; it begins at the position of its change mark."""
     return replace(
         subscription,
         id=id,
@@ -44,9 +43,9 @@ def create_subscription(subscription: Subscription, id: int, position: int) -> S
 
 
 def replace_subscription(stored: Subscription, new: Subscription, position: int, first: int) -> Subscription:
-    """The subscription that takes the place of the stored one, from the change mark at `position` on.
+    """The subscription that replaces the stored one, from the change mark at `position` on.
 
-    `first` is the first position that the log still has: filters that were replaced before it are let go, so that a
+    `first` is the first position that the log still has: filters that were replaced before it are dropped, so that a
     subscription does not grow with every change.
     """
     _check_version("event subscription", stored, new)

@@ -1,7 +1,7 @@
-"""Names in directories that outlive a power cut: a file or directory that was made is only there for good when the
-directory that names it is synced.
+"""Names in directories that survive a power cut: a new file or directory is durable only when the directory that names
+it is synced.
 
-Whoever finds a name does not know whether the one who made it lived to sync it, so it is synced again.
+A name that exists already is synced again: the process that made it may have died before it could.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable: what was made, renamed or removed there."""
+    """Make the names in a directory durable: those that were made, renamed or removed there."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -19,7 +19,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def make_directory(directory: Path, mode: int = 0o700) -> None:
-    """Make a directory, with those above it that are missing, for good; one that is there keeps its mode."""
+    """Make a directory durably, with missing ones above it; an existing one keeps its mode."""
     try:
         directory.mkdir(mode)
     except FileNotFoundError:
@@ -28,7 +28,7 @@ def make_directory(directory: Path, mode: int = 0o700) -> None:
     except FileExistsError:
         if not directory.is_dir():
             raise
-        with suppress(PermissionError):  # one above it that we may not read was made by somebody else
+        with suppress(PermissionError):  # a parent that we may not read was made by another user
             sync_directory(directory.parent)
         return
     sync_directory(directory.parent)
@@ -38,9 +38,9 @@ class FileNames:
     """The names of files on a real disk."""
 
     def make(self, path: Path) -> None:
-        """Make an empty file that only we can read, unless it is there.
+        """Make an empty file that only we can read, unless it exists.
 
-        One that is there is not opened: closing it would drop the locks that SQLite has on it.
+        An existing file is not opened: closing it would drop the locks that SQLite has on it.
         """
         with suppress(FileExistsError):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

@@ -1,4 +1,4 @@
-"""Files with secrets: only their owner may read them, and they appear whole or not at all."""
+"""Files with secrets: only their owner may read them, and they appear complete or not at all."""
 
 import os
 import tempfile
@@ -14,18 +14,18 @@ PUBLIC = 0o644
 
 
 def keep(path: Path, make: Callable[[], bytes]) -> bytes:
-    """What the file holds; if there is none yet, it is made, and whoever comes second takes what the first one made."""
+    """The content of the file. A missing file is made; if two processes make it, both take the first one's."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
         _put(path, make(), PRIVATE, _link)
     except OSError as error:
-        raise SettingsError(f"{path} can not be read: {error.strerror}") from None
+        raise SettingsError(f"{path} cannot be read: {error.strerror}") from None
     return path.read_bytes()
 
 
 def write(path: Path, content: bytes, mode: int = PRIVATE) -> bytes:
-    """Write a file in one step, with its directory if that is missing; what was written."""
+    """Write a file in one step, with its directory if that is missing, and return the content."""
     _put(path, content, mode, os.replace)
     return content
 
@@ -43,9 +43,9 @@ def _put(path: Path, content: bytes, mode: int, place: Callable[[str, Path], Non
             place(name, path)
         finally:
             Path(name).unlink(missing_ok=True)
-        sync_directory(path.parent)  # what is sealed under a key must not outlive it
+        sync_directory(path.parent)  # secrets encrypted under a key must not outlive it
     except OSError as error:
-        raise SettingsError(f"{path} can not be written: {error.strerror}") from None
+        raise SettingsError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def _link(name: str, path: Path) -> None:

@@ -1,4 +1,4 @@
 """Implementations of the vault, where dead letters are written: directories, blob containers, memory.
 
-A write is whole or not there, and the same path is never written with other content.
+A write is complete or absent, and the same path is never written with other content.
 """

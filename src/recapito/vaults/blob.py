@@ -1,7 +1,7 @@
-"""A vault in blob containers of Azure Storage. A container is named by its resource id; a connection leads to it.
+"""A vault in blob containers of Azure Storage. A container is named by its resource id and reached by its connection.
 
-A file is one block blob, put in one request that replaces what was there: a repeated write can neither double nor
-tear it, and it is confirmed by the service's answer alone. A service that hangs is given up in bounded time.
+A file is one block blob, written in one request that replaces any older one: a repeated write can neither duplicate nor
+tear it, and only the service's answer confirms it. A service that hangs is given up in bounded time.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BlobVault:
-    """Keeps blobs. `wait_ns` of real time is how long one verb may take."""
+    """Keeps blobs. One verb may take `wait_ns` of real time."""
 
     def __init__(self, storage_clients: StorageClients, wait_ns: int = limits.VAULT_WAIT_NS) -> None:
         self._storage_clients = storage_clients
@@ -34,7 +34,6 @@ class BlobVault:
         return f"<BlobVault by {self._storage_clients}>"
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt:
-        """Write one blob: when this returns, the service has it. Raises VaultUnavailable."""
         receipts: list[Receipt] = []
 
         async def put(client: "ContainerClient") -> None:
@@ -43,7 +42,7 @@ class BlobVault:
             receipts.append(_receipt(blob.url, answer))
 
         await self._use(container, put)
-        if not receipts[0].etag:  # Azure Storage never leaves it out: somebody else says yes
+        if not receipts[0].etag:  # Azure Storage never omits it: another service answered
             place = _parse(container)
             raise VaultUnavailable(
                 f"{place.name} of storage account {place.top.name}: what answers does not confirm writes as Azure"
@@ -52,7 +51,6 @@ class BlobVault:
         return receipts[0]
 
     async def folders(self, container: str) -> frozenset[str]:
-        """The first steps of names. Raises VaultUnavailable."""
         found: set[str] = set()
 
         async def look(client: "ContainerClient") -> None:
@@ -65,7 +63,6 @@ class BlobVault:
         return frozenset(found)
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
-        """Paths in their order. Raises VaultUnavailable."""
         found: list[str] = []
 
         async def look(client: "ContainerClient") -> None:
@@ -79,7 +76,6 @@ class BlobVault:
         return found
 
     async def read(self, container: str, path: str) -> bytes | None:
-        """One blob. Raises VaultUnavailable."""
         found: list[bytes] = []
 
         async def get(client: "ContainerClient") -> None:
@@ -90,7 +86,6 @@ class BlobVault:
         return found[0] if found else None
 
     async def delete(self, container: str, path: str) -> None:
-        """Remove one blob. Raises VaultUnavailable."""
 
         async def remove(client: "ContainerClient") -> None:
             with _absent_is_fine():
@@ -113,7 +108,7 @@ class BlobVault:
 
 @contextmanager
 def _absent_is_fine() -> Iterator[None]:
-    """A blob that is not there is no failure; a container that is not there is."""
+    """A missing blob is no failure; a missing container is."""
     from azure.core.exceptions import ResourceNotFoundError  # loaded by now, with the client
 
     try:
@@ -124,14 +119,14 @@ def _absent_is_fine() -> Iterator[None]:
 
 
 def _stream(request: "PipelineRequest[Any]") -> None:
-    """Have the body sent in pieces: megabytes at once would hold up the event loop."""
+    """Send the body in pieces: megabytes at once would block the event loop."""
     request.http_request.data = BytesIO(request.http_request.data)
 
 
 def _receipt(url: str, answer: dict[str, Any]) -> Receipt:
-    """What the service said; the signature that a URL may end with is no part of it."""
-    said = [str(answer.get(name) or "") for name in ("etag", "request_id", "client_request_id")]
-    return Receipt(url.partition("?")[0], said[0].strip('"'), said[1], said[2])
+    """The receipt of a blob; the URL has no signature."""
+    receipt = [str(answer.get(name) or "") for name in ("etag", "request_id", "client_request_id")]
+    return Receipt(url.partition("?")[0], receipt[0].strip('"'), receipt[1], receipt[2])
 
 
 def _parse(container: str) -> ResourceId:

@@ -1,8 +1,7 @@
 """A vault in a directory: a container is a directory in it, one of an account is one level deeper.
 
-Nothing is ever written outside: below the root no symbolic link is followed, so a name can not lead out. A file appears
-whole or not at all: it is written under another name, synced, renamed, and then every directory on the way to it is
-synced.
+Nothing is ever written outside: below the root no symbolic link is followed, so a name cannot lead out. A file appears
+complete or not at all: it is written under another name, synced and renamed, then all directories above it are synced.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DirectoryVault:
-    """Keeps `root/container/path`. Files are short and handled at once: dead letters are few and come in groups."""
+    """Keeps `root/container/path`. Files are short and written without a thread: dead letters are few and grouped."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -30,7 +29,6 @@ class DirectoryVault:
         return f"<DirectoryVault {self._root}>"
 
     async def write(self, container: str, path: str, content: bytes) -> None:
-        """Write one file durably: when this returns, it is on disk. Raises VaultUnavailable."""
         steps = _steps(container, path)
         try:
             with ExitStack() as stack:
@@ -39,17 +37,14 @@ class DirectoryVault:
             raise VaultUnavailable(f"The vault could not write {self._root / container / path}: {error}") from error
 
     async def folders(self, container: str) -> frozenset[str]:
-        """The directories of a container. Raises VaultUnavailable."""
         return await asyncio.to_thread(_directories, self._root.joinpath(*_plain(container)))
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
-        """Paths in their order. Raises VaultUnavailable."""
         steps = _steps(container, prefix.rstrip("/"))
         top = self._root / container
         return await asyncio.to_thread(_find, top, self._root.joinpath(*steps), after, limit)
 
     async def read(self, container: str, path: str) -> bytes | None:
-        """One file. Raises VaultUnavailable."""
         steps = _steps(container, path)
         try:
             with ExitStack() as stack:
@@ -62,7 +57,6 @@ class DirectoryVault:
             raise VaultUnavailable(f"The vault could not read {self._root / container / path}: {error}") from error
 
     async def delete(self, container: str, path: str) -> None:
-        """Remove one file durably. Raises VaultUnavailable."""
         steps = _steps(container, path)
         try:
             with ExitStack() as stack:
@@ -96,7 +90,7 @@ class DirectoryVault:
         os.fsync(directory)
 
     def _enter(self, stack: ExitStack, parent: int, step: str, steps: tuple[str, ...]) -> int:
-        """Open a directory, made if need be; its entry is synced once per process, whoever made it."""
+        """Open a directory, which is made if missing; its entry is synced once per process, even if it existed."""
         with suppress(FileExistsError):
             os.mkdir(step, dir_fd=parent)
             self._durable.discard(steps)
@@ -117,12 +111,12 @@ def _plain(path: str, deepest: int | None = 2) -> list[str]:
     """The steps of a path, if all of them are plain names; a container is one or two."""
     steps = path.split("/")
     if not all(_is_plain(step) for step in steps) or (deepest is not None and len(steps) > deepest):
-        raise VaultUnavailable(f"The vault can not hold {path!r}: not a plain relative path.")
+        raise VaultUnavailable(f"The vault cannot hold {path!r}: not a plain relative path.")
     return steps
 
 
 def _directories(container: Path) -> frozenset[str]:
-    """The directories in one, links not among them; none if it is not there."""
+    """The directories in a directory, without links; none if it does not exist."""
     try:
         with os.scandir(container) as entries:
             return frozenset(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -133,7 +127,7 @@ def _directories(container: Path) -> frozenset[str]:
 
 
 def _find(top: Path, within: Path, after: str, limit: int) -> list[str]:
-    """The paths of the files in a directory, seen from the top; links and what is still being written are none."""
+    """The paths of the files in a directory, relative to `top`, without links and unfinished files."""
     names = [
         f"{os.path.relpath(directory, top)}/{name}"
         for directory, _, files in os.walk(within)

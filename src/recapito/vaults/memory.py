@@ -1,10 +1,10 @@
-"""A vault in memory: the reference model. It can be told to be down, or to lack a container."""
+"""A vault in memory: the reference model. A test can make it unavailable, or remove a container."""
 
 from recapito.contracts.vault import Receipt, VaultUnavailable
 
 
 class MemoryVault:
-    """Keeps what is written in `files`, by container and path."""
+    """Keeps content in `files`, by container and path."""
 
     def __init__(self) -> None:
         self.files: dict[tuple[str, str], bytes] = {}
@@ -12,7 +12,6 @@ class MemoryVault:
         self.missing: set[str] = set()
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
-        """Write one file. Raises VaultUnavailable."""
         self._reach(container)
         self.files[container, path] = content
         if not container.startswith("/"):
@@ -20,23 +19,19 @@ class MemoryVault:
         return Receipt(f"memory:{container}/{path}", f"{len(content):x}", "request", "client")
 
     async def folders(self, container: str) -> frozenset[str]:
-        """The first steps of paths. Raises VaultUnavailable."""
         self._reach(container)
         return frozenset(path.partition("/")[0] for where, path in self.files if where == container and "/" in path)
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
-        """Paths in their order. Raises VaultUnavailable."""
         self._reach(container)
         paths = (path for where, path in self.files if where == container and path.startswith(prefix))
         return sorted(path for path in paths if path > after)[:limit]
 
     async def read(self, container: str, path: str) -> bytes | None:
-        """One file. Raises VaultUnavailable."""
         self._reach(container)
         return self.files.get((container, path))
 
     async def delete(self, container: str, path: str) -> None:
-        """Remove one file. Raises VaultUnavailable."""
         self._reach(container)
         self.files.pop((container, path), None)
 

@@ -1,7 +1,7 @@
 """The vault of a server: blob containers are reached by their connection, all else is in directories.
 
-Subscriptions to a blob container that nobody has connected are refused. Where its connection was removed later, dead
-letters are kept in the directory `<account>/<container>`: none is lost.
+A subscription to a blob container without a connection is refused. If the connection is removed later, dead letters are
+kept in the directory `<account>/<container>`: none is lost.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,7 +11,7 @@ from recapito.domain.resources.resource_id import ResourceId, parse_resource_id
 
 
 class RoutingVault:
-    """Hands each file to the vault that has the container."""
+    """Passes each file to the vault that has the container."""
 
     def __init__(self, directories: Vault, blobs: Vault, connected: Callable[[ResourceId], Awaitable[bool]]) -> None:
         self._directories = directories
@@ -22,7 +22,6 @@ class RoutingVault:
         return f"<RoutingVault to {self._directories} and {self._blobs}>"
 
     async def write(self, container: str, path: str, content: bytes) -> Receipt | None:
-        """Write one file durably. Raises VaultUnavailable."""
         if not container.startswith("/"):
             return await self._directories.write(container, path, content)
         place = parse_resource_id(container)
@@ -31,7 +30,7 @@ class RoutingVault:
         return await self._directories.write(_directory(place), path, content)
 
     async def folders(self, container: str) -> frozenset[str]:
-        """The first steps of paths, from before the container was connected too. Raises VaultUnavailable."""
+        """Folders, those from before the container was connected included."""
         if not container.startswith("/"):
             return await self._directories.folders(container)
         place = parse_resource_id(container)
@@ -41,7 +40,7 @@ class RoutingVault:
         return found
 
     async def paths(self, container: str, prefix: str, after: str, limit: int) -> list[str]:
-        """Paths in their order, from before the container was connected too. Raises VaultUnavailable."""
+        """Paths in order, those from before the container was connected included."""
         if not container.startswith("/"):
             return await self._directories.paths(container, prefix, after, limit)
         place = parse_resource_id(container)
@@ -51,7 +50,7 @@ class RoutingVault:
         return sorted(set(found))[:limit]
 
     async def read(self, container: str, path: str) -> bytes | None:
-        """One file, wherever it is. Raises VaultUnavailable."""
+        """One file, in either vault."""
         if not container.startswith("/"):
             return await self._directories.read(container, path)
         place = parse_resource_id(container)
@@ -61,7 +60,7 @@ class RoutingVault:
         return found
 
     async def delete(self, container: str, path: str) -> None:
-        """Remove one file, wherever it is. Raises VaultUnavailable."""
+        """Remove one file, in either vault."""
         if not container.startswith("/"):
             await self._directories.delete(container, path)
             return

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from recapito.contracts.store import Damage
+from recapito.contracts.damage import Damage
 from tests.api.client import EVENTS, World, event, run
 from tests.kit.arm_errors import refused
 from tests.stores.spoil import MemorySpoiler

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.store import AttemptTotals, Settlement
+from recapito.contracts.ledger import AttemptTotals, Settlement
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
@@ -269,7 +269,7 @@ def test_what_no_subscription_took_is_counted() -> None:
         assert (shown["unmatched"], shown["subscriptions"]) == (3 + 40, 0)
 
     heard = DispatchStatus()
-    heard.hear(Status(Gauge(), unmatched={1: 40}))
+    heard.update(Status(Gauge(), unmatched={1: 40}))
     run(test, dispatch=heard)
 
 
@@ -296,7 +296,7 @@ def test_a_stopped_lane_is_among_those_that_fail() -> None:
     async def test(world: World) -> None:
         await world.topic()
         made = {name: await world.subscription(name) for name in ("well", "stopped")}
-        heard.hear(Status(Gauge(), stopped={made["stopped"].id: "its record is damaged"}))
+        heard.update(Status(Gauge(), stopped={made["stopped"].id: "its record is damaged"}))
         assert await lanes(world, "?failing=true") == ["stopped"]
 
     heard = DispatchStatus()

@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from recapito.api.operate.metric_table import TABLE
 from recapito.api.operate.metrics import PART_BYTES, SLICE
 from recapito.api.operate.prometheus_text import Metric, PrometheusText, labels
-from recapito.contracts.store import AttemptTotals, DeadLetterGroup, Drop, Settlement
+from recapito.contracts.ledger import AttemptTotals, DeadLetterGroup, Drop, Settlement
 from recapito.domain.histogram import SECONDS, SIZES, histogram
 from recapito.domain.resources.subscription import Subscription
 from recapito.observability.status import BusyLane, DispatchStatus, Gauge, Status, to_bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import EntryKind
+from recapito.contracts.log import EntryKind
 from recapito.domain import limits
 from recapito.domain.events.segment import Segment
 from recapito.domain.resources.topic import TopicKind

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.store import EntryKind
+from recapito.contracts.log import EntryKind
 from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
 from recapito.domain.events.segment import Segment
 from recapito.domain.instant import stamp

@@ -4,7 +4,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from recapito.stores.memory import MemoryLog
 from tests.api.client import World
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from recapito.domain import limits
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from tests.api.client import World
 from tests.api.server.raw_http import EVENT, GET, Line, answer, publish, talk, talk_in
 

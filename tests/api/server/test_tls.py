@@ -10,7 +10,7 @@ import pytest
 import uvloop
 
 from recapito.identity.certificate import Files, load_context, prepare
-from recapito.process.roles import HttpServer
+from recapito.process.http_server import HttpServer
 from tests.api.client import World
 from tests.api.server.raw_http import GET, answer, publish
 

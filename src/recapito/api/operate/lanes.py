@@ -15,7 +15,7 @@ from recapito.api.auth.management import admit
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_length, check_range, invalid
-from recapito.contracts.store import AttemptTotals, LaneCounts, LaneRow
+from recapito.contracts.ledger import AttemptTotals, LaneCounts, LaneRow
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.hold import Hold, explain

@@ -12,7 +12,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from recapito.api.operate import metric_table as table
 from recapito.api.operate.prometheus_text import PrometheusText, labels
 from recapito.api.services import Services
-from recapito.contracts.store import AttemptTotals, LaneCounts, LaneRow, Registry
+from recapito.contracts.ledger import AttemptTotals, LaneCounts, LaneRow
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.outcome import Result

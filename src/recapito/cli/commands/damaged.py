@@ -68,9 +68,9 @@ def clear(
     data: Annotated[Path, typer.Option(help="The data directory of the server.")] = Path("recapito-data"),
 ) -> Any:
     """Let a server take events again, after somebody looked at its files."""
-    from recapito.stores.sqlite.files import damage_marker
+    from recapito.stores.sqlite.files import damage
 
-    if not damage_marker.clear(data):
+    if not damage.clear_signs(data):
         raise NotFound("ResourceNotFound", f"No file in {data} is marked as damaged.")
     return {"cleared": str(data)}
 

@@ -55,9 +55,9 @@ def directory(data: Path) -> Iterator[Finding]:
 
 def damage(data: Path) -> Iterator[Finding]:
     """Whether a sign was seen that the files of a server are damaged; then they are looked through."""
-    from recapito.stores.sqlite.files import damage_marker, inspection
+    from recapito.stores.sqlite.files import damage
 
-    signs = damage_marker.read(data)
+    signs = damage.read_signs(data)
     if not signs:
         return
     for sign in signs:
@@ -65,7 +65,7 @@ def damage(data: Path) -> Iterator[Finding]:
             WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
         )
     again = f"then `recapito damaged clear --data {data}`: the server takes events again"
-    for file, faults in inspection.check(data).items():
+    for file, faults in damage.check(data).items():
         if faults:
             remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
             yield Finding(WRONG, file, faults[0], remedy)

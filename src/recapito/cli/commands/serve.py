@@ -87,10 +87,11 @@ def serve(
 
 async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
-    found = await stores.prepare_store(settings, journal)
+    backend = stores.make_backend(settings, journal)
+    prepared = await backend.prepare()
     ready = asyncio.Event()
-    async with stores.inspecting(settings, found, journal, ready):
-        await _listen(settings, found.newest, journal, insists, quiet, ready)
+    async with stores.inspecting(backend, prepared, ready):
+        await _listen(settings, prepared.newest, journal, insists, quiet, ready)
 
 
 async def _listen(

@@ -4,7 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 
-from recapito.contracts.store import Entry, EntryKind, Log
+from recapito.contracts.log import Entry, EntryKind, Log
 from recapito.domain import limits
 from recapito.domain.events.conversion import Convert
 from recapito.domain.events.segment import Segment

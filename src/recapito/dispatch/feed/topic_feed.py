@@ -8,7 +8,7 @@ lane had read everything, and that the tail index still knows those entries.
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from recapito.contracts.store import Entry, EntryKind
+from recapito.contracts.log import Entry, EntryKind
 from recapito.dispatch.feed.segment_cache import NO_KEYS, CachedEntry, SegmentCache
 from recapito.dispatch.feed.tail_index import ANY, TailIndex
 from recapito.domain import limits

@@ -6,7 +6,7 @@ It changes nothing and waits for nothing: a request that succeeded costs one val
 from collections.abc import Sequence
 
 from recapito.contracts.history import History
-from recapito.contracts.store import Burial
+from recapito.contracts.ledger import Burial
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain.dead_letter.parser import attempts_of
 from recapito.domain.delivery.delivery import Delivery, DeliveryId

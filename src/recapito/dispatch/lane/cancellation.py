@@ -3,7 +3,7 @@
 Every delivery is counted. When the stored books have nothing pending any more, the lane has ended.
 """
 
-from recapito.contracts.store import LaneRow
+from recapito.contracts.ledger import LaneRow
 from recapito.dispatch.lane.attempt_recorder import CANCELED, AttemptRecorder
 from recapito.dispatch.lane.in_flight import InFlightSet, PendingBatch
 from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms

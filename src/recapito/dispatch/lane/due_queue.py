@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from recapito.contracts.store import Due
+from recapito.contracts.ledger import Due
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.header_groups import HeaderGroup
 from recapito.domain import limits

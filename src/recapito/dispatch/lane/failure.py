@@ -1,6 +1,6 @@
 """Failed deliveries: `decide` chooses whether each is parked, buried or dropped, and the settlement is staged so."""
 
-from recapito.contracts.store import Burial
+from recapito.contracts.ledger import Burial
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.dispatch.lane.in_flight import InFlight, id_origin, output_id

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts.store import Due, LaneRow, Settlement
+from recapito.contracts.ledger import Due, LaneRow, Settlement
 from recapito.dispatch.capacity import RESPONSIVE_NS
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import AttemptTotals, Burial, Drop, LaneRow, Settlement
+from recapito.contracts.ledger import AttemptTotals, Burial, Drop, LaneRow, Settlement
 from recapito.dispatch.capacity import CommitBudget
 from recapito.dispatch.lane.in_flight import PendingBatch
 from recapito.domain import limits

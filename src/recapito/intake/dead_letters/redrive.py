@@ -15,7 +15,8 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.clock import Clock
-from recapito.contracts.store import Document, Log, NewSegment
+from recapito.contracts.log import Log, NewSegment
+from recapito.contracts.registry import Document
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import DeadLetter, restore
 from recapito.domain.events.event_grid import domain_topic_name

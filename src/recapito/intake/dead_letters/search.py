@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.contracts.vault import Vault, VaultUnavailable
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import DeadLetter, hour_of, read_dead_letters

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.contracts.history import HistoryReader, Kept
-from recapito.contracts.store import EntryKind, Log, Registry
+from recapito.contracts.log import EntryKind, Log
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.segment import Segment

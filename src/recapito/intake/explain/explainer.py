@@ -7,7 +7,9 @@ from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
 from recapito.contracts.history import HistoryReader, Kept
-from recapito.contracts.store import LaneRow, Log, Registry, WaitingDeadLetter
+from recapito.contracts.ledger import LaneRow, WaitingDeadLetter
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import read_dead_letters
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked

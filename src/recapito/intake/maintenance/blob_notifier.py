@@ -11,8 +11,9 @@ from typing import Protocol
 import msgspec
 
 from recapito.clock import Clock
-from recapito.contracts.store import Document, Log, NewSegment, Notice, Registry
-from recapito.contracts.system_topic import TAKEN, TAKEN_KIND, has_subscription, system_topic_of
+from recapito.contracts.ledger import Notice
+from recapito.contracts.log import Log, NewSegment
+from recapito.contracts.registry import TAKEN, TAKEN_KIND, Document, Registry, has_subscription, system_topic_of
 from recapito.domain import limits
 from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice
 from recapito.domain.events.segment import Publish, StampedEvent, pack

@@ -8,7 +8,8 @@ from collections import Counter
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from recapito.contracts.store import Damage, Registry
+from recapito.contracts.damage import Damage
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic

@@ -10,7 +10,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
-from recapito.contracts.store import LaneRow, Log, Registry
+from recapito.contracts.ledger import LaneRow
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription

@@ -5,35 +5,12 @@ copied, in the file, unless the file has free pages for them.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from recapito.domain import limits
-from recapito.domain.capacity import Shares, share_out
+from recapito.domain.capacity import Space, share_out
 from recapito.observability.journal import Journal, silent
 
 WARN_FRACTION = 0.20
-
-
-class Space(NamedTuple):
-    """The free bytes of a volume, its total bytes, the name of a removed file, and the room inside the store's files.
-
-    `damage` describes what is wrong with an existing file. `reusable` is negative when more bytes wait in the WAL to be
-    copied into the file than the file has free pages.
-    """
-
-    free: int
-    total: int
-    lost: str = ""
-    reusable: int = 0
-    damage: str = ""
-
-    @property
-    def usable(self) -> int:
-        return self.free + self.reusable
-
-    def fits(self, size: int, shares: Shares) -> bool:
-        """Whether intake may write N bytes and still leave dispatch its share."""
-        return self.free - size >= shares.least and self.usable - 2 * size >= shares.stop
 
 
 class DiskWatch:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.store import Log, NewSegment
+from recapito.contracts.log import Log, NewSegment
 from recapito.domain import limits
 from recapito.domain.capacity import LastCommit, expected_wait, needed
 from recapito.domain.events.segment import NO_TRACES, Publish, StampedEvent, pack

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from recapito.clock import Clock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.connections.connection import AccountKey, Connection, Service, check_usable
 from recapito.domain.delivery.outcome import Outcome, Result

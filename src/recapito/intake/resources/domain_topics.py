@@ -3,7 +3,7 @@
 import msgspec
 
 from recapito.clock import Clock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain.resources.topic import Topic
 from recapito.intake.resources.validation import check_domain_topic_name, check_room
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import partial
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import StoreFailed

@@ -3,7 +3,7 @@
 import msgspec
 
 from recapito.clock import Clock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.errors import Conflict
 from recapito.intake.resources.not_found import group_missing
 from recapito.intake.resources.validation import DEFAULT_LOCATION, check_scope

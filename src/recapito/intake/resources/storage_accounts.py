@@ -5,7 +5,7 @@ import re
 import msgspec
 
 from recapito.clock import Clock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.resources.topic import Source, TopicKind
 from recapito.domain.resources.topic_type import STORAGE

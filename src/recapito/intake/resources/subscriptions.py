@@ -10,7 +10,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.store import Registry
+from recapito.contracts.registry import Registry
 from recapito.domain.access.egress import Egress
 from recapito.domain.handshake.consent import needs_consent, with_consent
 from recapito.domain.handshake.handshake import ConsentTarget, is_code

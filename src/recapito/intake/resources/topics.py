@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from msgspec.structs import replace
 
 from recapito.clock import Clock
-from recapito.contracts.store import Registry
-from recapito.contracts.system_topic import system_topic_of
+from recapito.contracts.registry import Registry, system_topic_of
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles import profile

@@ -1,7 +1,7 @@
-"""The pump around libcurl: it drives every connection from the event loop, whatever the number of them.
+"""The loop around libcurl: it drives every connection from the event loop, whatever their number.
 
-The loop watches one epoll, which watches the connections. What was submitted starts together in the next turn of the
-loop, and all that happened meanwhile is looked at together, so that a turn is made of few calls.
+The event loop watches one epoll, which watches the connections. Submitted POSTs start together in the next turn of the
+event loop, and all events since the last turn are handled together, so that a turn takes few calls.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _NEVER = float("inf")
 
 
 class CurlLoop:
-    """Makes POSTs on the event loop that runs when it is made. After a failure of its own it makes none any more."""
+    """Makes POSTs on the event loop that runs when it is made. After a failure of its own it makes no more."""
 
     def __init__(self, trust: Trust) -> None:
         self._trust = trust
@@ -47,8 +47,8 @@ class CurlLoop:
         self._alarm: asyncio.TimerHandle | None = None  # for the earlier of the two
         self._alarm_at = _NEVER
         self._epoll = select.epoll()
-        self._watched: dict[int, int] = {}  # connections by number: what epoll looks for
-        self._resting: set[int] = set()  # those among them of which libcurl wants to hear nothing at present
+        self._watched: dict[int, int] = {}  # the events that epoll reports of each connection
+        self._resting: set[int] = set()  # connections of which libcurl wants no events at present
         self._multi: Any = pycurl.CurlMulti()
         self._multi.setopt(pycurl.M_PIPELINING, 0)
         self._multi.setopt(pycurl.M_MAXCONNECTS, limits.IDLE_CONNECTIONS)
@@ -57,7 +57,7 @@ class CurlLoop:
         self._loop.add_reader(self._epoll.fileno(), partial(self._turn, self._look))
 
     def __repr__(self) -> str:
-        return f"<Pump {len(self._running)} running, {len(self._free)} free>"
+        return f"<CurlLoop, {len(self._running)} running, {len(self._free)} free>"
 
     def submit(self, post: Post) -> None:
         """Start a POST; its `finish` is called later, on the event loop, unless it is aborted."""
@@ -70,7 +70,7 @@ class CurlLoop:
         self._put(post)
 
     async def close(self) -> None:
-        """End every POST without a word and close every connection."""
+        """Drop every POST without calling `finish`, and close every connection."""
         if not self._closed:
             self._shut()
 
@@ -83,7 +83,7 @@ class CurlLoop:
             self._loop.call_soon(self._turn, self._take)
 
     def _turn(self, work: Callable[[], None]) -> None:
-        """Do what has come up, and say what came of it. A failure here is ours: everybody is told, and it is over."""
+        """Do this work and deliver the replies. A failure here is ours: it ends every POST, and the loop closes."""
         if self._closed:
             return
         try:
@@ -96,7 +96,7 @@ class CurlLoop:
         self._deliver()
 
     def _attend(self) -> None:
-        """Let libcurl have the time, see what has ended, and be woken in time for what is to come."""
+        """Run libcurl's timer, collect the transfers that ended, and set the alarm for the next event."""
         now = time.monotonic()
         if now >= self._timer_at:
             self._timer_at = _NEVER
@@ -170,14 +170,14 @@ class CurlLoop:
                 self._outbox.append(self._stop(curl.transfer, code, problem))
 
     def _look_round(self, now: float) -> None:
-        """An endpoint that gave its status and then dawdles over the rest has answered, and loses its connection."""
+        """End transfers whose endpoint sent its status and is too slow with the rest: it has answered."""
         self._look_round_at = now + _LOOK_ROUND_S if self._running else _NEVER
         for transfer in list(self._running):
             if transfer.dawdles_since and now - transfer.dawdles_since > _BODY_WAIT_S:
                 self._outbox.append(self._stop(transfer))
 
     def _watch(self, what: int, fd: int, multi: Any, data: Any) -> None:
-        """Watch a connection as libcurl says. One that rests between two POSTs stays watched: most rest but briefly."""
+        """Watch a connection as libcurl asks. One that rests between two POSTs stays watched: most rest briefly."""
         if what == pycurl.POLL_REMOVE:
             self._resting.add(fd)
             return
@@ -190,12 +190,12 @@ class CurlLoop:
         self._watched[fd] = wanted
 
     def _opened(self, fd: int) -> None:
-        """A connection is new: the one that had its number before was closed, which ended its watch."""
+        """Forget the closed connection that had this number before; closing it ended its watch."""
         self._watched.pop(fd, None)
         self._resting.discard(fd)
 
     def _watch_no_more(self, fd: int) -> None:
-        """A connection that rests was closed by its peer, most likely: libcurl sees that before it uses it again."""
+        """Stop watching a resting connection. Its peer has probably closed it; libcurl notices before it reuses it."""
         with suppress(OSError):  # libcurl has just closed it too
             self._epoll.unregister(fd)
         self._opened(fd)
@@ -223,7 +223,7 @@ class CurlLoop:
 
 @cache
 def _happened(events: int) -> int:
-    """What epoll saw, in libcurl's words."""
+    """The events of epoll as flags of libcurl."""
     happened = 0
     if events & select.EPOLLIN:
         happened |= pycurl.CSELECT_IN

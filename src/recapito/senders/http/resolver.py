@@ -1,7 +1,7 @@
-"""Our own name look-ups: every question is answered within five seconds, and no name waits for another.
+"""Our own name lookups: every lookup is answered within five seconds, and no name waits for another.
 
-Each host has at most one look-up under way, however many ask; each look-up has a thread; one that hangs is written
-off and its place is free again. Must be used on one event loop.
+Each host has at most one lookup under way, and each lookup has a thread; one that hangs is given up and its slot is
+free again. It must be used on one event loop.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 
 Lookup = Callable[[str], Iterable[str]]
-"""Blocking: the addresses of a host name. Raises OSError when there are none to be had."""
+"""Blocking: the addresses of a host name. OSError if there are none."""
 
 
 class Resolved(NamedTuple):
-    """What a host name led to: addresses, or none and the reason."""
+    """The addresses of a host name, or none and the reason."""
 
     addresses: tuple[str, ...]
     problem: str = ""
@@ -51,7 +51,7 @@ def hosts_file(host: str, path: Path = Path("/etc/hosts")) -> list[str]:
 
 
 class Resolver:
-    """Answers from its cache or from a look-up in a thread of its own."""
+    """Answers from its cache, or from a lookup in a thread."""
 
     def __init__(self, lookup: Lookup = system_lookup) -> None:
         self._lookup = lookup
@@ -65,7 +65,7 @@ class Resolver:
         return f"<Resolver knows {len(self._known)}, looks up {len(self._looking)}, lost {len(self._lost)}>"
 
     def known(self, host: str) -> Resolved | None:
-        """What is known now: a literal address, or an answer that is fresh."""
+        """The result that is known now: of a literal address, or of a recent lookup."""
         known = self._known.get(host)
         if known is None:
             return _literal(host)
@@ -75,7 +75,7 @@ class Resolver:
         return None
 
     def ask(self, host: str, answer: Callable[[Resolved], None]) -> None:
-        """Have `answer` called, later, with what the name leads to or why it does not."""
+        """Look up a name, and call `answer` later with its addresses or the problem."""
         loop = asyncio.get_running_loop()
         if host in self._waiting:
             self._waiting[host].append(answer)
@@ -107,7 +107,7 @@ class Resolver:
         try:
             loop.call_soon_threadsafe(self._finish, host, resolved)
         except RuntimeError:
-            pass  # the loop ended while the name service thought
+            pass  # the loop ended during the lookup
 
     def _finish(self, host: str, resolved: Resolved) -> None:
         self._looking.discard(host)

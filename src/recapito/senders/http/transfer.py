@@ -1,6 +1,6 @@
 """One libcurl easy handle, set up once and used for one request after the other.
 
-It takes no more of an answer than the limits allow, and a final status that was seen counts, however the rest ends.
+It reads no more of an answer than the limits allow. A final status that was received counts, however the rest ends.
 """
 
 import socket
@@ -19,20 +19,20 @@ from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.errors import SettingsError
 
 EXCERPT_BODY_BYTES = 4 * limits.RESPONSE_EXCERPT_BYTES
-"""More than an excerpt, so that a secret at its end is seen whole and taken out."""
+"""More than an excerpt, so that a secret at its end is recognised as a whole and removed."""
 _BLANK = (b"\r\n", b"\n")
 _HEADER_LINES = limits.RESPONSE_HEADERS + 2  # with the status line and the blank one
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """How a request ended. Without a final `status` (0), `code` is libcurl's error and `problem` says it in words."""
+    """The end of a request. Without a final `status` (0), `code` is libcurl's error and `problem` its text."""
 
     status: int
     headers: list[bytes]
     body: bytes
     code: int
     problem: str
-    note: str  # why we would not go on: in dialling, or in listening
+    note: str  # the reason why we refused to dial or to read on
 
 
 class Post(Protocol):
@@ -46,7 +46,7 @@ class Post(Protocol):
 
     @property
     def kept_bytes(self) -> int:
-        """How much of the body of the answer is kept."""
+        """The bytes of the answer's body that are kept."""
 
     url: str
     headers: list[str]
@@ -60,7 +60,7 @@ class Post(Protocol):
 
 
 class Trust(NamedTuple):
-    """Whom to trust: `judge` refuses addresses, the certificate authorities are in `ca_file` or `ca_path`."""
+    """The addresses and certificates to trust: `judge` refuses addresses, authorities are in `ca_file` or `ca_path`."""
 
     judge: Callable[[str], str | None]
     ca_file: str | None
@@ -78,7 +78,7 @@ def trust(judge: Callable[[str], str | None], ca_file: str | None) -> Trust:
 
 
 class Transfer:
-    """A reusable easy handle, and what it has received."""
+    """A reusable easy handle, and the answer that it has received so far."""
 
     def __init__(self, trust: Trust, opened: Callable[[int], None]) -> None:
         self._judge = trust.judge
@@ -104,7 +104,7 @@ class Transfer:
         return f"<Transfer {'free' if self._post is None else 'under way'}>"
 
     def load(self, post: Post) -> None:
-        """Make ready for a request."""
+        """Prepare the handle for a request."""
         self._post = post
         post.transfer = self
         self._kept_bytes = post.kept_bytes
@@ -120,7 +120,7 @@ class Transfer:
             self.curl.setopt(pycurl.RESOLVE, [post.resolve])
 
     def unload(self, code: int, problem: str) -> tuple[Post, Reply]:
-        """The request and what came of it; the handle is free again and holds nothing of either."""
+        """The request and its reply; the handle is free again and keeps nothing of either."""
         post, status = self._post, self._status(code)
         assert post is not None
         reply = Reply(status, self._headers, self._body, code, problem, self._note)
@@ -132,7 +132,7 @@ class Transfer:
 
     @property
     def dawdles_since(self) -> float:
-        """When the headers of the final answer were complete, by the monotonic clock; 0.0 as long as they are not."""
+        """The monotonic time at which the headers of the final answer were complete; 0.0 until then."""
         return self._headers_at if self._status(0) else 0.0
 
     def _status(self, code: int) -> int:
@@ -144,7 +144,7 @@ class Transfer:
         return status if status >= 200 and (self._headers_at or code == pycurl.E_WRITE_ERROR) else 0
 
     def _turn_to(self, method: str) -> None:
-        """Let go of one method and take up another."""
+        """Change the method of the handle."""
         self._method = method
         self.curl.unsetopt(pycurl.CUSTOMREQUEST)
         self.curl.setopt(pycurl.POST if method == "POST" else pycurl.HTTPGET, 1)
@@ -195,7 +195,7 @@ class Transfer:
         return -1 if self._body_bytes > limits.RESPONSE_BODY_BYTES else None
 
     def _open_socket(self, purpose: int, address: Any) -> int:
-        """The moment of dialling: what is judged here is the very address that libcurl will connect to."""
+        """Called when libcurl dials: the address that is judged here is the one that it connects to."""
         reason = self._judge(address.addr[0])
         if reason is not None:
             self._note = f"egress refused {address.addr[0]}: {reason}"

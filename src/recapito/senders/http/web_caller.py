@@ -1,6 +1,6 @@
-"""The caller on libcurl: single requests through a pump of its own, under the rules of egress.
+"""The caller on libcurl: single requests through a CurlLoop of its own, under the egress rules.
 
-It trusts nothing that comes back: what is kept of an answer is cut at its limits.
+It trusts no answer: headers and body are cut at their limits.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from recapito.senders.http import transfer
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 
-# What libcurl's errors are here; an error that is not in the table broke the exchange off.
+# From libcurl's errors; an error that is not in the table broke the exchange off.
 TROUBLE_OF_CURL = {
     pycurl.E_COULDNT_RESOLVE_HOST: FailureKind.NAME_NOT_FOUND,
     pycurl.E_COULDNT_CONNECT: FailureKind.NOT_CONNECTED,
@@ -41,7 +41,7 @@ _CLOSED = NoReply(FailureKind.CLOSED, "the service is ending")
 
 
 class _Call:
-    """One request on its way: a Post for the pump."""
+    """One request on its way: a Post for the CurlLoop."""
 
     kept_bytes = limits.RESPONSE_BODY_BYTES
 
@@ -59,18 +59,18 @@ class _Call:
         self.answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
 
     def finish(self, reply: transfer.Reply) -> None:
-        """The pump's word for the end."""
+        """Called by the CurlLoop at the end."""
         self.end(_answer_of(reply, self._secrets))
 
     def end(self, answer: CallResult) -> None:
-        """Say what came of it, once."""
+        """Set the result, once."""
         self.over = True
         if not self.answer.done():
             self.answer.set_result(answer)
 
 
 class WebCaller:
-    """Makes requests, over a pump that it starts with the first of them."""
+    """Makes requests, by a CurlLoop that it starts with the first of them."""
 
     def __init__(self, egress: Egress, ca_file: str | None = None, resolver: Resolver | None = None) -> None:
         self._egress = egress
@@ -84,7 +84,6 @@ class WebCaller:
         return f"<WebCaller {self._curl or 'unused'}>"
 
     async def ask(self, request: Request) -> CallResult:
-        """Make one request."""
         route = EndpointRoute(self._egress, request.url)
         if route.host:
             route.settle(await self._resolve(route.host))
@@ -95,7 +94,6 @@ class WebCaller:
         return await self._call(_Call(request, route))
 
     async def close(self) -> None:
-        """End what is open as Unanswered and free everything."""
         self._closed = True
         for waiting in self._open:
             if isinstance(waiting, _Call):

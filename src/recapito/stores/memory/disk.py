@@ -1,17 +1,19 @@
-"""What the stores in memory keep: it outlives them as a disk outlives a process.
+"""The content of the stores in memory: it outlives them as a disk outlives a process.
 
-Each verb changes it in one go, without an await, so whoever opens it next finds what was committed and nothing else.
+Each verb changes it in one step, without an await, so the next store on it finds exactly the committed content.
 """
 
 import secrets
 from dataclasses import dataclass, field
 
-from recapito.contracts.store import Burial, Damage, Entry, LaneRow
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import Burial, LaneRow
+from recapito.contracts.log import Entry
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 
-DueKey = tuple[int, DeliveryId]  # an instant and a delivery: the order in which things come due
+DueKey = tuple[int, DeliveryId]  # an instant and a delivery: the order of due times
 TOPIC_ITSELF = 0  # stands for a subscription's id where a change is about the topic
 
 
@@ -33,7 +35,7 @@ class StoredTopic:
 
 @dataclass
 class StoredLane:
-    """A lane with what waits in it. `order` has the parked deliveries by due time."""
+    """A lane with its parked deliveries and dead letters. `order` has the parked deliveries by due time."""
 
     lane: LaneRow
     parked: dict[DeliveryId, Parked] = field(default_factory=dict)
@@ -41,14 +43,14 @@ class StoredLane:
     burials: dict[DeliveryId, Burial] = field(default_factory=dict)
     path_of: dict[DeliveryId, str] = field(default_factory=dict)
     first_tried_at: dict[str, int] = field(default_factory=dict)  # by path
-    spoilt: set[DeliveryId] = field(default_factory=set)  # what a test damaged, parked or buried
+    spoilt: set[DeliveryId] = field(default_factory=set)  # rows that a test damaged, parked or buried
     set_aside: set[DeliveryId] = field(default_factory=set)
     rotten: bool = False  # a test damaged the row itself
 
 
 @dataclass
 class MemoryDisk:
-    """The whole content of a store. `free` is what a simulation says is left of it."""
+    """The whole content of a store. `free` is the room that a simulation leaves on it."""
 
     log_id: str = field(default_factory=lambda: secrets.token_hex(16))
     free: int = 1 << 40

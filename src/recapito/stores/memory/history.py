@@ -9,7 +9,7 @@ from recapito.domain.history.attempt import Attempt, AttemptQuery
 
 
 class MemoryHistory:
-    """Attempts in a ring of so many events. `now` is the clock of the attempts; marks go on from `first_mark`."""
+    """Attempts in a ring of `capacity` events. `now` is the clock of the attempts; marks start at `first_mark`."""
 
     def __init__(
         self,
@@ -40,33 +40,33 @@ class MemoryHistory:
             self._events -= _weight(self._ring.popleft().attempt)
 
     async def flush(self) -> None:
-        """Nothing waits."""
+        """Attempts are recorded at once."""
 
     async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
-        found = [kept for kept in reversed(self._living()) if before is None or kept.mark < before]
-        return self._page(found, selection, limit)
+        older = [kept for kept in reversed(self._recent()) if before is None or kept.mark < before]
+        return self._page(older, selection, limit)
 
     async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
-        page = self._page([kept for kept in self._living() if kept.mark > after], selection, limit)
+        page = self._page([kept for kept in self._recent() if kept.mark > after], selection, limit)
         return page if page.next is None else page._replace(newest=page.next)
 
     async def extent(self) -> Extent:
-        living = self._living()
-        since = min((kept.attempt.at for kept in living), default=None)
-        return Extent(since, len(living), self._not_kept)
+        recent = self._recent()
+        since = min((kept.attempt.at for kept in recent), default=None)
+        return Extent(since, len(recent), self._not_kept)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to release."""
 
-    def _living(self) -> list[Kept]:
+    def _recent(self) -> list[Kept]:
         oldest = self._now() - self._keep.age_ns
         while self._ring and self._ring[0].attempt.at < oldest:
             self._events -= _weight(self._ring.popleft().attempt)
         return list(self._ring)
 
-    def _page(self, found: Iterable[Kept], selection: AttemptQuery, limit: int) -> Page:
-        meant = [kept for kept in found if selection.takes(kept.attempt)]
-        return Page(meant[:limit], meant[limit - 1].mark if len(meant) > limit else None, self._newest)
+    def _page(self, attempts: Iterable[Kept], selection: AttemptQuery, limit: int) -> Page:
+        selected = [kept for kept in attempts if selection.takes(kept.attempt)]
+        return Page(selected[:limit], selected[limit - 1].mark if len(selected) > limit else None, self._newest)
 
 
 def _weight(attempt: Attempt) -> int:

@@ -1,4 +1,4 @@
-"""The Ledger in memory: lanes, and what waits in them, in plain dicts; the reference model."""
+"""The Ledger in memory: lanes, parked deliveries and dead letters in plain dicts; the reference model."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
@@ -7,9 +7,9 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import (
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import (
     Burial,
-    Damage,
     DeadLetterGroup,
     Due,
     LaneCounts,
@@ -42,18 +42,18 @@ class MemoryLedger:
         return f"<MemoryLedger of {len(self._lanes)} lanes>"
 
     async def lanes(self) -> list[LaneRow]:
-        return [_shown(self._lanes[id]) for id in sorted(self._lanes)]
+        return [_row(self._lanes[id]) for id in sorted(self._lanes)]
 
     async def lane(self, id: int) -> LaneRow | None:
-        return _shown(self._lanes[id]) if id in self._lanes else None
+        return _row(self._lanes[id]) if id in self._lanes else None
 
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
-        return [_shown(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
+        return [_row(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:
             self._lanes[id] = StoredLane(LaneRow(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, LaneCounts()))
-        return _shown(self._lanes[id])
+        return _row(self._lanes[id])
 
     async def renew_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         old = self._lanes[id]
@@ -69,7 +69,7 @@ class MemoryLedger:
         parked, buried = len(new.parked), len(new.burials)
         new.lane = replace(new.lane, counts=LaneCounts(matched=parked + buried, parked=parked, buried=buried))
         self._lanes[id] = new
-        return _shown(new)
+        return _row(new)
 
     async def close_lane(self, id: int) -> None:
         if id in self._lanes and self._lanes[id].lane.ended and not self._lanes[id].lane.counts.pending:
@@ -240,7 +240,7 @@ def _store(stored: StoredLane, result: Settled) -> None:
         insort(stored.order, (row.due_at, identity))
 
 
-def _shown(stored: StoredLane) -> LaneRow:
+def _row(stored: StoredLane) -> LaneRow:
     if stored.rotten:
         return LaneRow(stored.lane.id, 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
     return replace(stored.lane, next_due_at=stored.order[0][0] if stored.order else None)

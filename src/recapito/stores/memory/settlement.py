@@ -1,11 +1,11 @@
-"""What a settlement does to a lane, as one plain function: the definition that other stores are compared with."""
+"""The effect of a settlement on a lane, as one plain function: other stores are compared with it."""
 
 from collections import Counter
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.errors import StoreStale
 from recapito.stores.memory.disk import StoredLane

@@ -1,4 +1,4 @@
-"""What both stores on SQLite share: their verbs go through a pump to the synchronous functions on one file."""
+"""The base of Log and Ledger on SQLite: their verbs run synchronous functions on one file through a worker."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,8 +10,8 @@ import apsw
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files import volume
-from recapito.stores.sqlite.files.ballast import Ballast
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium
+from recapito.stores.sqlite.files.volume import Ballast
 from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
 P = ParamSpec("P")
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class AsyncStore:
-    """The asynchronous face of a Database of one kind, which only the pump may call."""
+    """The asynchronous side of a Database of one kind, which only the worker may call."""
 
     KIND: ClassVar[FileKind]
 
@@ -42,7 +42,7 @@ class AsyncStore:
         allow_network: bool = False,
         journal: Journal = silent,
     ) -> Self:
-        """Open the file to write it, in a thread of its own unless told otherwise; it is made if it is not there."""
+        """Open the file to write it, by default in a thread of its own; a missing file is made."""
         if medium.vfs is None:
             volume.check_directory(directory, allow_network)
             medium = medium._replace(trusted_times=not allow_network)
@@ -51,7 +51,7 @@ class AsyncStore:
 
     @classmethod
     def open_reader(cls, directory: Path, *, threaded: bool = False, journal: Journal = silent) -> Self:
-        """Open the file to read it, inline unless told otherwise: such reads are short.
+        """Open the file to read it, by default inline: such reads are short.
 
         Verbs that write raise io.UnsupportedOperation.
         """
@@ -63,11 +63,11 @@ class AsyncStore:
 
     @property
     def reusable(self) -> int:
-        """The bytes of free pages in the file, less what waits in the WAL to be copied into it."""
+        """The bytes of free pages in the file, less those in the WAL that wait to be copied into it."""
         return self._free_pages - self.database.uncopied
 
     async def close(self) -> None:
-        """Finish what is under way, and close the file."""
+        """Finish the calls under way, and close the file."""
         try:
             await self._worker(self.database.close)
         finally:

@@ -1,7 +1,7 @@
-"""One database file and its connection: verbs run in transactions, and a failure puts us back on what is stored.
+"""One database file and its connection: verbs run in transactions, and a failure returns to the content of the disk.
 
-A failed commit is unknown, not undone: the connection is closed and the file opened again, so that what is served next
-is what the disk has. Until that works every call tries it again and raises StoreFailed.
+A failed commit is unknown, not undone: the connection is closed and the file opened again, so that the next call sees
+the content of the disk. Until that works every call tries it again and raises StoreFailed.
 """
 
 import contextlib
@@ -15,20 +15,19 @@ import apsw
 from recapito.domain import limits
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, VolumeFull
 from recapito.observability.journal import Journal, silent
-from recapito.stores.sqlite.files import damage_marker
-from recapito.stores.sqlite.files.ballast import Ballast
+from recapito.stores.sqlite.files import damage
 from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium, open_reader, open_writer
-from recapito.stores.sqlite.files.file_watch import FileWatch, Lost
-from recapito.stores.sqlite.files.transaction import transact
-from recapito.stores.sqlite.files.volume import free_bytes
+from recapito.stores.sqlite.files.damage import FileWatch, Lost
+from recapito.stores.sqlite.files.volume import Ballast, free_bytes
+from recapito.stores.sqlite.sql_files import transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
-DAMAGE = (apsw.CorruptError, apsw.NotADBError)  # how SQLite says that a file is not what it wrote
+DAMAGE = (apsw.CorruptError, apsw.NotADBError)  # SQLite's errors for a file that differs from what it wrote
 
 
 class Database:
-    """A file of one kind. A verb is a function of the connection; it is run whole or not at all."""
+    """A file of one kind. A verb is a function of the connection; it is applied as a whole or not at all."""
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class Database:
         self._closed = False
         self._signs: set[str] = set()
         self._watched = kind.promised and medium.vfs is None
-        self._footing: FileWatch | None = None
+        self._file_watch: FileWatch | None = None
         self._connection: apsw.Connection | None = self._open_first()
         self._number = None if medium.vfs else path.stat().st_ino
         if ballast is not None:
@@ -66,9 +65,9 @@ class Database:
 
     @property
     def in_place(self) -> bool:
-        """Whether the file still has its name. SQLite goes on writing to one that was removed, as if nothing were.
+        """Whether the file still has its name. SQLite goes on writing to a file that was removed.
 
-        Any thread may ask: it does not look at what a checkpoint, in the thread that writes, is changing.
+        Any thread may call this: it reads nothing that a checkpoint, in the thread that writes, changes.
         """
         try:
             return self._number in (None, self.path.stat().st_ino)
@@ -76,15 +75,15 @@ class Database:
             return False
 
     def suspect(self, why: str) -> None:
-        """A sign that the file is damaged: it is journalled once, and marked until a person has looked."""
+        """Journal a sign of damage, once, and leave it in the marker until a person has looked."""
         if why not in self._signs:
             self._signs.add(why)
             self._journal("store.suspect", file=self.path.name, why=why)
             if self._watched:
-                damage_marker.leave(self.path.parent, self.path.name, why)
+                damage.leave_sign(self.path.parent, self.path.name, why)
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a verb that reads: it sees one state of the file. Signs of damage are noted; what can be read is."""
+        """Run a verb that reads: it sees one state of the file. Signs of damage do not stop it."""
         connection = self._connected()
         self._look()
         try:
@@ -98,11 +97,11 @@ class Database:
             raise self._failed(error) from error
 
     def write(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a verb that writes: what it wrote is durable when this returns."""
+        """Run a verb that writes: its writes are durable when this returns."""
         return self._commit(lambda connection: verb(connection, *args, **kwargs), drains=False)
 
     def drain(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """As `write`, for what brings work to an end: on a full disk it gets the ballast's room."""
+        """As `write`, for verbs that finish work: on a full disk they get the ballast's room."""
         return self._commit(lambda connection: verb(connection, *args, **kwargs), drains=True)
 
     @property
@@ -116,20 +115,20 @@ class Database:
             return
         try:
             self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-        except apsw.Error as error:  # nothing is lost: the WAL has it, and is copied after the next commit
+        except apsw.Error as error:  # nothing is lost: the WAL is copied after the next commit
             self._journal("store.checkpoint_failed", file=self.path.name, why=error)
             if isinstance(error, apsw.FullError):
                 self._release_ballast()
             return
         finally:
-            if self._footing is not None:
-                self._footing.remember()  # a checkpoint that failed has written as well
+            if self._file_watch is not None:
+                self._file_watch.remember()  # a checkpoint that failed has written as well
         self._checkpointed_pages = self._wal_pages
         if self._ballast is not None:
             self._ballast.take()
 
     def close(self) -> None:
-        """Close the file for good. SQLite copies the WAL into it if nobody else reads."""
+        """Close the file for good. SQLite copies the WAL into it if no other connection reads."""
         self._closed = True
         self._disconnect()
 
@@ -140,7 +139,7 @@ class Database:
             try:
                 self._connection = self._open(make=False)
             except (apsw.Error, OSError, SettingsError) as error:
-                raise StoreFailed(f"{self.path.name} can not be opened: {error}") from error
+                raise StoreFailed(f"{self.path.name} cannot be opened: {error}") from error
             self._journal("store.reopened", file=self.path.name)
         return self._connection
 
@@ -159,30 +158,30 @@ class Database:
             connection.set_wal_hook(self._committed)
             self._make_durable(connection)
             if self._watched:
-                self._footing = FileWatch(self.path, self._page_bytes, self._medium.trusted_times)
+                self._file_watch = FileWatch(self.path, self._page_bytes, self._medium.trusted_times)
         except BaseException:
             connection.close(True)
             raise
         return connection
 
     def _open_first(self) -> apsw.Connection:
-        """Open the file as we start; on a full volume with the ballast's room, for what is stored is to be drained."""
+        """Open the file at the start; on a full volume with the ballast's room, so that dispatch goes on."""
         try:
             return self._open(make=True)
         except (apsw.Error, SettingsError) as error:
             if self._medium.vfs is None and _has_no_room(self.path.parent):
                 if self._release_ballast():
                     return self._open_first()
-                raise VolumeFull(f"{self.path} can not be opened, for its volume is full: make room.") from error
+                raise VolumeFull(f"{self.path} cannot be opened because its volume is full: make room.") from error
             if isinstance(error, SettingsError):
                 raise
-            raise SettingsError(f"{self.path} can not be opened: {error}.") from error
+            raise SettingsError(f"{self.path} cannot be opened: {error}.") from error
 
     def _make_durable(self, connection: apsw.Connection) -> None:
-        """Whatever the WAL held is copied into the file and synced before anything is built on it.
+        """Copy the WAL into the file and sync it before anything is built on it.
 
-        A commit whose sync failed may be read back from the page cache and yet never reach the disk; with it would be
-        lost all that follows it in the WAL. A reader in the way means that the WAL was never out of use.
+        A commit whose sync failed may be read back from the page cache and yet never reach the disk; everything after
+        it in the WAL would be lost with it. If a reader prevents the copy, the WAL was in use all the time.
         """
         with contextlib.suppress(apsw.BusyError, apsw.FullError):
             connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -198,27 +197,27 @@ class Database:
         if self.read_only:
             raise io.UnsupportedOperation(f"{self.path.name} was opened to be read")
         connection = self._connected()
-        self._stand()  # a WAL that was cut is as long as it should be after the next commit, with a hole in it
+        self._check_files()  # after the next commit, a WAL that was cut has its length again, with a hole in it
         try:
             result = transact(connection, work)
-            self._stand()
+            self._check_files()
             return result
         except apsw.Error as error:
             if not _is_full(error) or connection.in_transaction:
                 raise self._failed(error) from error
-            if not drains or not self._release_ballast():  # it is known that nothing was stored: we are on what is
+            if not drains or not self._release_ballast():  # nothing was stored, and the connection is sound
                 self._journal("store.full", file=self.path.name, why=error)
                 raise StoreFailed(f"{self.path.name}: {error}") from error
         return self._commit(work, drains=False)
 
-    def _stand(self) -> None:
-        """The files have our names and what we left in them, or the commit fails."""
+    def _check_files(self) -> None:
+        """Raise StoreFailed unless the files have their names and the content that we left in them."""
         lost = self._look()
         if lost is not None:
             raise StoreFailed(f"{self.path.name}: {lost.why}")
 
     def _look(self) -> Lost | None:
-        lost = None if self._footing is None else self._footing.look(self._wal_pages)
+        lost = None if self._file_watch is None else self._file_watch.look(self._wal_pages)
         if lost is not None and lost.suspect:
             self.suspect(lost.why)
         return lost
@@ -230,7 +229,7 @@ class Database:
         return True
 
     def _failed(self, error: apsw.Error) -> StoreFailed:
-        """Go back to what is stored. If that fails too, the next call tries again."""
+        """Return to the content of the disk. If that fails too, the next call tries again."""
         if isinstance(error, DAMAGE):
             self.suspect(str(error))
         self._journal("store.failed", file=self.path.name, why=error)
@@ -243,7 +242,7 @@ class Database:
 
 
 def _is_full(error: apsw.Error) -> bool:
-    """Whether there was no room, be it for the index of the WAL, which is a file as well."""
+    """Whether there was no room, also for the index of the WAL, which is a file too."""
     return isinstance(error, apsw.FullError) or getattr(error, "extendedresult", 0) == apsw.SQLITE_IOERR_SHMSIZE
 
 

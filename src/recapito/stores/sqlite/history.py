@@ -1,7 +1,7 @@
-"""History on SQLite: one file, history.db, that dispatch writes and everybody may read; nothing waits for a disk.
+"""History on SQLite: one file, history.db, that dispatch writes and both roles read; no delivery waits for its disk.
 
-What is recorded gathers in memory and is stored in chunks. A file that can not be opened or is damaged is set aside and
-begun anew; one that can not be written costs the attempts that it should have kept, and they are counted.
+Attempts gather in memory and are stored in chunks. A file that cannot be opened or is damaged is set aside and begun
+anew; attempts that a file could not take are lost and counted.
 """
 
 from collections.abc import Callable
@@ -27,19 +27,19 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FLUSH_EVERY_NS = SECOND // 2
-TIDY_EVERY = 120  # flushes: what has grown too old goes even when nothing is recorded
+TIDY_EVERY = 120  # flushes: old attempts are removed even when nothing is recorded
 UNSYNCED = Medium(synchronous="OFF")
 ASIDE = ".damaged"
 
 
 class SqliteHistoryReader:
-    """Reads history.db, also one that is made or begun anew while we run."""
+    """Reads history.db, also one that is made or replaced meanwhile."""
 
     def __init__(self, directory: Path, *, threaded: bool = True, journal: Journal = silent) -> None:
         self._path = directory / HISTORY.file
         self._journal = journal
         self._database: Database | None = None
-        self._file: int | None = None  # by its number, which tells whether it is still the one under its name
+        self._file: int | None = None  # its inode, to see whether its name still leads to it
         self._worker: Worker = (
             ThreadWorker("store-history", self._clean_up) if threaded else InlineWorker(self._clean_up)
         )
@@ -58,7 +58,7 @@ class SqliteHistoryReader:
 
     async def close(self) -> None:
         try:
-            await self._worker(self._let_go)
+            await self._worker(self._disconnect)
         finally:
             await self._worker.close()
 
@@ -69,7 +69,7 @@ class SqliteHistoryReader:
         """The file under its name now."""
         found = _number(self._path)
         if self._database is None or found != self._file:
-            self._let_go()
+            self._disconnect()
             try:
                 self._database = Database(self._path, HISTORY, read_only=True, journal=self._journal)
             except SettingsError as error:
@@ -77,19 +77,19 @@ class SqliteHistoryReader:
             self._file = found
         return self._database
 
-    def _let_go(self) -> None:
+    def _disconnect(self) -> None:
         if self._database is not None:
             database, self._database = self._database, None
             database.close()
 
     def _clean_up(self) -> None:
-        """A reader leaves nothing."""
+        """A reader has no housekeeping."""
 
 
 class SqliteHistory(SqliteHistoryReader):
-    """Writes history.db, while its disk `has_room`: the last of it is for what may not be lost.
+    """Writes history.db while its disk `has_room`: the last room is for the stores that may not lose anything.
 
-    `now` is the clock of the attempts; marks go on from the wall's, should the file be lost.
+    `now` is the clock of the attempts; if the file is lost, marks continue from the time of `wall`.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class SqliteHistory(SqliteHistoryReader):
         self._omitted += await self._worker(partial(self._store, waiting, omitted))
 
     async def run(self) -> None:
-        """Store what was recorded, twice a second, for ever."""
+        """Store recorded attempts twice a second, forever."""
         flushes = 0
         while True:
             await self._wall.sleep_until(self._wall.now() + FLUSH_EVERY_NS)
@@ -143,7 +143,7 @@ class SqliteHistory(SqliteHistoryReader):
         return await super()._read(verb, *args, **kwargs)
 
     def _opened(self) -> Database:
-        """The file; one that can not be read is set aside first."""
+        """The file; one that cannot be read is set aside first."""
         if self._database is None:
             try:
                 self._begin()
@@ -172,7 +172,7 @@ class SqliteHistory(SqliteHistoryReader):
             self._database.checkpoint()
 
     def _store(self, attempts: list[Attempt], omitted: int) -> int:
-        """In the pump: store attempts. Whatever is wrong with the file, delivery goes on; how many are not counted."""
+        """In the worker: store attempts, and return the number of those lost. A faulty file does not stop delivery."""
         if attempts and not self._has_room():
             return len(attempts) + omitted
         try:
@@ -181,12 +181,12 @@ class SqliteHistory(SqliteHistoryReader):
         except StoreFailed as error:
             self._journal("history.failed", why=str(error), attempts=len(attempts))
             if _is_damage(error):
-                self._let_go()
+                self._disconnect()
             return len(attempts) + omitted
         return 0
 
     def _set_aside(self) -> None:
-        """Give the file another name, for whoever wants to look; the one set aside before goes."""
+        """Rename the file, for inspection; the one that was set aside before is replaced."""
         for tail in ("", "-wal", "-shm"):
             part = self._path.with_name(self._path.name + tail)
             try:
@@ -194,7 +194,7 @@ class SqliteHistory(SqliteHistoryReader):
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise StoreFailed(f"{part.name} can not be moved away: {error.strerror}") from error
+                raise StoreFailed(f"{part.name} cannot be moved away: {error.strerror}") from error
 
 
 def _number(path: Path) -> int | None:
@@ -205,5 +205,5 @@ def _number(path: Path) -> int | None:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether the file must be opened anew to be better; a full disk may have room again."""
+    """Whether the file must be opened again; after a full disk that is not necessary."""
     return isinstance(error.__cause__, apsw.CorruptError | apsw.NotADBError | apsw.SQLError | SettingsError)

@@ -1,4 +1,4 @@
-"""The Ledger on SQLite: one file, dispatch.db, that dispatch writes and everybody may read."""
+"""The Ledger on SQLite: one file, dispatch.db, that dispatch writes and both roles read."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -7,8 +7,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import (
-    Damage,
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import (
     DeadLetterGroup,
     Due,
     LaneRow,
@@ -117,7 +117,7 @@ class SqliteLedger(AsyncStore):
         self.database.drain(ledger_sql.settle, settlements)
 
     def _clean_up(self) -> None:
-        """Also count free pages now and then; who reads this file, intake, does so seldom."""
+        """Also count free pages, every COUNT_EVERY calls; a reader, intake, makes few calls and counts after each."""
         super()._clean_up()
         self._calls += 1
         if self.database.read_only or self._calls % COUNT_EVERY == 0:
@@ -127,19 +127,19 @@ class SqliteLedger(AsyncStore):
     async def _read_around(
         self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Read; damaged rows that are met are set aside first, by whoever may write."""
+        """Read; a store that may write first sets aside the damaged rows that it meets."""
         return await self._worker(partial(self._read_intact, lambda connection: verb(connection, *args, **kwargs)))
 
     def _read_intact(self, verb: Callable[[apsw.Connection], T]) -> T:
         while True:
             try:
                 return self.database.read(verb)
-            except (Damaged, Misnamed) as found:
+            except (Damaged, Misnamed) as error:
                 if self.database.read_only:
-                    raise StoreFailed(f"{self.database.path.name}: {found}") from found
-                self._journal("store.damaged", file=self.database.path.name, why=found)
-                if isinstance(found, Misnamed):
+                    raise StoreFailed(f"{self.database.path.name}: {error}") from error
+                self._journal("store.damaged", file=self.database.path.name, why=error)
+                if isinstance(error, Misnamed):
                     self.database.drain(dead_letter_sql.mend_names)
                     continue
-                self.database.drain(set_aside, found)
-                self._set_aside.setdefault(found.lane, set()).update((*found.parked, *found.burials))
+                self.database.drain(set_aside, error)
+                self._set_aside.setdefault(error.lane, set()).update((*error.parked, *error.burials))

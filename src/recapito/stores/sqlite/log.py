@@ -1,4 +1,4 @@
-"""The Log and the Registry on SQLite: one file, log.db, that intake writes and everybody may read."""
+"""The Log and the Registry on SQLite: one file, log.db, that intake writes and both roles read."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -7,7 +7,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 import apsw
 
-from recapito.contracts.store import Damage, Document, Entry, News, NewSegment, SearchPage
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import Entry, News, NewSegment, SearchPage
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import StoreDamaged, StoreFailed
@@ -16,7 +18,7 @@ from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.sql import log_sql, registry_sql
-from recapito.stores.sqlite.sql.registry_rows import DamagedRecord, Listed
+from recapito.stores.sqlite.sql.rows import DamagedRecord, Listed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,8 +30,8 @@ class SqliteLog(AsyncStore):
     KIND = LOG
 
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
-        self._untidy = True  # a topic that is gone may have left entries
-        self._damaged: dict[tuple[str, int, int, bytes], Damage] = {}  # records, by table and place
+        self._untidy = True  # a deleted topic may have left entries
+        self._damaged: dict[tuple[str, int, int, bytes], Damage] = {}  # records by their keys
         self._id = _id_of(database)
         super().__init__(database, threaded, journal)
 
@@ -38,7 +40,7 @@ class SqliteLog(AsyncStore):
         return self._id
 
     async def append(self, segments: Sequence[NewSegment]) -> list[int]:
-        self._free_pages -= min(self._free_pages, sum(len(one.body) for one in segments))
+        self._free_pages -= min(self._free_pages, sum(len(segment.body) for segment in segments))
         return await self._append(log_sql.append, segments)
 
     async def append_marked(self, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]) -> list[int]:
@@ -126,39 +128,39 @@ class SqliteLog(AsyncStore):
         return list(self._damaged.values())
 
     async def _record(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Read one record; that it is damaged is remembered."""
+        """Read one record, and remember if it is damaged."""
         return await self._remembering(self._read(verb, *args, **kwargs))
 
     async def _append(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Append; that the end of a log is damaged is remembered."""
+        """Append, and remember if the end of a log is damaged."""
         return await self._remembering(self._write(verb, *args, **kwargs))
 
     async def _remembering(self, call: Awaitable[T]) -> T:
         try:
             return await call
-        except DamagedRecord as found:
-            self._remember(found.damage)
+        except DamagedRecord as error:
+            self._remember(error.damage)
             raise
 
     async def _records(
         self, verb: Callable[Concatenate[apsw.Connection, P], Listed[T]], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
-        """Read sound records; the damaged ones among them are remembered."""
-        found, damaged = await self._read(verb, *args, **kwargs)
+        """Read sound records, and remember the damaged ones among them."""
+        records, damaged = await self._read(verb, *args, **kwargs)
         for damage in damaged:
             self._remember(damage)
-        return found
+        return records
 
     def _remember(self, damage: Damage) -> None:
-        place = (damage.table, damage.topic, damage.lane, damage.columns)
-        if place not in self._damaged:
-            self._damaged[place] = damage
+        key = (damage.table, damage.topic, damage.lane, damage.columns)
+        if key not in self._damaged:
+            self._damaged[key] = damage
             self._journal(
                 "store.damaged", table=damage.table, topic=damage.topic, subscription=damage.lane, key=damage.columns
             )
 
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-        """Read entries; around a damaged page, one by one, so that those that can be read are."""
+        """Read entries; around a damaged page one by one, so that the readable ones are returned."""
         try:
             return self.database.read(log_sql.read, topic, position, limit_bytes)
         except (StoreDamaged, UnicodeDecodeError):
@@ -169,7 +171,7 @@ class SqliteLog(AsyncStore):
         return call(*args, **kwargs)
 
     def _clean_up(self) -> None:
-        """Also sweep up a slice of what topics that are gone have left."""
+        """Also remove a slice of the entries of deleted topics."""
         super()._clean_up()
         if self._untidy and not self.database.read_only:
             with contextlib.suppress(StoreFailed):
@@ -178,10 +180,10 @@ class SqliteLog(AsyncStore):
 
 
 def _id_of(database: Database) -> str:
-    """The name of a log, whose records have checksums from now on."""
+    """The id of a log; records without a checksum get one first."""
     try:
         if not database.read_only:
-            with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # what can be read is served all the same
+            with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # the readable part is served all the same
                 database.write(registry_sql.sum_up)
         return database.read(log_sql.id)
     except BaseException:

@@ -1,7 +1,7 @@
-"""How calls reach a synchronous object: through a thread of its own, or directly where no real disk is waited for.
+"""Workers run calls of a synchronous object: in a thread of its own, or directly where there is no real disk.
 
-A call that was taken is carried out, whether its caller still waits or not. Each call's result is handed out before
-`after` does the housekeeping that it left.
+A call that was taken is carried out, whether its caller still waits or not. Each call returns its result before `after`
+does the housekeeping.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ T = TypeVar("T")
 
 
 class Worker(Protocol):
-    """Carries out calls one after the other."""
+    """Runs calls one after the other."""
 
     async def __call__(self, call: Callable[[], T]) -> T:
-        """Carry out one call; its result or its exception."""
+        """Run one call; its result or its exception."""
 
     async def close(self) -> None:
-        """Finish what was taken; nothing may be called after this."""
+        """Finish the calls that were taken; nothing may be called after this."""
 
 
 class InlineWorker:
-    """Calls directly. The housekeeping that a call left is done before the next one, as it would be in a thread."""
+    """Calls directly. Housekeeping is done before the next call, as it would be in a thread."""
 
     def __init__(self, after: Callable[[], None]) -> None:
         self._after = after
@@ -52,7 +52,7 @@ class _Job(NamedTuple):
 
 
 class ThreadWorker:
-    """Calls in one thread, which ends when the pump is closed."""
+    """Calls in one thread, which ends when the worker is closed."""
 
     def __init__(self, name: str, after: Callable[[], None]) -> None:
         self._after = after
@@ -63,7 +63,7 @@ class ThreadWorker:
 
     async def __call__(self, call: Callable[[], T]) -> T:
         if self._closed:
-            raise RuntimeError("the pump is closed")
+            raise RuntimeError("the worker is closed")
         loop = asyncio.get_running_loop()
         result: asyncio.Future[T] = loop.create_future()
         self._jobs.put(_Job(call, loop, result))
@@ -79,22 +79,24 @@ class ThreadWorker:
             self._do(job)
             try:
                 self._after()
-            except Exception as error:  # a bug: told to the loop, for a dead thread would leave every caller waiting
-                trouble = {"message": "housekeeping of the store failed", "exception": error}
-                _tell(job.loop, job.loop.call_exception_handler, trouble)
+            except (
+                Exception
+            ) as error:  # a bug: reported to the loop, for a dead thread would leave every caller waiting
+                context = {"message": "housekeeping of the store failed", "exception": error}
+                _call_in(job.loop, job.loop.call_exception_handler, context)
 
     def _do(self, job: _Job) -> None:
         try:
             value = job.call()
         except BaseException as error:
-            _tell(job.loop, _fail, job.result, error)
+            _call_in(job.loop, _fail, job.result, error)
         else:
-            _tell(job.loop, _succeed, job.result, value)
+            _call_in(job.loop, _succeed, job.result, value)
 
 
-def _tell(loop: asyncio.AbstractEventLoop, what: Callable[..., None], *args: Any) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens
-        loop.call_soon_threadsafe(what, *args)
+def _call_in(loop: asyncio.AbstractEventLoop, callback: Callable[..., None], *args: Any) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(callback, *args)
 
 
 def _succeed(result: asyncio.Future[Any], value: object) -> None:

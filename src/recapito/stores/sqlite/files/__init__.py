@@ -1,1 +1,1 @@
-"""The files of a data directory: opened, migrated, locked, watched, inspected, backed up and given room."""
+"""The files of a data directory: opened, locked, watched, inspected, backed up, and their volume."""

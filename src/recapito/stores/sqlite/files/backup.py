@@ -1,7 +1,7 @@
 """Backup beside a running server, and restore into an empty data directory.
 
 dispatch.db is copied first and log.db second, while nothing is trimmed: so every cursor in the copy finds its entries.
-Dead letters that were written are plain files and not part of it. A copy holds keys: only its owner can read it.
+Written dead letters are plain files and not part of it. A copy holds keys: only its owner can read it.
 """
 
 import os
@@ -36,10 +36,10 @@ def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
 
 
 def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda line: None) -> None:
-    """Check a backup and copy it into an empty data directory that nobody uses."""
+    """Check a backup and copy it into an empty data directory that no server uses."""
     for kind in (LOG, DISPATCH):
         if not (source / kind.file).exists():
-            raise SettingsError(f"{source / kind.file} does not exist: {source} is no backup, or not a whole one.")
+            raise SettingsError(f"{source / kind.file} does not exist: {source} is not a complete backup.")
     _prepare(data, "The data directory")
     with ExitStack() as locks:
         for role in lock.ROLES:
@@ -52,18 +52,18 @@ def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda l
 
 
 def _prepare(directory: Path, what: str) -> None:
-    """Make a directory, or see that it is empty but for locks."""
+    """Make a directory, or check that it is empty except for locks."""
     try:
         make_directory(directory)
-        found = [path.name for path in directory.iterdir() if path.suffix != ".lock"]
+        names = [path.name for path in directory.iterdir() if path.suffix != ".lock"]
     except OSError as error:
-        raise SettingsError(f"{what} {directory} can not be used: {error.strerror}.") from error
-    if found:
-        raise SettingsError(f"{what} {directory} is not empty ({min(found)}): choose another.")
+        raise SettingsError(f"{what} {directory} cannot be used: {error.strerror}.") from error
+    if names:
+        raise SettingsError(f"{what} {directory} is not empty ({min(names)}): choose another.")
 
 
 def _copy(directory: Path, kind: FileKind, fill: Callable[[Path], object]) -> None:
-    """Make a file that has its name only when it is whole and durable."""
+    """Make a file that gets its name only when it is complete and durable."""
     unfinished = directory / f"{kind.file}.partial"
     handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -71,7 +71,7 @@ def _copy(directory: Path, kind: FileKind, fill: Callable[[Path], object]) -> No
         os.fsync(handle)
         unfinished.rename(directory / kind.file)
     except (apsw.Error, OSError) as error:
-        raise SettingsError(f"{directory / kind.file} can not be written: {error}.") from error
+        raise SettingsError(f"{directory / kind.file} cannot be written: {error}.") from error
     finally:
         os.close(handle)
         unfinished.unlink(missing_ok=True)
@@ -83,21 +83,21 @@ def _vacuum_into(connection: apsw.Connection, path: Path) -> None:
 
 
 def _check(source: Path) -> None:
-    """A backup is fit to be restored if both files are sound and every cursor lies within its log."""
+    """A backup can be restored if both files are sound and every cursor lies within its log."""
     with (
         closing(open_reader(source / LOG.file, LOG, any_version=True)) as log,
         closing(open_reader(source / DISPATCH.file, DISPATCH, any_version=True)) as dispatch,
     ):
         for connection, kind in ((log, LOG), (dispatch, DISPATCH)):
-            found = connection.pragma("quick_check")
-            if found != "ok":
-                raise SettingsError(f"{source / kind.file} is damaged: {found}.")
+            result = connection.pragma("quick_check")
+            if result != "ok":
+                raise SettingsError(f"{source / kind.file} is damaged: {result}.")
         for lane, topic, log_id, cursor in dispatch.execute("SELECT id, topic, log_id, cursor FROM lane ORDER BY id"):
             _check_cursor(log, lane, topic, log_id, _cursor(cursor))
 
 
 def _check_cursor(log: apsw.Connection, lane: int, topic: int, log_id: str, cursor: Cursor) -> None:
-    """A lane whose topic is gone needs nothing more of the log: its subscription was forgotten between the copies."""
+    """A lane without its topic needs nothing more of the log: its subscription was forgotten between the copies."""
     end = log_sql.end(log, topic)
     if not end:
         return

@@ -1,4 +1,4 @@
-"""Opening a database file so that it can be relied on: every setting is read back, every doubt refuses the file.
+"""Opening a database file safely: every setting is read back, and any doubt refuses the file.
 
 An old SQLite, a foreign or newer file, a setting that did not take: a SettingsError that names the file and what to do.
 """
@@ -12,7 +12,7 @@ import apsw
 
 from recapito.domain import limits
 from recapito.errors import SettingsError
-from recapito.stores.sqlite.files.migration import migrate, migrations, version
+from recapito.stores.sqlite.sql_files import migrate, migrations, version
 from recapito.system.durable_names import FileNames
 
 OLDEST_SQLITE = (3, 51, 3)  # before it the WAL-reset race can corrupt a file
@@ -20,9 +20,9 @@ PATIENCE_MS = 5000  # while another process recovers the WAL
 
 
 class FileKind(NamedTuple):
-    """One of our kinds of file, the number by which it is known to be ours, and the page size of a new one.
+    """One of our kinds of file, the number that identifies it, and the page size of a new one.
 
-    Of a file that is not `promised` nothing depends: whatever happens to it closes nothing.
+    No event depends on a file that is not `promised`: its damage does not stop intake.
     """
 
     name: str
@@ -42,19 +42,19 @@ HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES, promised=False)
 
 
 class Names(Protocol):
-    """How files get names, and names become durable."""
+    """Gives names to files and makes them durable."""
 
     def make(self, path: Path) -> None:
-        """Make an empty file, unless it is there."""
+        """Make an empty file, unless it exists."""
 
     def sync(self, directory: Path) -> None:
         """Make the names in a directory durable."""
 
 
 class Medium(NamedTuple):
-    """What files lie on: the disk; or, in the power-loss test alone, a VFS that loses what was not synced.
+    """The medium of files: the disk; or, in the power-loss test alone, a VFS that loses writes that were not synced.
 
-    `trusted_times`: a file says when it was written, as on every local file system.
+    `trusted_times`: modification times are reliable, as on every local file system.
     """
 
     vfs: str | None = None
@@ -70,9 +70,9 @@ SYNCHRONOUS = {"OFF": 0, "NORMAL": 1, "FULL": 2}
 
 
 def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = True) -> apsw.Connection:
-    """The one connection that writes a file, which is migrated first if need be.
+    """The one connection that writes a file, after its migration.
 
-    A file that is not there, or empty, is made; but not when it was there before: it is lost or its volume is gone.
+    With `make`, a missing or empty file is made. Without it, a missing file was lost, or its volume is gone.
     """
     _check_sqlite()
     if make:
@@ -94,7 +94,7 @@ def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = 
             if make:
                 with _named(path):
                     medium.names.sync(path.parent)
-            connection.set_busy_timeout(0)  # from here on nobody else writes
+            connection.set_busy_timeout(0)  # from here on this is the only writer
         except BaseException:
             connection.close(True)
             raise
@@ -104,7 +104,7 @@ def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = 
 def open_reader(path: Path, kind: FileKind, any_version: bool = False) -> apsw.Connection:
     """A connection that can only read, in the process of the other role or in ours.
 
-    An older version of the schema is refused, for our verbs would fail on it, unless the file is only to be looked at.
+    An older version of the schema is refused, for our verbs would fail on it, unless `any_version` is set.
     """
     _check_sqlite()
     if not path.exists():
@@ -123,7 +123,7 @@ def open_reader(path: Path, kind: FileKind, any_version: bool = False) -> apsw.C
     return connection
 
 
-# What is set, and what may be read back.
+# The value to set, and the values that may be read back.
 _READER: dict[str, tuple[object, ...]] = {
     "trusted_schema": ("OFF", 0),
     "cell_size_check": ("ON", 1),
@@ -134,7 +134,7 @@ _WRITER: dict[str, tuple[object, ...]] = _READER | {
     "journal_mode": ("WAL", "wal"),
     "foreign_keys": ("ON", 1),
     "wal_autocheckpoint": (0, 0),
-    "temp_store": ("MEMORY", 2),  # what could undo a statement: five pages of it would be a file otherwise
+    "temp_store": ("MEMORY", 2),  # a statement journal of five pages would be a file otherwise
 }
 
 
@@ -168,26 +168,28 @@ def _is_empty(connection: apsw.Connection) -> bool:
 
 
 def _check_ours(connection: apsw.Connection, path: Path, kind: FileKind) -> int:
-    """Refuse a file of somebody else's or of a later time; the version of its schema."""
+    """Refuse a foreign or newer file, and return the version of its schema."""
     if connection.pragma("application_id") != kind.application_id:
         raise SettingsError(f"{path} is not recapito's {kind.name} file: move it away or choose another directory.")
     found, known = version(connection), len(migrations(kind.name))
     if found > known:
-        raise SettingsError(f"{path} is of a newer recapito (schema {found}, we know {known}): upgrade recapito.")
+        raise SettingsError(
+            f"{path} was written by a newer recapito (schema {found}, this one knows {known}): upgrade recapito."
+        )
     return found
 
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Around what gives a file its name for good, before anything is acknowledged that is in it.
+    """Around the calls that make the name of a file durable, before any of its content is acknowledged.
 
-    Also gone for good is the journal of the switch to a WAL: one that came back would undo all that followed. That
-    SQLite syncs the directory when it makes a WAL is a courtesy, which builds of it may leave out.
+    They also make the removal of the journal durable that the switch to a WAL used: if it came back, it would undo all
+    that followed. SQLite syncs the directory when it makes a WAL, but builds of it may omit that.
     """
     try:
         yield
     except OSError as error:
-        raise SettingsError(f"{path} can not be made: {error.strerror}.") from error
+        raise SettingsError(f"{path} cannot be made: {error.strerror}.") from error
 
 
 @contextlib.contextmanager
@@ -197,6 +199,6 @@ def _translated(path: Path) -> Iterator[None]:
     except apsw.NotADBError as error:
         raise SettingsError(f"{path} is not a database: move it away or choose another directory.") from error
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
-        raise SettingsError(f"{path} can not be opened: {error}.") from error
+        raise SettingsError(f"{path} cannot be opened: {error}.") from error
     except apsw.CorruptError as error:
         raise SettingsError(f"{path} is damaged ({error}): restore a backup.") from error

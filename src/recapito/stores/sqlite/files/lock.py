@@ -1,7 +1,7 @@
-"""Who may use a data directory: one process per role, and nobody trims while a backup is taken.
+"""The locks of a data directory: one process per role, and no trimming while a backup is taken.
 
-The locks are advisory ones of the operating system: they end with the process that holds them, however it ends. One
-held by a process that is ending is waited for.
+They are advisory locks of the operating system, which end with the process that holds them. A lock of a process that is
+ending is waited for.
 """
 
 import fcntl
@@ -15,7 +15,7 @@ from recapito.errors import SettingsError
 
 ROLES = ("intake", "dispatch")
 TRIM = "trim"
-PATIENCE_S = 10.0  # with a process that is ending: it may be waiting for the disk
+PATIENCE_S = 10.0  # for a process that is ending: it may wait for the disk
 LOOK_S = 0.02
 
 
@@ -26,10 +26,10 @@ def lock_role(directory: Path, role: str) -> Iterator[None]:
     handle = _open(path)
     try:
         _lock(handle, directory)
-        with suppress(OSError):  # a full disk: nobody learns who we are, and the lock is ours all the same
+        with suppress(OSError):  # a full disk: our process id is not recorded, and the lock is ours all the same
             os.ftruncate(handle, 0)
             os.pwrite(handle, f"{os.getpid()} {os.getppid()}\n".encode("ascii"), 0)
-        os.close(_open(directory / f"{TRIM}.lock"))  # now and as who serves: a backup may be made by somebody else
+        os.close(_open(directory / f"{TRIM}.lock"))  # made by the user of the server: another user may make a backup
         yield
     finally:
         os.close(handle)
@@ -69,7 +69,7 @@ def _lock(handle: int, directory: Path) -> None:
 
 
 def _is_ending(owner: str, parent: str) -> bool:
-    """Whether a process is gone, or has lost the parent that it had when it took the lock: then it goes too."""
+    """Whether a process is gone, or has lost the parent that it had when it took the lock: then it ends soon."""
     try:
         state, ppid = Path(f"/proc/{owner}/stat").read_text("ascii", "replace").rpartition(")")[2].split()[:2]
     except (OSError, ValueError):
@@ -81,7 +81,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
-        raise SettingsError(f"The lock {path} can not be opened: {error.strerror}.") from error
+        raise SettingsError(f"The lock {path} cannot be opened: {error.strerror}.") from error
 
 
 def _try_lock(handle: int) -> bool:

@@ -1,6 +1,6 @@
-"""Rows that bit rot has reached: found when they are read, never delivered, never in the way of the others.
+"""Damaged rows: found when they are read, never delivered, and no obstacle to the others.
 
-The read that meets some raises Damaged; they are then moved aside, counted as dropped for CORRUPT, and read around.
+A read that meets damaged rows raises Damaged; they are then set aside, counted as dropped for CORRUPT, and skipped.
 """
 
 from collections import Counter
@@ -10,17 +10,17 @@ from pathlib import Path
 
 import apsw
 
-from recapito.contracts.store import Damage
+from recapito.contracts.damage import Damage
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.stores.sqlite.files.connection import DISPATCH, open_reader
-from recapito.stores.sqlite.sql.query import load
 from recapito.stores.sqlite.sql.rows import text
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("damage")
 
 
 class Misnamed(Exception):
-    """The path of a dead letter or of a group is damaged: one has no other, and would wait for ever."""
+    """The path of a dead letter or of a group is damaged: without the other it would wait forever."""
 
     def __init__(self) -> None:
         super().__init__("dead letters and their groups have different paths")
@@ -55,17 +55,15 @@ def keep_entry(connection: apsw.Connection, damage: Damage) -> bool:
 
 
 def damaged(connection: apsw.Connection, after: int, limit: int) -> list[Damage]:
-    """What was set aside after a number."""
     return [Damage(*row) for row in connection.execute(SQL["damaged"], (after, limit))]
 
 
 def counts(connection: apsw.Connection, after: int) -> dict[str, int]:
-    """How many were set aside after a number, by table."""
     return dict(Counter(table for (table,) in connection.execute(SQL["counts"], (after,))))
 
 
 def read_all(directory: Path) -> Iterator[Damage]:
-    """Everything that was set aside in a data directory, one after the other."""
+    """All rows that were set aside in a data directory, read one by one."""
     with closing(open_reader(directory / DISPATCH.file, DISPATCH)) as connection:
         after = 0
         while page := damaged(connection, after, 1):

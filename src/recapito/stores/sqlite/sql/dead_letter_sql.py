@@ -5,19 +5,18 @@ from typing import Any
 
 import apsw
 
-from recapito.contracts.store import Burial, DeadLetterGroup, Notice, SkippedDeadLetters, WaitingDeadLetter
+from recapito.contracts.ledger import Burial, DeadLetterGroup, Notice, SkippedDeadLetters, WaitingDeadLetter
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import SQL as DAMAGE
 from recapito.stores.sqlite.sql.damage_sql import Damaged, Misnamed
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("burial")
 EVERY = -1  # as a limit of SQL
 
 
 def next_burial_at(connection: apsw.Connection) -> int | None:
-    """When the first dead letter is to be written."""
     at: int | None = connection.execute(SQL["next_at"]).get
     return at
 
@@ -25,7 +24,6 @@ def next_burial_at(connection: apsw.Connection) -> int | None:
 def burials_due(
     connection: apsw.Connection, now: int, limit: int, limit_bytes: int, passed: SkippedDeadLetters
 ) -> DeadLetterGroup | None:
-    """The group to be written next."""
     over = row.text(list(passed.containers)), row.text(list(passed.places))
     named = connection.execute(SQL["named_group"], over).fetchone()
     if named is not None:
@@ -45,13 +43,12 @@ def burials_due(
 
 
 def mend_names(connection: apsw.Connection) -> None:
-    """Take the path from dead letters that have no group, so that they get another; remove groups without letters."""
+    """Remove the path of dead letters without a group, so that they get another, and groups without dead letters."""
     connection.execute(SQL["unname"])
     connection.execute(SQL["remove_empty_groups"])
 
 
 def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> WaitingDeadLetter | None:
-    """One dead letter that waits."""
     stored: Any = connection.execute(SQL["find"], (lane, *identity)).fetchone()
     if stored is None:
         return None
@@ -60,7 +57,7 @@ def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> Waitin
 
 
 def name_group(connection: apsw.Connection, group: DeadLetterGroup, path: str, tried_at: int) -> None:
-    """Give a group its path; what of it was delivered meanwhile is not in it."""
+    """Give a group its path, without those of its dead letters that were delivered meanwhile."""
     keys = [(group.lane, *burial.identity) for burial in group.burials]
     connection.execute(SQL["name"], (row.text(keys), path))
     if connection.changes():

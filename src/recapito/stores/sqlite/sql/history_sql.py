@@ -9,7 +9,7 @@ from recapito.contracts.history import Extent, Keep, Kept, Page
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("history")
 END = 1 << 62  # above every mark
@@ -17,20 +17,18 @@ REMOVED_AT_ONCE = 64
 
 
 class Bounds(NamedTuple):
-    """How many bytes all chunks have, and the newest mark."""
+    """The bytes of all chunks, and the newest mark."""
 
     size: int
     newest: int
 
 
 def bounds(connection: apsw.Connection) -> Bounds:
-    """What is there."""
     found: Any = connection.execute(SQL["bounds"]).fetchone()
     return Bounds(*found)
 
 
 def extent(connection: apsw.Connection) -> Extent:
-    """What is kept."""
     found: Any = connection.execute(SQL["extent"]).fetchone()
     return Extent(*found)
 
@@ -38,7 +36,7 @@ def extent(connection: apsw.Connection) -> Extent:
 def write(
     connection: apsw.Connection, attempts: Sequence[Attempt], omitted: int, before: Bounds, keep: Keep, now: int
 ) -> Bounds:
-    """Store attempts in chunks, and remove what is too old or too much."""
+    """Store attempts in chunks, and remove those that are too old or too many."""
     size, newest = before
     for part in _parts(attempts):
         chunk = pack(part)
@@ -107,7 +105,7 @@ def _size(chunk: Chunk) -> int:
 
 
 def _remove(connection: apsw.Connection, surplus: int, oldest_at: int) -> int:
-    """Remove the oldest chunks while there are too many bytes or they are too old; how many bytes went."""
+    """Remove the oldest chunks while there are too many bytes or they are too old; return the bytes removed."""
     removed = 0
     last: int | None = None
     oldest: list[Any] = connection.execute(SQL["oldest"], (REMOVED_AT_ONCE,)).fetchall()

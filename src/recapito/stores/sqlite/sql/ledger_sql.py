@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Due, LaneRow, Settlement
+from recapito.contracts.ledger import Due, LaneRow, Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -19,7 +19,7 @@ from recapito.domain.delivery.hold import CLEAR
 from recapito.errors import StoreStale
 from recapito.stores.sqlite.sql import rows as row
 from recapito.stores.sqlite.sql.damage_sql import Damaged
-from recapito.stores.sqlite.sql.query import load
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("ledger") | {name: sql for name, sql in load("burial").items() if name in ("bury", "unbury")}
 
@@ -27,23 +27,20 @@ Key = tuple[int, int, int]  # lane, position, offset
 
 
 def lanes(connection: apsw.Connection) -> list[LaneRow]:
-    """All lanes."""
     return [row.lane(state) for state in connection.execute(SQL["lanes"])]
 
 
 def lane(connection: apsw.Connection, id: int) -> LaneRow | None:
-    """One lane."""
     state = connection.execute(SQL["lane"], (id,)).fetchone()
     return None if state is None else row.lane(state)
 
 
 def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[LaneRow]:
-    """The lanes of these ids."""
     return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
 
 
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
-    """The lane of a subscription, made if it is not there."""
+    """The lane of a subscription, made if it does not exist."""
     cursor = Cursor((position, 0))
     sum = row.lane_checksum(id, 1, cursor, CLEAR)
     connection.execute(SQL["open_lane"], (id, topic, log_id, row.text(cursor), row.text(CLEAR), sum))
@@ -53,7 +50,7 @@ def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, pos
 
 
 def renew_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
-    """Begin a lane's row anew: what waits before a position stays, the rest is read again."""
+    """Replace a lane's row: rows that wait before a position stay, the others are removed and read again."""
     connection.execute(SQL["keep_lane"], (id,))
     for statement in ("renew_parked", "renew_burials"):
         connection.execute(SQL[statement], (id, position))
@@ -76,7 +73,7 @@ def close_lane(connection: apsw.Connection, id: int) -> None:
 
 
 class Tally(msgspec.Struct):
-    """What a settlement adds to the books of one lane, beside what it says itself."""
+    """The counts of one lane that a settlement changes beside those that it carries."""
 
     finished: int = 0
     parked: int = 0
@@ -100,23 +97,20 @@ def settle(connection: apsw.Connection, settlements: Sequence[Settlement]) -> No
 
 
 def due(connection: apsw.Connection, lane: int, now: int, limit: int, at_least: int) -> Due:
-    """Parked deliveries that have come due."""
     found = _read(lane, _bounded(connection.execute(SQL["due"], (lane, now, limit)), at_least))
     return Due(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
 
 
 def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
-    """Parked deliveries, due or not."""
     return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
 
 
 def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> Parked | None:
-    """One parked delivery."""
     return next(iter(_read(lane, connection.execute(SQL["find"], (lane, *identity)))), None)
 
 
 def _bounded(rows: Iterable[tuple[Any, ...]], at_least: int) -> Iterator[tuple[Any, ...]]:
-    """The rows up to a number of bytes."""
+    """The first rows up to a number of bytes."""
     size = 0
     for n, stored in enumerate(rows):
         size += len(stored[4])
@@ -140,7 +134,7 @@ def _read(lane: int, rows: Iterable[tuple[Any, ...]]) -> list[Parked]:
 
 
 def _finish(connection: apsw.Connection, settlements: Sequence[Settlement], tallies: dict[int, Tally]) -> None:
-    """Whatever waits under these identities was delivered after all; a dead letter that has a path is past that."""
+    """Count rows that wait under these ids as delivered; a dead letter that has a path stays."""
     keys = [(settlement.lane, *identity) for settlement in settlements for identity in settlement.finish]
     for lane in _removed(connection, "unpark", keys):
         tallies[lane].finished += 1
@@ -151,7 +145,7 @@ def _finish(connection: apsw.Connection, settlements: Sequence[Settlement], tall
 
 
 def _park(connection: apsw.Connection, settlements: Sequence[Settlement], tallies: dict[int, Tally]) -> None:
-    """Rows are removed and inserted, not updated: so those that come due together lie together in the file."""
+    """Remove and insert rows instead of updating them, so that those due together are together in the file."""
     rows = {(s.lane, *parked.delivery.identity): parked for s in settlements for parked in s.park}
     for lane in _removed(connection, "unpark", rows):
         tallies[lane].parked -= 1
@@ -184,7 +178,7 @@ def _fail(connection: apsw.Connection, settlements: Sequence[Settlement]) -> Non
 
 
 def _removed(connection: apsw.Connection, statement: str, keys: Iterable[Key]) -> Iterator[int]:
-    """Remove the rows under these keys; the lane of each that was there."""
+    """Remove the rows under these keys; return the lane of each that existed."""
     wanted = list(keys)
     if wanted:
         for (lane,) in connection.execute(SQL[statement], (row.text(wanted),)):

@@ -6,11 +6,11 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.store import Damage, Entry, EntryKind, News, NewSegment, SearchPage
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
-from recapito.stores.sqlite.sql.query import load
-from recapito.stores.sqlite.sql.registry_rows import DamagedRecord
+from recapito.stores.sqlite.sql.rows import DamagedRecord, checksum, is_sound
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("log")
 ROWS_PER_INSERT = 1000  # seven variables each, of the 32,766 that a statement may have
@@ -24,12 +24,10 @@ _json = msgspec.json.Encoder().encode
 
 
 def id(connection: apsw.Connection) -> str:
-    """The log's random name."""
     return str(connection.execute(SQL["id"]).get)
 
 
 def append(connection: apsw.Connection, segments: Sequence[NewSegment]) -> list[int]:
-    """Append segments, each at the next position of its topic."""
     ends = _living_ends(connection, {segment.topic for segment in segments})
     rows: list[Row] = []
     for topic, events, columns, body in segments:
@@ -41,7 +39,7 @@ def append(connection: apsw.Connection, segments: Sequence[NewSegment]) -> list[
 
 
 def mark_change(connection: apsw.Connection, topic: int, changed: Iterable[int]) -> int:
-    """Leave a change mark in a topic's log, about these subscriptions and perhaps the topic itself; its position."""
+    """Leave a change mark in a topic's log, about these subscriptions and perhaps the topic; return its position."""
     position, at = end(connection, topic) + 1, mark(connection) + 1
     _insert(connection, [_row(topic, position, EntryKind.CHANGE, 0, b"", b"")])
     _grow(connection, at, {topic: position})
@@ -50,7 +48,7 @@ def mark_change(connection: apsw.Connection, topic: int, changed: Iterable[int])
 
 
 def read(connection: apsw.Connection, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-    """Entries from a position on. One that is missing ends the list, and fails if it is the first."""
+    """Entries from a position on. A missing one ends the list; it is an error if it is the first."""
     last = connection.execute(SQL["end"], (topic,)).get
     if last is None or not 1 <= position <= last + 1:
         raise LookupError(f"topic {topic} has no position {position}; its last is {last}")
@@ -76,7 +74,7 @@ def read_apart(connection: apsw.Connection, topic: int, position: int) -> list[E
 
 
 def _events_at(connection: apsw.Connection, topic: int, position: int) -> int:
-    """The number of events of an entry, which lies before its blobs and may be readable when they are not."""
+    """The number of events of an entry; its column is before the blobs and may be readable when they are not."""
     try:
         return _plausible(connection.execute(SQL["events"], (topic, position)).get)
     except UNREADABLE:
@@ -101,7 +99,7 @@ def _plausible(events: object) -> int:
 
 
 def news(connection: apsw.Connection, since: int) -> News:
-    """What was committed after a mark; cheap if that is nothing."""
+    """The commits after a mark; cheap if there are none."""
     now = mark(connection)
     if since > now:
         raise LookupError(f"mark {since} is not of this log, which is at {now}")
@@ -122,34 +120,33 @@ def mark(connection: apsw.Connection) -> int:
 
 
 def end(connection: apsw.Connection, topic: int) -> int:
-    """The last position of a topic."""
     return int(connection.execute(SQL["end"], (topic,)).get or 0)
 
 
 def first(connection: apsw.Connection, topic: int) -> int:
-    """The first position that a topic's log still has, or would have next."""
+    """The first position that a topic's log still has; of an empty log, the next one."""
     return int(connection.execute(SQL["first"], (topic,)).get or end(connection, topic) + 1)
 
 
 def search(connection: apsw.Connection, topic: int, text: bytes, below: int, count: int) -> SearchPage:
-    """Look for bytes in the columns of a slice of entries."""
+    """Search for bytes in the columns of a slice of entries."""
     rows: list[Any] = connection.execute(SQL["search"], (text, topic, below, count)).fetchall()
-    found = [position for position, place in rows if place]
-    return SearchPage(found, rows[-1][0] if len(rows) == count else None)
+    positions = [position for position, place in rows if place]
+    return SearchPage(positions, rows[-1][0] if len(rows) == count else None)
 
 
 def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int:
-    """The bytes of some entries; none of them is read for it."""
+    """The bytes of some entries, without reading them."""
     return int(connection.execute(SQL["size"], (topic, first, below)).get)
 
 
 def trim(connection: apsw.Connection, topic: int, below: int) -> int:
-    """Remove a slice of entries below a position; how many."""
+    """Remove a slice of entries below a position; return their number."""
     return _cut(connection, topic, below) if end(connection, topic) else 0
 
 
 def sweep(connection: apsw.Connection) -> bool:
-    """Remove a slice of the entries of a topic that is gone; whether there may be more."""
+    """Remove a slice of the entries of deleted topics; return whether there may be more."""
     topic = connection.execute(SQL["gone"]).get
     if topic is not None and _cut(connection, topic, EVERYTHING) == 0:
         connection.execute(SQL["swept"], (topic,))
@@ -165,7 +162,7 @@ def _living_ends(connection: apsw.Connection, topics: set[int]) -> dict[int, int
     ends: dict[int, int] = {}
     rows: list[Any] = connection.execute(SQL["living_ends"], (_text(list(topics)),)).fetchall()
     for topic, end, last in rows:
-        if last not in (None, end):  # None: all is trimmed
+        if last not in (None, end):  # None: the whole log is trimmed
             what = f"the log ends at {end} by its topic, at {last} by its entries"
             raise DamagedRecord(Damage("topic", topic, content=what.encode()))
         ends[topic] = end
@@ -175,12 +172,12 @@ def _living_ends(connection: apsw.Connection, topics: set[int]) -> dict[int, int
 
 
 def _row(topic: int, position: int, kind: EntryKind, events: int, columns: bytes, body: bytes) -> Row:
-    # The length of the columns is summed up too: otherwise bytes could move between them and the body unnoticed.
+    # The checksum covers the length of the columns too: otherwise bytes could move between them and the body unnoticed.
     return topic, position, kind, events, checksum((topic, position, kind, len(columns)), columns, body), columns, body
 
 
 def _insert(connection: apsw.Connection, rows: list[Row]) -> None:
-    """Many rows are one statement of many VALUES: segments are few and large, and JSON would have to copy them."""
+    """Insert many rows by one statement of many VALUES: segments are few and large, and JSON would copy them."""
     for start in range(0, len(rows), ROWS_PER_INSERT):
         part = rows[start : start + ROWS_PER_INSERT]
         values = ", ".join(["(?, ?, ?, ?, ?, ?, ?)"] * len(part))
@@ -192,7 +189,7 @@ def _grow(connection: apsw.Connection, at: int, ends: dict[int, int]) -> None:
 
 
 def _last_that_fits(connection: apsw.Connection, topic: int, position: int, limit_bytes: int) -> int:
-    """Up to which position entries fit. Sizes are read without the bodies, so that none is read for nothing."""
+    """The position up to which entries fit. Sizes are read without the bodies."""
     total, last = 0, position
     for at, size in connection.execute(SQL["sizes"], (topic, position)):
         total += size

@@ -7,14 +7,16 @@ import apsw
 import msgspec
 from msgspec.structs import replace
 
-from recapito.contracts.store import Damage, Document, NewSegment
+from recapito.contracts.damage import Damage
+from recapito.contracts.log import NewSegment
+from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription, subscription_key
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.stores import revision
-from recapito.stores.sqlite.sql import log_sql, registry_rows
+from recapito.stores.sqlite.sql import log_sql, rows
 from recapito.stores.sqlite.sql.log_sql import TOPIC_ITSELF
-from recapito.stores.sqlite.sql.query import load
-from recapito.stores.sqlite.sql.registry_rows import Listed
+from recapito.stores.sqlite.sql.rows import Listed
+from recapito.stores.sqlite.sql_files import load
 
 SQL = load("registry")
 R = TypeVar("R")
@@ -25,24 +27,18 @@ _encode = msgspec.json.Encoder().encode
 
 
 def topic(connection: apsw.Connection, name: str, kind: TopicKind) -> Topic | None:
-    """The living topic of that kind and name."""
-    return _one(connection, "topic", (topic_key(kind, name),), registry_rows.topic)
+    return _one(connection, "topic", (topic_key(kind, name),), rows.topic)
 
 
 def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
-    """The living topic of that id."""
-    return _one(connection, "topic_by_id", (id,), registry_rows.topic)
+    return _one(connection, "topic_by_id", (id,), rows.topic)
 
 
 def topics(connection: apsw.Connection, after: str, limit: int) -> Listed[Topic]:
-    """Living topics after a key."""
-    return _page(
-        lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, registry_rows.topic
-    )
+    return _page(lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, rows.topic)
 
 
 def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
-    """Create or replace a topic."""
     stored = topic_by_id(connection, topic.id)
     if topic.id and stored is None:
         raise KeyError(topic.id)
@@ -50,14 +46,10 @@ def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
         raise revision.name_taken("topic", topic.name)
     if stored is None:
         put = revision.create_topic(topic, connection.execute(SQL["next_topic_id"]).get)
-        connection.execute(
-            SQL["insert_topic"], (put.id, put.key, text := _text(put), registry_rows.sum_topic(put.id, text))
-        )
+        connection.execute(SQL["insert_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text)))
     else:
         put = revision.replace_topic(stored, topic)
-        connection.execute(
-            SQL["update_topic"], (put.id, put.key, text := _text(put), registry_rows.sum_topic(put.id, text))
-        )
+        connection.execute(SQL["update_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text)))
     log_sql.mark_change(connection, put.id, [TOPIC_ITSELF])
     return put
 
@@ -66,7 +58,7 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
     """Mark a topic deleted, and its subscriptions with it."""
     if topic_by_id(connection, id) is None:
         raise KeyError(id)
-    living = _all(connection.execute(SQL["living_subscriptions_of"], (id,)).fetchall(), registry_rows.subscription)
+    living = _all(connection.execute(SQL["living_subscriptions_of"], (id,)).fetchall(), rows.subscription)
     position = log_sql.mark_change(connection, id, [TOPIC_ITSELF, *(subscription.id for subscription in living)])
     for subscription in living:
         _mark_deleted(connection, subscription, position)
@@ -75,45 +67,37 @@ def delete_topic(connection: apsw.Connection, id: int) -> None:
 
 
 def subscription(connection: apsw.Connection, topic: int, name: str, domain_topic: str | None) -> Subscription | None:
-    """The living subscription of that name."""
     key = subscription_key(name, domain_topic)
-    return _one(connection, "subscription", (topic, key), registry_rows.subscription)
+    return _one(connection, "subscription", (topic, key), rows.subscription)
 
 
 def subscription_by_id(connection: apsw.Connection, id: int) -> Subscription | None:
-    """The subscription of that id, deleted or not."""
-    return _one(connection, "subscription_by_id", (id,), registry_rows.subscription)
+    return _one(connection, "subscription_by_id", (id,), rows.subscription)
 
 
 def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> Listed[Subscription]:
-    """Subscriptions after an id, deleted or not."""
     sql, of = ("subscriptions", ()) if topic is None else ("subscriptions_of", (topic,))
-    return _page(
-        lambda at: connection.execute(SQL[sql], (*of, at, limit)).fetchall(), after, 0, registry_rows.subscription
-    )
+    return _page(lambda at: connection.execute(SQL[sql], (*of, at, limit)).fetchall(), after, 0, rows.subscription)
 
 
 def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> dict[int, int]:
-    """How many living subscriptions topics have."""
     return dict(connection.execute(SQL["subscription_counts"], (_text(list(topics)),)))
 
 
 def domain_topic_subscriptions(
     connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
 ) -> Listed[Subscription]:
-    """Living subscriptions of one domain topic after a name."""
     end = subscription_key("", domain_topic)[:-1] + AFTER_SLASH
     sql = SQL["subscriptions_between"]
     return _page(
         lambda at: connection.execute(sql, (topic, at, end, limit)).fetchall(),
         subscription_key(after, domain_topic),
         -1,
-        registry_rows.subscription,
+        rows.subscription,
     )
 
 
 def put_subscription(connection: apsw.Connection, subscription: Subscription) -> Subscription:
-    """Create or replace a subscription."""
     topic = subscription.topic
     if topic_by_id(connection, topic) is None:
         raise KeyError(topic)
@@ -133,7 +117,6 @@ def put_subscription(connection: apsw.Connection, subscription: Subscription) ->
 
 
 def delete_subscription(connection: apsw.Connection, id: int) -> None:
-    """Mark a subscription deleted."""
     living = _living(connection, id)
     _mark_deleted(connection, living, log_sql.mark_change(connection, living.topic, [id]))
 
@@ -151,25 +134,19 @@ def forget(connection: apsw.Connection, id: int) -> None:
 
 
 def document(connection: apsw.Connection, kind: str, key: str) -> bytes | None:
-    """The content of a document."""
-    found = _one(connection, "document", (kind, key), registry_rows.document)
+    found = _one(connection, "document", (kind, key), rows.document)
     return None if found is None else found.content
 
 
 def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> Listed[Document]:
-    """Documents after a key."""
-    return _page(
-        lambda at: connection.execute(SQL["documents"], (kind, at, limit)).fetchall(), after, 1, registry_rows.document
-    )
+    return _page(lambda at: connection.execute(SQL["documents"], (kind, at, limit)).fetchall(), after, 1, rows.document)
 
 
 def put_document(connection: apsw.Connection, kind: str, key: str, content: bytes) -> None:
-    """Create or replace a document."""
-    connection.execute(SQL["put_document"], (kind, key, content, registry_rows.sum_document(kind, key, content)))
+    connection.execute(SQL["put_document"], (kind, key, content, rows.sum_document(kind, key, content)))
 
 
 def delete_document(connection: apsw.Connection, kind: str, key: str) -> bool:
-    """Remove a document; whether it was there."""
     connection.execute(SQL["delete_document"], (kind, key))
     return bool(connection.changes())
 
@@ -188,12 +165,12 @@ def _mark_deleted(connection: apsw.Connection, subscription: Subscription, posit
 def _put(connection: apsw.Connection, subscription: Subscription) -> None:
     key = None if subscription.deleted_position is not None else subscription.key
     id, topic, text = subscription.id, subscription.topic, _text(subscription)
-    sum = registry_rows.sum_subscription(id, topic, text)
+    sum = rows.sum_subscription(id, topic, text)
     connection.execute(SQL["put_subscription"], (id, topic, key, text, sum))
 
 
 def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
-    """Its entries go later, slice by slice: a large log must not hold up everybody's commits."""
+    """Remove a deleted topic after its last subscription. Its entries go later, in slices, to keep commits short."""
     connection.execute(SQL["remove_topic_without_subscriptions"], (id,))
     if connection.changes():
         connection.execute(SQL["gone"], (id,))
@@ -206,7 +183,7 @@ def _text(doc: Topic | Subscription | list[int]) -> str:
 def append_marked(
     connection: apsw.Connection, segments: Sequence[NewSegment], kind: str, marks: Sequence[Document]
 ) -> list[int]:
-    """Append segments and put documents that say so."""
+    """Append segments and put their documents."""
     positions = log_sql.append(connection, segments)
     for mark in marks:
         put_document(connection, kind, mark.key, mark.content)
@@ -214,43 +191,43 @@ def append_marked(
 
 
 def sum_up(connection: apsw.Connection) -> None:
-    """Give checksums to records of before there were any; a row that holds no text stays without, and is damaged."""
+    """Give checksums to records of older versions; a row that holds no text gets none, and is damaged."""
     topics: list[Any] = connection.execute(SQL["topics_without_checksum"]).fetchall()
     for id, doc in topics:
         if isinstance(doc, str):
-            connection.execute(SQL["sum_up_topic"], (registry_rows.sum_topic(id, doc), id))
+            connection.execute(SQL["sum_up_topic"], (rows.sum_topic(id, doc), id))
     subscriptions: list[Any] = connection.execute(SQL["subscriptions_without_checksum"]).fetchall()
     for id, topic, doc in subscriptions:
         if isinstance(doc, str):
-            connection.execute(SQL["sum_up_subscription"], (registry_rows.sum_subscription(id, topic, doc), id))
+            connection.execute(SQL["sum_up_subscription"], (rows.sum_subscription(id, topic, doc), id))
     documents: list[Any] = connection.execute(SQL["documents_without_checksum"]).fetchall()
     for kind, key, content in documents:
         if isinstance(content, bytes):
-            connection.execute(SQL["sum_up_document"], (registry_rows.sum_document(kind, key, content), kind, key))
+            connection.execute(SQL["sum_up_document"], (rows.sum_document(kind, key, content), kind, key))
 
 
 def _one(connection: apsw.Connection, sql: str, key: Row, read: Callable[[Row], R | Damage]) -> R | None:
     row: Any = connection.execute(SQL[sql], key).fetchone()
-    return None if row is None else registry_rows.demand(read(row))
+    return None if row is None else rows.demand(read(row))
 
 
-def _all(rows: Sequence[Row], read: Callable[[Row], R | Damage]) -> list[R]:
-    """All of some records; one that is damaged is an error."""
-    found, damaged = registry_rows.sift(rows, read)
+def _all(stored: Sequence[Row], read: Callable[[Row], R | Damage]) -> list[R]:
+    """All of these records; a damaged one is an error."""
+    records, damaged = rows.sift(stored, read)
     for damage in damaged:
-        raise registry_rows.DamagedRecord(damage)
-    return found
+        raise rows.DamagedRecord(damage)
+    return records
 
 
 def _page(
-    fetch: Callable[[Any], Sequence[Row]], after: Any, place: int, read: Callable[[Row], R | Damage]
+    fetch: Callable[[Any], Sequence[Row]], after: Any, column: int, read: Callable[[Row], R | Damage]
 ) -> Listed[R]:
-    """A page of sound records: none only if there are no more. `place`: where a row has what the next page is after."""
+    """A page of sound records; it is empty only if there are no more. A row has its key, for `after`, in `column`."""
     damaged: list[Damage] = []
-    while rows := fetch(after):
-        listed = registry_rows.sift(rows, read)
+    while stored := fetch(after):
+        listed = rows.sift(stored, read)
         damaged += listed.damaged
         if listed.found:
             return Listed(listed.found, damaged)
-        after = rows[-1][place]
+        after = stored[-1][column]
     return Listed([], damaged)

@@ -1,25 +1,35 @@
-"""The rows of dispatch.db: how lanes, deliveries and dead letters are written and read.
+"""Rows and their checksums: how lanes, deliveries, dead letters and records of the registry are written and read.
 
-Scalars travel as one JSON text and blobs as one joined blob, from which SQL cuts them: so any number of rows is one
-statement with one text, during which Python's other threads run on.
+Every stored event and record carries a checksum, so that a damaged row is found when it is read and never delivered.
+Scalars of dispatch.db travel as one JSON text and blobs as one joined blob, from which SQL cuts them: so any number of
+rows is one statement with one text, during which Python's other threads run on.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b, sha256
+from typing import Any, Generic, NamedTuple, TypeVar
 from zlib import crc32
 
 import msgspec
 
-from recapito.contracts.store import AttemptTotals, Burial, LaneCounts, LaneRow, Notice
+from recapito.contracts.damage import Damage
+from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Notice
+from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT, Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR, Hold
 from recapito.domain.delivery.outcome import Result
-from recapito.stores.sqlite.sql.checksum import checksum, is_sound
+from recapito.domain.resources.subscription import Subscription
+from recapito.domain.resources.topic import Topic
+from recapito.errors import RecordDamaged
+
+R = TypeVar("R")
+REMEDY = "others are not; `recapito damaged list` has it, and a backup has it whole"
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """A delivery without its identity, which is the row's key."""
+    """A delivery without its id, which is the row's key."""
 
     published_at: int
     attempts: int
@@ -37,6 +47,28 @@ _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
 _events = msgspec.json.Decoder(dict[str, int]).decode
+_topic = msgspec.json.Decoder(Topic).decode
+_subscription = msgspec.json.Decoder(Subscription).decode
+
+
+def checksum(key: tuple[int, ...], *parts: bytes) -> int:
+    """Eight bytes of SHA-256 over the key and the content of a row, as a signed integer.
+
+    Processors have instructions for it: for 30 KB it takes a fifth of the time of BLAKE2.
+    """
+    return _digest(sha256(), key, parts)
+
+
+def is_sound(stored: int, key: tuple[int, ...], *parts: bytes) -> bool:
+    """Whether a row is what was stored. The first stores had checksums of BLAKE2, which are accepted as well."""
+    return stored == checksum(key, *parts) or stored == _digest(blake2b(digest_size=8), key, parts)
+
+
+def _digest(hash: Any, key: tuple[int, ...], parts: tuple[bytes, ...]) -> int:
+    hash.update(struct.pack(f">{len(key)}q", *key))
+    for part in parts:
+        hash.update(part)
+    return int.from_bytes(hash.digest()[:8], "big", signed=True)
 
 
 def text(value: object) -> str:
@@ -45,7 +77,7 @@ def text(value: object) -> str:
 
 
 def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
-    """The checksum of what a settlement replaces in a lane's row. The books check themselves: they balance.
+    """The checksum of the columns of a lane's row that a settlement replaces. The books need none: they balance.
 
     A CRC, because every settlement of every lane makes one: a third of the cost of SHA-256 for so few bytes.
     """
@@ -53,12 +85,12 @@ def lane_checksum(id: int, version: int, cursor: Cursor, hold: Hold) -> int:
 
 
 def lane(row: tuple[Any, ...]) -> LaneRow:
-    """A lane, from a row of lane_state; a damaged one if it is not what was settled."""
+    """A lane, from a row of lane_state; it is damaged if it is not what was settled."""
     try:
-        found = _lane(row)
+        sound = _lane(row)
     except (TypeError, ValueError):  # msgspec's errors are ValueErrors
-        found = None
-    return found or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
+        sound = None
+    return sound or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
 
 
 def _lane(row: tuple[Any, ...]) -> LaneRow | None:
@@ -86,13 +118,13 @@ def _lane(row: tuple[Any, ...]) -> LaneRow | None:
 
 
 def _reasons(text: str | None, events: int) -> dict[str, int]:
-    """Why events were dropped. Reasons that do not add up are damaged: then only the sum is known."""
-    found = _events(text) if text else {}
-    return found if sum(found.values()) == events else {CORRUPT: events}
+    """Dropped events by reason. Reasons that do not add up are damaged: then only the sum is known."""
+    reasons = _events(text) if text else {}
+    return reasons if sum(reasons.values()) == events else {CORRUPT: events}
 
 
 def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
-    """Rows of scalars, each with its blob: the JSON, in which the place of each blob comes last, and all the blobs."""
+    """The scalars of rows as JSON, each with the start and length of its blob, and all blobs joined."""
     table, blobs, start = [], [], 1
     for scalars, blob in rows:
         table.append((*scalars, start, len(blob)))
@@ -102,12 +134,14 @@ def joined(rows: Iterable[tuple[tuple[Any, ...], bytes]]) -> tuple[str, bytes]:
 
 
 def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
-    """A parked delivery, to be stored."""
-    it = parked.delivery
-    tried = (it.last_attempt_at, it.last_result, it.last_status)
-    record = _pack(Record(it.published_at, it.attempts, it.skipped, *tried, it.body, it.trace))
-    place = (lane, *it.identity, parked.due_at)
-    return (*place, checksum(place, record)), record
+    """The row of a parked delivery."""
+    delivery = parked.delivery
+    last = (delivery.last_attempt_at, delivery.last_result, delivery.last_status)
+    record = _pack(
+        Record(delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
+    )
+    key = (lane, *delivery.identity, parked.due_at)
+    return (*key, checksum(key, record)), record
 
 
 def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | None:
@@ -115,19 +149,19 @@ def read_parked(lane: int, row: tuple[int, int, int, int, bytes]) -> Parked | No
     position, offset, due_at, stored, packed = row
     if not is_sound(stored, (lane, position, offset, due_at), packed):
         return None
-    it = _unpack(packed)
+    record = _unpack(packed)
     return Parked(
         due_at,
         Delivery(
             DeliveryId(position, offset),
-            it.published_at,
-            it.body,
-            it.attempts,
-            it.skipped,
-            it.last_attempt_at,
-            it.last_result,
-            it.last_status,
-            it.trace,
+            record.published_at,
+            record.body,
+            record.attempts,
+            record.skipped,
+            record.last_attempt_at,
+            record.last_result,
+            record.last_status,
+            record.trace,
         ),
     )
 
@@ -144,10 +178,10 @@ def read_notice(row: tuple[int, bytes, int | None]) -> Notice:
 
 
 def burial_row(lane: int, burial: Burial) -> tuple[tuple[Any, ...], bytes]:
-    """A dead letter that waits, to be stored."""
+    """The row of a dead letter that waits."""
     identity, write_at, container, record = burial
-    place = (lane, *identity, write_at)
-    return (*place, container, checksum(place, container.encode(), record)), record
+    key = (lane, *identity, write_at)
+    return (*key, container, checksum(key, container.encode(), record)), record
 
 
 def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial | None:
@@ -156,3 +190,84 @@ def read_burial(lane: int, row: tuple[int, int, int, str, int, bytes]) -> Burial
     if not is_sound(stored, (lane, position, offset, write_at), container.encode(), record):
         return None
     return Burial(DeliveryId(position, offset), write_at, container, record)
+
+
+class DamagedRecord(RecordDamaged):
+    """A verb needs a record that is damaged."""
+
+    def __init__(self, damage: Damage) -> None:
+        id = damage.lane if damage.table == "subscription" else damage.topic
+        what = damage.columns.decode() if damage.table == "document" else f"{damage.table} {id}"
+        super().__init__(f"The record of {what} is damaged: {REMEDY}.")
+        self.damage = damage
+
+
+class Listed(NamedTuple, Generic[R]):
+    """Sound records, and the damaged ones among them."""
+
+    found: list[R]
+    damaged: list[Damage]
+
+
+def sum_topic(id: int, doc: str) -> int:
+    """The checksum of a topic's record, which does not cover the end of its log."""
+    return checksum((id,), b"topic", doc.encode())
+
+
+def sum_subscription(id: int, topic: int, doc: str) -> int:
+    return checksum((id, topic), b"subscription", doc.encode())
+
+
+def sum_document(kind: str, key: str, content: bytes) -> int:
+    return checksum((len(kind), len(key)), kind.encode(), key.encode(), content)
+
+
+def topic(row: Sequence[Any]) -> Topic | Damage:
+    """A topic, of a row that begins with its id, its text and its checksum."""
+    id, doc, stored = row[:3]
+    return _read(lambda: _topic(doc), lambda: sum_topic(id, doc), stored, Damage("topic", id, 0, content=_bytes(doc)))
+
+
+def subscription(row: Sequence[Any]) -> Subscription | Damage:
+    """A subscription, of a row that begins with its id, its topic, its text and its checksum."""
+    id, of, doc, stored = row[:4]
+    damage = Damage("subscription", of, id, content=_bytes(doc))
+    return _read(lambda: _subscription(doc), lambda: sum_subscription(id, of, doc), stored, damage)
+
+
+def document(row: Sequence[Any]) -> Document | Damage:
+    """A document, of its whole row."""
+    kind, key, content, stored = row
+    damage = Damage("document", content=_bytes(content), columns=f"{kind} {key}".encode())
+    return _read(lambda: Document(key, content), lambda: sum_document(kind, key, content), stored, damage)
+
+
+def demand(record: R | Damage | None) -> R | None:
+    """The record; a damaged one is an error."""
+    if isinstance(record, Damage):
+        raise DamagedRecord(record)
+    return record
+
+
+def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Damage]) -> Listed[R]:
+    """Read rows, and separate the sound records from the damaged ones."""
+    listed: Listed[R] = Listed([], [])
+    for row in rows:
+        record = read(row)
+        if isinstance(record, Damage):
+            listed.damaged.append(record)
+        else:
+            listed.found.append(record)
+    return listed
+
+
+def _read(decode: Callable[[], R], sum: Callable[[], int], stored: int | None, damage: Damage) -> R | Damage:
+    """Check and decode a record. One without a checksum, of an older version, is accepted if it can be decoded."""
+    try:
+        return damage if stored is not None and stored != sum() else decode()
+    except (TypeError, ValueError, AttributeError):
+        return damage
+
+
+def _bytes(value: object) -> bytes:
+    return value if isinstance(value, bytes) else str(value).encode()

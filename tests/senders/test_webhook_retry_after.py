@@ -4,7 +4,7 @@ import pytest
 
 from recapito.domain.excerpt import excerpt, secrets_of
 from recapito.domain.instant import DAY, SECOND
-from recapito.senders.retry_after import retry_after_ns
+from recapito.senders.webhook import retry_after_ns
 
 NOW = 784_111_777 * SECOND  # Sun, 06 Nov 1994 08:49:37 GMT
 

@@ -1,0 +1,289 @@
+"""The intake role, put together from the settings and the open stores."""
+
+import asyncio
+import secrets
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from recapito.api.app import Surface, make_surface
+from recapito.api.services import ClockControl, Services
+from recapito.azure.amqp_clients import AmqpClients
+from recapito.azure.storage_clients import StorageClients
+from recapito.clock import SECOND, Clock, SystemClock
+from recapito.composition.identity import make_access, make_signer
+from recapito.composition.observability import NO_OBSERVERS, Observers
+from recapito.composition.outbound import (
+    make_azure_access,
+    make_handshakes,
+    make_probes,
+    make_token_source,
+    make_vault,
+)
+from recapito.connections.keyring import Keyring
+from recapito.contracts.backend import Stores
+from recapito.contracts.caller import Caller
+from recapito.contracts.history import Keep
+from recapito.contracts.log import Log
+from recapito.domain import limits
+from recapito.domain.capacity import Rate, needed, share_out
+from recapito.domain.instant import HOUR
+from recapito.errors import StoreFailed
+from recapito.identity.server_identity import Identity
+from recapito.identity.signer import Signer
+from recapito.identity.wrong_secrets import WrongSecrets
+from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.search import DeadLetterSearch
+from recapito.intake.explain.explainer import Explainer
+from recapito.intake.maintenance.blob_notifier import BlobNotifier
+from recapito.intake.maintenance.damage_report import DamageReport
+from recapito.intake.maintenance.janitor import Janitor
+from recapito.intake.maintenance.retention import Keeping
+from recapito.intake.publish.disk_watch import DiskWatch
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.throttle import Throttle
+from recapito.intake.resources.connection_check import ConnectionChecker
+from recapito.intake.resources.expiry import Expiry
+from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscriptions import Subscriptions
+from recapito.intake.resources.topics import Changes, Topics
+from recapito.observability.journal import Journal
+from recapito.observability.status import DispatchStatus
+from recapito.senders.http.resolver import Resolver
+from recapito.senders.http.web_caller import WebCaller
+from recapito.settings.settings import Settings
+from recapito.stores.memory import MemoryHistory
+
+NO_HISTORY = MemoryHistory(Keep(0, 0), lambda: 0, capacity=0)
+Problem = Callable[[], str | None]
+
+
+@dataclass(frozen=True)
+class _Outbound:
+    """The ways out of intake. `storage_clients` and `amqp_clients` reach dead letters and try connections.
+
+    `caller` makes the requests of handshakes, which are None if they are off, and of a foreign token issuer.
+    """
+
+    caller: Caller
+    handshakes: Handshakes | None
+    signs_tokens: bool
+    storage_clients: StorageClients
+    amqp_clients: AmqpClients
+
+
+@dataclass(frozen=True)
+class Intake:
+    """The parts of the intake role."""
+
+    surface: Surface
+    publisher: Publisher
+    topics: Topics
+    subscriptions: Subscriptions
+    janitor: Janitor
+    expiry: Expiry
+    notifier: BlobNotifier
+    outbound: _Outbound
+
+    async def close(self) -> None:
+        """End everything that waits for another server."""
+        await self.outbound.caller.close()
+        await self.outbound.storage_clients.close()
+        await self.outbound.amqp_clients.close()
+        if self.outbound.handshakes is not None:
+            await self.outbound.handshakes.close()
+
+
+def make_intake(
+    settings: Settings,
+    stores: Stores,
+    keyring: Keyring,
+    clock: Clock,
+    journal: Journal,
+    on_append: Callable[[], None],
+    dispatch_problem: Problem,
+    clock_control: ClockControl | None = None,
+    identity: Identity | None = None,
+    status: DispatchStatus | None = None,
+    observers: Observers = NO_OBSERVERS,
+    notices: asyncio.Event | None = None,
+) -> Intake:
+    """Put the intake role together.
+
+    on_append: called after each commit; it wakes dispatch.
+    dispatch_problem: the reason why dispatch does not answer; None while it does.
+    clock_control: moves a manual clock.
+    identity: the server's own token issuer; None if tokens come from another one.
+    status: the last status of dispatch.
+    notices: set when dispatch has stored a notice; without it, `Intake.notifier.ring` is called.
+    """
+    disk = _make_disk_watch(settings, stores, journal)
+    closed: Problem = disk.reason if disk else lambda: None
+    patience = int(settings.publish.wait_s * SECOND)
+    reserve = disk.reserve if disk else lambda size: None
+    publisher = Publisher(stores.log, clock, on_append, closed, reserve, patience=patience)
+    expiry = Expiry(stores.registry, clock, journal)
+    wall = SystemClock()
+    notifier = BlobNotifier(
+        stores.log, stores.registry, stores.ledger, clock, wall, closed, on_append, journal, notices
+    )
+    signer = make_signer(settings, identity, clock)
+    outbound = _make_outbound(settings, keyring, clock, journal, signer)
+    changes, profile, quota = Changes(on_append), settings.delivery.profile, settings.quota
+    topics = Topics(stores.registry, clock, secrets.token_bytes, changes, quota, profile, outbound.handshakes)
+    subscriptions = Subscriptions(
+        stores.registry,
+        clock,
+        topics,
+        changes,
+        quota,
+        settings.delivery.egress,
+        expiry.watch,
+        handshakes=outbound.handshakes,
+        signs_tokens=outbound.signs_tokens,
+        find_connection=keyring.find,
+    )
+    redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
+    status = status or DispatchStatus()
+    ready = partial(_readiness, stores, closed, dispatch_problem, status)
+    services = _make_services(
+        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, ready
+    )
+    probes = make_probes(outbound.storage_clients, outbound.amqp_clients, outbound.caller)
+    services = replace(
+        services,
+        clock_control=clock_control,
+        access=make_access(settings, identity, signer, outbound.caller, clock, journal),
+        dispatch=status,
+        examiner=ConnectionChecker(stores.registry, keyring.find, probes, wall),
+        tracer=observers.tracer,
+        diagnostics=observers.diagnostics,
+    )
+    janitor = _make_janitor(settings, stores, journal, disk, publisher)
+    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound)
+
+
+def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:
+    """The watch over the volume of the stores, which has looked once; None if they have no volume."""
+    if stores.space is None:
+        return None
+    stop = settings.disk.stop_percent / 100, settings.disk.stop_mb * limits.MB
+    disk = DiskWatch(stores.space, *stop, journal, stores.measure)
+    disk.look()
+    return disk
+
+
+def _make_outbound(
+    settings: Settings, keyring: Keyring, clock: Clock, journal: Journal, signer: Signer | None
+) -> _Outbound:
+    caller = WebCaller(settings.delivery.egress, settings.delivery.ca_file or None)
+    token_for = make_token_source(settings, signer)
+    azure = make_azure_access(settings, keyring, Resolver())
+    return _Outbound(
+        caller,
+        make_handshakes(settings, caller, clock, journal, token_for),
+        token_for is not None,
+        StorageClients(azure),
+        AmqpClients(azure),
+    )
+
+
+def _make_redriver(
+    settings: Settings,
+    stores: Stores,
+    clock: Clock,
+    journal: Journal,
+    publisher: Publisher,
+    outbound: _Outbound,
+    on_append: Callable[[], None],
+) -> Redriver:
+    return Redriver(
+        stores.log,
+        DeadLetterSearch(stores.registry, make_vault(settings, outbound.storage_clients)),
+        clock,
+        SystemClock(),
+        partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),
+        on_append,
+        lambda: str(uuid.uuid4()),
+        journal,
+    )
+
+
+def _make_services(
+    settings: Settings,
+    stores: Stores,
+    keyring: Keyring,
+    clock: Clock,
+    journal: Journal,
+    publisher: Publisher,
+    topics: Topics,
+    subscriptions: Subscriptions,
+    redriver: Redriver,
+    readiness: Callable[[], Awaitable[Mapping[str, str | None]]],
+) -> Services:
+    """The services of the API, as far as they depend on settings and stores alone."""
+    history, damages = stores.history or NO_HISTORY, DamageReport(stores.registry, stores.ledger)
+    rate = Rate(settings.publish.events_per_second, settings.publish.bytes_per_second)
+    return Services(
+        publisher=publisher,
+        topics=topics,
+        subscriptions=subscriptions,
+        log=stores.log,
+        registry=stores.registry,
+        ledger=stores.ledger,
+        redriver=redriver,
+        history=history,
+        explainer=Explainer(
+            stores.log, stores.registry, stores.ledger, history, clock, settings.delivery.profile, damages
+        ),
+        damages=damages,
+        clock=clock,
+        public_url=settings.public_url,
+        readiness=readiness,
+        clock_mode=settings.clock.mode,
+        journal=journal,
+        throttle=Throttle(rate, clock, publisher.stats),
+        keyring=keyring,
+        wrong_secrets=WrongSecrets(SystemClock(), journal),
+    )
+
+
+def _make_janitor(
+    settings: Settings, stores: Stores, journal: Journal, disk: DiskWatch | None, publisher: Publisher
+) -> Janitor:
+    history = settings.history
+    size = limits.MB * history.keep_events_mb
+    if stores.space is not None:
+        size = min(size, share_out(stores.space().total).history)
+    keeping = Keeping(size if history.enabled else 0, history.keep_hours * HOUR)
+    return Janitor(
+        stores.log,
+        stores.registry,
+        stores.ledger,
+        SystemClock(),
+        stores.trimming,
+        disk,
+        journal,
+        keeping,
+        on_survey=publisher.counters.check_subscribed,
+    )
+
+
+async def _readiness(
+    stores: Stores, closed: Problem, dispatch_problem: Problem, status: DispatchStatus
+) -> Mapping[str, str | None]:
+    damage = stores.damage() or None
+    return {
+        "store": await _store_problem(stores.log) or damage,
+        "disk": None if damage else closed(),
+        "dispatch": dispatch_problem() or status.problem(),
+    }
+
+
+async def _store_problem(log: Log) -> str | None:
+    try:
+        await log.end(0)
+    except StoreFailed as error:
+        return str(error)
+    return None

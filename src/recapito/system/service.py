@@ -1,0 +1,113 @@
+"""A process that a parent starts and stops: its configuration, its services, its HTTP server and its exit code.
+
+The parent writes one line of configuration to standard input. The process ends when the parent writes again or closes
+the pipe; its services then finish in the reverse order of their start.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager, suppress
+from ssl import SSLContext
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import uvicorn
+import uvloop
+
+from recapito.errors import SettingsError, VolumeFull
+
+C = TypeVar("C")
+
+
+async def cancel(task: "asyncio.Task[None]") -> None:
+    """Finish a service that has nothing to complete."""
+    task.cancel()
+
+
+class Service(NamedTuple):
+    """One task of a process.
+
+    run: the work of the service.
+    finish: makes the task of `run` end. It completes the work that was begun, or cancels it.
+    vital: the process stops when this service ends.
+    """
+
+    run: Callable[[], Coroutine[Any, Any, None]]
+    finish: Callable[["asyncio.Task[None]"], Awaitable[None]] = cancel
+    vital: bool = True
+
+
+async def run_services(
+    services: Sequence[Service], stopping: Awaitable[object], on_ready: Callable[[], None] = lambda: None
+) -> None:
+    """Start services in order, wait until `stopping` or a vital service ends, and finish them in reverse order.
+
+    Each service has ended before the one that was started before it is asked to finish. The error of a service that
+    failed is raised when all have ended.
+    """
+    async with AsyncExitStack() as running:
+        ends = set()
+        for service in services:
+            task = asyncio.create_task(service.run())
+            running.push_async_callback(_finish, service, task)
+            if service.vital:
+                ends.add(task)
+        stop = asyncio.ensure_future(stopping)
+        running.callback(stop.cancel)
+        on_ready()
+        await asyncio.wait({stop, *ends}, return_when=asyncio.FIRST_COMPLETED)
+
+
+async def _finish(service: Service, task: "asyncio.Task[None]") -> None:
+    await service.finish(task)
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]]) -> int:
+    """Read the configuration of this process from standard input, run the process with it, and return its exit code."""
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        return os.EX_OK  # the parent ended before it wrote the configuration
+    try:
+        uvloop.run(start(msgspec.json.decode(line, type=kind)))
+    except SettingsError as error:
+        print(f"recapito: {error}", file=sys.stderr, flush=True)
+        return os.EX_TEMPFAIL if isinstance(error, VolumeFull) else os.EX_CONFIG
+    return os.EX_OK
+
+
+async def stop_order() -> bool:
+    """Wait until the parent orders to stop (True) or is gone (False); nothing waits for this process in that case."""
+    loop = asyncio.get_running_loop()
+    ordered: asyncio.Future[bool] = loop.create_future()
+    stdin = sys.stdin.fileno()
+
+    def read() -> None:
+        loop.remove_reader(stdin)
+        ordered.set_result(os.read(stdin, 64) != b"")
+
+    loop.add_reader(stdin, read)
+    try:
+        return await ordered
+    finally:
+        loop.remove_reader(stdin)
+
+
+class SocketServer(uvicorn.Server):
+    """uvicorn on a socket of the parent, with a TLS context of ours; it leaves signals to the parent."""
+
+    def __init__(self, config: uvicorn.Config, tls: SSLContext | None) -> None:
+        config.load()
+        config.ssl = tls  # uvicorn would make one of its own, with old ciphers
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def stop(self) -> None:
+        """Finish open requests, then return from `serve`."""
+        self.should_exit = True
