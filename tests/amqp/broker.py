@@ -15,7 +15,7 @@ import pytest
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
-from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.destination import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 
 HERE = Path(__file__).parent
 POLICY, KEY = "sender", "bm90IGEgcmVhbCBrZXk="

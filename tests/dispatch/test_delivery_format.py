@@ -22,6 +22,7 @@ from recapito.domain.events.accept import accept
 from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.filters.filter import TAKE_ALL
+from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import (
     Batching,
     DeliveryAttribute,
@@ -29,7 +30,6 @@ from recapito.domain.resources.subscription import (
     FilterSince,
     StaticAttribute,
     Subscription,
-    WebHook,
 )
 from recapito.domain.resources.topic import Topic
 from recapito.observability.journal import silent

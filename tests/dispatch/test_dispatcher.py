@@ -34,16 +34,15 @@ from recapito.domain.events.segment import Publish, pack
 from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import DAY
 from recapito.domain.profiles.profile import DEFAULT
+from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
-    Destination,
     DynamicAttribute,
     FilterSince,
     RetryPolicy,
     StaticAttribute,
     Subscription,
-    WebHook,
 )
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed

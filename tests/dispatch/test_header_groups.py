@@ -23,7 +23,8 @@ from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Batching, DynamicAttribute, FilterSince, Subscription
 from recapito.observability.journal import silent
 from tests.dispatch.test_log_reader import TOPIC, Shelf
 

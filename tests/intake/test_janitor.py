@@ -13,7 +13,8 @@ from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.filters.filter import TAKE_ALL
-from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.janitor import Janitor

@@ -18,7 +18,8 @@ from recapito.domain.dead_letter.record import array, path
 from recapito.domain.events.segment import Segment
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Busy, NotFound
 from recapito.intake.dead_letters.redrive import Progress, Redriver

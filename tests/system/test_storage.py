@@ -17,13 +17,8 @@ from recapito.dispatch.clock_mover import ClockMover
 from recapito.domain.connections.connection import AccountKey, Connection
 from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
-from recapito.domain.resources.subscription import (
-    Batching,
-    DeadLetterBlobs,
-    DeadLetterDirectory,
-    RetryPolicy,
-    StorageQueue,
-)
+from recapito.domain.resources.destination import StorageQueue
+from recapito.domain.resources.subscription import Batching, DeadLetterBlobs, DeadLetterDirectory, RetryPolicy
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
 from recapito.observability.journal import silent
 from recapito.settings import settings

@@ -18,8 +18,8 @@ from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import AzureFunction, HybridConnection, WebHook
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import AzureFunction, HybridConnection, WebHook
 from recapito.errors import SettingsError, StoreFailed
 
 D = TypeVar("D", bound=AzureFunction | HybridConnection)

@@ -6,13 +6,8 @@ import pytest
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
-from recapito.domain.resources.subscription import (
-    Batching,
-    DynamicAttribute,
-    EventHub,
-    ServiceBusQueue,
-    ServiceBusTopic,
-)
+from recapito.domain.resources.destination import EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.subscription import Batching, DynamicAttribute
 from tests.api.arm.test_storage_queue import nobody
 from tests.api.arm.test_subscriptions import body, refused
 from tests.api.client import NESTED, World, run

@@ -23,13 +23,8 @@ from recapito.domain.handshake.handshake import (
     validation_request,
 )
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
-from recapito.domain.resources.subscription import (
-    DynamicAttribute,
-    FilterSince,
-    StaticAttribute,
-    Subscription,
-    WebHook,
-)
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import DynamicAttribute, FilterSince, StaticAttribute, Subscription
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 
 CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"

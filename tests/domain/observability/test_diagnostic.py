@@ -6,7 +6,8 @@ from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
-from recapito.domain.resources.subscription import FilterSince, StorageQueue, Subscription, WebHook
+from recapito.domain.resources.destination import StorageQueue, WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"
 HOOK = WebHook(url="https://example.com/hook?code=secret")

@@ -8,13 +8,8 @@ from rich.pretty import pretty_repr
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import HOUR, MINUTE
 from recapito.domain.profiles.profile import EndpointKind
-from recapito.domain.resources.subscription import (
-    DeadLetterDirectory,
-    FilterSince,
-    RetryPolicy,
-    Subscription,
-    WebHook,
-)
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, RetryPolicy, Subscription
 
 OLD, NEW = Filter(event_types=("old",)), Filter(event_types=("new",))
 HOOK = WebHook(url="https://example.test/hook?code=SECRET")

@@ -8,18 +8,11 @@ import typer
 from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit.az_flags import flatten, split, truth
 from recapito.domain.filters.filter import Operator
+from recapito.domain.resources.destination import DESTINATION_KINDS, DestinationKind, StorageQueue
 
 Wire = dict[str, Any]
 
-ENDPOINT_TYPES = {
-    "webhook": "WebHook",
-    "azurefunction": "AzureFunction",
-    "eventhub": "EventHub",
-    "hybridconnection": "HybridConnection",
-    "servicebusqueue": "ServiceBusQueue",
-    "servicebustopic": "ServiceBusTopic",
-    "storagequeue": "StorageQueue",
-}
+ENDPOINT_TYPES = {kind.az_name: kind for kind in DESTINATION_KINDS.values() if kind.az_name is not None}
 _QUEUE = re.compile(r"(/.+/storageAccounts/[^/]+)/queueServices/default/queues/([^/]+)", re.IGNORECASE)
 _CONTAINER = re.compile(r"(/.+/storageAccounts/[^/]+)/blobServices/default/containers/([^/]+)", re.IGNORECASE)
 _BARE = (Operator.IS_NULL_OR_UNDEFINED, Operator.IS_NOT_NULL)
@@ -59,13 +52,13 @@ def destination(
     }
     if endpoint is not None:
         properties |= _endpoint(kind, endpoint)
-    return {"endpointType": kind, "properties": given(properties)}
+    return {"endpointType": kind.endpoint_type, "properties": given(properties)}
 
 
-def _endpoint(kind: str, endpoint: str) -> Wire:
-    if kind == "WebHook":
+def _endpoint(kind: DestinationKind, endpoint: str) -> Wire:
+    if kind.resource is None:
         return {"endpointUrl": endpoint}
-    if kind != "StorageQueue":
+    if kind is not DESTINATION_KINDS[StorageQueue]:
         return {"resourceId": endpoint}
     queue = _QUEUE.fullmatch(endpoint)
     if queue is None:

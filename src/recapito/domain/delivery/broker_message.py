@@ -6,7 +6,6 @@ Names that a broker understands become its own fields (spec §1.9); all others a
 from typing import NamedTuple
 
 from recapito.domain.delivery.batch import Batch, Form
-from recapito.domain.resources.subscription import Destination, EventHub, ServiceBusQueue, ServiceBusTopic
 
 MESSAGE_ID = "MessageId"
 PARTITION_KEY = "PartitionKey"
@@ -26,7 +25,6 @@ SERVICE_BUS_FIELDS = {
     )
 }
 EVENT_HUB_FIELDS = {PARTITION_KEY.lower(): PARTITION_KEY}
-_SERVICE_BUS_KEYS = frozenset({"messageid", "partitionkey", "sessionid", "replytosessionid", "viapartitionkey"})
 
 
 class Message(NamedTuple):
@@ -44,13 +42,6 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Message of {len(self.body)} bytes>"
-
-
-def keys_of(destination: Destination) -> frozenset[str]:
-    """The names, in lower case, of the properties that a destination sorts messages by."""
-    if isinstance(destination, ServiceBusQueue | ServiceBusTopic):
-        return _SERVICE_BUS_KEYS
-    return frozenset(EVENT_HUB_FIELDS) if isinstance(destination, EventHub) else frozenset()
 
 
 def service_bus_message(batch: Batch) -> Message:

@@ -15,7 +15,8 @@ from recapito.domain.excerpt import secrets_of
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
 from recapito.domain.instant import stamp
-from recapito.domain.resources.subscription import StaticAttribute, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import StaticAttribute, Subscription
 from recapito.domain.resources.topic import Topic
 
 ORIGIN = "eventgrid.azure.net"

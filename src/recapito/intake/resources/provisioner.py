@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from recapito.clock import SystemClock
 from recapito.domain.handshake.consent import with_consent
 from recapito.domain.handshake.handshake import ConsentTarget, is_code
-from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake.resources import rules

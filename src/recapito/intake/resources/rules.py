@@ -8,7 +8,8 @@ from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapp
 from recapito.domain.filters.filter import Filter
 from recapito.domain.profiles import profile
 from recapito.domain.profiles.profile import Profile
-from recapito.domain.resources.subscription import Batching, DeliveryAttribute, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Batching, DeliveryAttribute
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.domain.resources.topic_type import TOPIC_TYPES, topic_type
 from recapito.errors import Conflict, InvalidInput

@@ -8,38 +8,15 @@ from nicegui import ui
 from nicegui.element import Element
 
 from recapito.domain import limits
-from recapito.domain.resources.resource_id import (
-    EVENT_HUB,
-    FUNCTION,
-    HYBRID_CONNECTION,
-    SERVICE_BUS_QUEUE,
-    SERVICE_BUS_TOPIC,
-    STORAGE_ACCOUNT,
-    parse_resource_id,
-)
+from recapito.domain.resources.destination import DESTINATION_KINDS
+from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import CallerError
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import text
 
 AT = "properties.destination"
-_KINDS = {
-    "WebHook": "Web hook",
-    "AzureFunction": "Azure function",
-    "EventHub": "Event hub",
-    "ServiceBusQueue": "Service Bus queue",
-    "ServiceBusTopic": "Service Bus topic",
-    "StorageQueue": "Storage queue",
-    "HybridConnection": "Hybrid connection",
-}
-_RESOURCES = {
-    "AzureFunction": FUNCTION,
-    "EventHub": EVENT_HUB,
-    "ServiceBusQueue": SERVICE_BUS_QUEUE,
-    "ServiceBusTopic": SERVICE_BUS_TOPIC,
-    "StorageQueue": STORAGE_ACCOUNT,
-    "HybridConnection": HYBRID_CONNECTION,
-}
-_BATCHED = ("WebHook", "AzureFunction")
+_KINDS = {kind.endpoint_type: kind for kind in DESTINATION_KINDS.values()}
+_TITLES = {endpoint_type: kind.title for endpoint_type, kind in _KINDS.items()}
 _QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 UNCHANGED = "Empty: the URL stays as it is. Its query is never shown."
 
@@ -52,7 +29,7 @@ class DestinationSection:
         properties = self._current.get("properties") or {}
         kind = self._current.get("endpointType", "WebHook")
         with ui.element("div").classes("form"):
-            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _KINDS, kind, on_change=self._switch)
+            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _TITLES, kind, on_change=self._switch)
             self._url = form.text(
                 f"{AT}.properties.endpointUrl",
                 "Endpoint URL",
@@ -128,7 +105,7 @@ class DestinationSection:
         if self.kind == "StorageQueue":
             properties["queueName"] = (self._queue.value or "").strip()
             properties["queueMessageTimeToLiveInSeconds"] = int(self._queue_ttl.value)
-        if self.kind in _BATCHED:
+        if _KINDS[self.kind].batches:
             properties["maxEventsPerBatch"] = int(self._events.value)
             properties["preferredBatchSizeInKilobytes"] = int(self._kilobytes.value)
         return {"endpointType": self.kind, "properties": properties}
@@ -140,7 +117,7 @@ class DestinationSection:
             self._id: self.kind != "WebHook",
             self._queue: self.kind == "StorageQueue",
             self._queue_ttl: self.kind == "StorageQueue",
-            self._batching: self.kind in _BATCHED,
+            self._batching: _KINDS[self.kind].batches,
         }
         for element, visible in shown.items():
             element.set_visibility(visible)
@@ -161,8 +138,8 @@ class DestinationSection:
             found = parse_resource_id(given)
         except CallerError as error:
             return error.message
-        wanted = _RESOURCES.get(self.kind)
-        return None if found.kind == wanted else f"This must be the resource id of: {_KINDS[self.kind].lower()}."
+        kind = _KINDS[self.kind]
+        return None if found.kind == kind.resource else f"This must be the resource id of {kind.noun}."
 
 
 def _check_queue(given: str) -> str | None:
