@@ -113,7 +113,7 @@ class ConnectionChecker:
             if parse_resource_id(connection.resource_id).key == target.place.key:
                 said = "It is not tried: whoever listens would get the request."
                 return Finding(NOTE, name, said, "publish an event, and look at its delivery")
-            target = Target(Service.RELAY, _stand_in(target.place.top, Service.RELAY), made_up=True)
+            target = _stand_in(target.place.top, Service.RELAY)
         try:
             async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
                 outcome = await self._probes[target.service](target.place, connection)
@@ -174,15 +174,17 @@ def _stand_ins(connection: Connection) -> list[Target]:
     resource = parse_resource_id(connection.resource_id)
     if resource != resource.top:
         return [Target(service, resource) for service in connection.endpoints]
-    return [Target(service, _stand_in(resource, service), made_up=True) for service in connection.endpoints]
+    return [_stand_in(resource, service) for service in connection.endpoints]
 
 
-def _stand_in(top: ResourceId, service: Service) -> ResourceId:
-    """A name that is not in an account or a namespace, of the first kind of destination that is found there."""
+def _stand_in(top: ResourceId, service: Service) -> Target:
+    """A name that is not in an account or a namespace; of a resource that has no parts, the resource itself."""
     if service is Service.BLOB:
-        return parse_resource_id(container_id(top.text, NOBODY))
+        return Target(service, parse_resource_id(container_id(top.text, NOBODY)), made_up=True)
     if service is Service.QUEUE:
-        return parse_resource_id(queue_id(top.text, NOBODY))
-    resources = (kind.resource or "" for kind in DESTINATION_KINDS.values() if kind.service is service)
-    collection = next(resource for resource in resources if resource.startswith(f"{top.kind}/")).rpartition("/")[2]
-    return parse_resource_id(f"{top.text}/{collection}/{NOBODY}")
+        return Target(service, parse_resource_id(queue_id(top.text, NOBODY)), made_up=True)
+    for kind in DESTINATION_KINDS.values():
+        parent, _, collection = (kind.resource or "").rpartition("/")
+        if kind.service is service and parent == top.kind:
+            return Target(service, parse_resource_id(f"{top.text}/{collection}/{NOBODY}"), made_up=True)
+    return Target(service, top)
