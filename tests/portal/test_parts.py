@@ -55,7 +55,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
 @pytest.mark.parametrize(
     ("operator", "typed", "said"),
     [
-        (Operator.STRING_IN, " \n", "A value is needed."),
+        (Operator.STRING_IN, " \n", "Enter a value."),
         (Operator.NUMBER_IN, "one", "'one' is not a number."),
         (Operator.NUMBER_IN, "nan", "'nan' is not a number."),
         (Operator.NUMBER_IN_RANGE, "5", "two numbers"),

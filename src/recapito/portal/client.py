@@ -9,6 +9,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError
 from recapito.portal import api_types
 
@@ -207,7 +208,7 @@ class Server:
         if topic["properties"].get("disableLocalAuth") and self._tokens is not None:
             sign = {"Authorization": f"Bearer {self._tokens.data}"}
         else:
-            sign = {"aeg-sas-key": (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
+            sign = {SAS_KEY: (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
         target = f"/{kind}/{quote(topic['name'], safe='')}/api/events"
         status, answer = await self._wire.request("POST", target, body, {"Content-Type": content_type, **sign})
         if status != 200:

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
+from recapito.domain.delivery.headers import DELETION, EVENT_TYPE, SUBSCRIPTION_NAME, VALIDATION
 from recapito.testing.answer import Answer, Request
 from recapito.testing.client import ServerRefused
 from recapito.testing.clock import Clock
@@ -78,11 +79,11 @@ class _Handler(BaseHTTPRequestHandler):
         # and the script would be one step ahead.
         self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        kind = self.headers.get("aeg-event-type", "")
-        if kind == "SubscriptionValidation":
+        kind = self.headers.get(EVENT_TYPE, "")
+        if kind == VALIDATION:
             code = json.loads(body)[0]["data"]["validationCode"]
             self._answer(Answer(200, json.dumps({"validationResponse": code}).encode()))
-        elif kind == "SubscriptionDeletion":
+        elif kind == DELETION:
             self._answer(Answer())
         else:
             self._take(body)
@@ -93,7 +94,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(_GONE)
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        name = headers.get("aeg-subscription-name", "").lower()
+        name = headers.get(SUBSCRIPTION_NAME, "").lower()
         try:
             answer = receiver.take(Request(name, self.clock.now, headers, body))
             if answer.delay_s:

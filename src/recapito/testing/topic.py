@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.testing.client import Client
 from recapito.testing.clock import Clock
 from recapito.testing.receiver import Receiver
@@ -50,7 +51,7 @@ class Topic:
         path = "/" + self.endpoint.split("/", 3)[3]
         ids = [str(event["id"]) for event in events if "id" in event]
         now = self._clock.now
-        self._client.call("POST", path, events, {"aeg-sas-key": self.key, "Content-Type": kind})
+        self._client.call("POST", path, events, {SAS_KEY: self.key, "Content-Type": kind})
         self._published.update(dict.fromkeys(ids, now))
         return ids
 

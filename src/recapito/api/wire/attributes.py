@@ -8,8 +8,9 @@ from typing import Any
 
 from recapito.api.wire.decode import Body, Shown, check_choice, check_length, convert, invalid
 from recapito.domain import limits
-from recapito.domain.delivery.attributes import RESERVED, RESERVED_PREFIX, is_header_name, is_key, is_sendable
+from recapito.domain.delivery.attributes import RESERVED, is_header_name, is_key, is_sendable
 from recapito.domain.delivery.broker_message import MESSAGE_ID, PARTITION_KEY, SESSION_ID
+from recapito.domain.delivery.headers import PREFIX
 from recapito.domain.resources.destination import DestinationKind
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
@@ -83,8 +84,8 @@ def _read_name(name: str, reserved: frozenset[str], target: str) -> str:
     check_length(name, limits.ATTRIBUTE_NAME_CHARS, target, 1)
     if not is_header_name(name):
         raise invalid(f"'{target}' must be a header's name: letters, digits and !#$%&'*+.^_`|~- only.", target)
-    if name.lower().startswith(RESERVED_PREFIX):
-        raise invalid(f"'{target}' must not start with '{RESERVED_PREFIX}', which Event Grid keeps for itself.", target)
+    if name.lower().startswith(PREFIX):
+        raise invalid(f"'{target}' must not start with '{PREFIX}', which Event Grid keeps for itself.", target)
     if name.lower() in RESERVED | reserved:
         raise invalid(f"'{target}' is '{name}', a header that the server writes itself.", target)
     return name

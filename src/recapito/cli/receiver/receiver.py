@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from recapito.cli.receiver.script import ReceiverScript
+from recapito.domain.delivery.headers import DELETION, DELIVERY_COUNT, EVENT_TYPE, SUBSCRIPTION_NAME, VALIDATION
 
 _BODY_BYTES = 4 * 1024 * 1024
 _ORIGIN = "WebHook-Request-Origin"
@@ -91,11 +92,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(size)
         events = _events(body)
-        kind = self.headers.get("aeg-event-type", "")
-        if kind == "SubscriptionValidation":
+        kind = self.headers.get(EVENT_TYPE, "")
+        if kind == VALIDATION:
             self._tell("handshake", [], 200)
             self._answer(200, body=json.dumps({"validationResponse": _code(events)}).encode())
-        elif kind == "SubscriptionDeletion":
+        elif kind == DELETION:
             self._tell("deleted", [], 200)
             self._answer(200)
         else:
@@ -113,9 +114,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.answered(len(events))
 
     def _tell(self, kind: str, events: list[Any], status: int) -> None:
-        count = self.headers.get("aeg-delivery-count") or "0"
+        count = self.headers.get(DELIVERY_COUNT) or "0"
         attempt = int(count) + 1 if count.isdigit() else 1
-        self.tell(Arrival(kind, attempt, self.headers.get("aeg-subscription-name", ""), events, status))
+        self.tell(Arrival(kind, attempt, self.headers.get(SUBSCRIPTION_NAME, ""), events, status))
 
     def _answer(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
         self.send_response(status)

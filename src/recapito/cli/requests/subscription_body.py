@@ -7,7 +7,7 @@ import typer
 
 from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit.az_flags import flatten, split, truth
-from recapito.domain.filters.filter import Operator
+from recapito.domain.filters.filter import ARITY, Arity, Operator
 from recapito.domain.resources.destination import DESTINATION_KINDS, DestinationKind, StorageQueue
 
 Wire = dict[str, Any]
@@ -15,15 +15,6 @@ Wire = dict[str, Any]
 ENDPOINT_TYPES = {kind.az_name: kind for kind in DESTINATION_KINDS.values() if kind.az_name is not None}
 _QUEUE = re.compile(r"(/.+/storageAccounts/[^/]+)/queueServices/default/queues/([^/]+)", re.IGNORECASE)
 _CONTAINER = re.compile(r"(/.+/storageAccounts/[^/]+)/blobServices/default/containers/([^/]+)", re.IGNORECASE)
-_BARE = (Operator.IS_NULL_OR_UNDEFINED, Operator.IS_NOT_NULL)
-_RANGES = (Operator.NUMBER_IN_RANGE, Operator.NUMBER_NOT_IN_RANGE)
-_ONE_VALUE = (
-    Operator.NUMBER_LESS_THAN,
-    Operator.NUMBER_GREATER_THAN,
-    Operator.NUMBER_LESS_THAN_OR_EQUALS,
-    Operator.NUMBER_GREATER_THAN_OR_EQUALS,
-    Operator.BOOL_EQUALS,
-)
 
 
 def destination(
@@ -127,22 +118,21 @@ def _condition(words: list[str]) -> Wire:
     operator = next((one for one in Operator if one.lower() == named.lower()), None)
     if operator is None:
         raise typer.BadParameter(f"'{named}' is not an operator{_nearest(named)}", param_hint=flag)
-    shown: Wire = {"operatorType": operator.value, "key": key}
-    if operator in _BARE:
-        if values:
+    head: Wire = {"operatorType": operator.value, "key": key}
+    match ARITY[operator], values:
+        case Arity.NONE, []:
+            return head
+        case Arity.NONE, _:
             raise typer.BadParameter(f"{operator} takes no value", param_hint=flag)
-        return shown
-    if not values or (operator in _ONE_VALUE and len(values) != 1):
-        count = "one value" if operator in _ONE_VALUE else "values"
-        raise typer.BadParameter(f"{operator} takes {count}", param_hint=flag)
-    if operator is Operator.BOOL_EQUALS:
-        return {**shown, "value": truth(values[0], flag)}
-    if operator in _ONE_VALUE:
-        return {**shown, "value": _number(values[0])}
-    if operator in _RANGES:
-        return {**shown, "values": [_range(value) for value in values]}
-    numbers = operator in (Operator.NUMBER_IN, Operator.NUMBER_NOT_IN)
-    return {**shown, "values": [_number(value) for value in values] if numbers else values}
+        case Arity.ONE, [value]:
+            return {**head, "value": _number(value) if operator.numeric else truth(value, flag)}
+        case Arity.ONE, _:
+            raise typer.BadParameter(f"{operator} takes one value", param_hint=flag)
+        case _, []:
+            raise typer.BadParameter(f"{operator} takes values", param_hint=flag)
+        case Arity.RANGES, _:
+            return {**head, "values": [_range(value) for value in values]}
+    return {**head, "values": [_number(value) for value in values] if operator.numeric else values}
 
 
 def _nearest(word: str) -> str:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapito.cli.toolkit.defaults import DEFAULTS
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.identity.server_identity import Development, Identity
 from recapito.portal.config import portal_url
 from recapito.settings import settings as settings_module
@@ -69,7 +70,7 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
         f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
-        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
+        f"{curl} -i -H '{SAS_KEY}: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
         f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1{_asking(settings)}\n"
     )

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from recapito.cli.text.escape import plain
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError, NotFound
 
 API_VERSION = "2022-06-15"
@@ -117,7 +118,7 @@ class Client:
 
     def publish(self, path: str, body: bytes, content_type: str, key: str) -> None:
         """Publish a body with a key, or with a token where there is none."""
-        sign = {"aeg-sas-key": key} if key else self._bearer(DATA)
+        sign = {SAS_KEY: key} if key else self._bearer(DATA)
         answer = self.request("POST", path, body, {"Content-Type": content_type, **sign})
         if answer.status != 200:
             raise self._refusal(answer)

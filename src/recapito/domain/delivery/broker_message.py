@@ -5,6 +5,7 @@ Names that a broker understands become its own fields (spec §1.9); all others a
 
 from typing import NamedTuple
 
+from recapito.domain.delivery import headers
 from recapito.domain.delivery.batch import Batch, Form
 
 MESSAGE_ID = "MessageId"
@@ -72,15 +73,15 @@ def _message(batch: Batch, body: bytes, known: dict[str, str]) -> Message:
 def _metadata(batch: Batch) -> dict[str, str]:
     """The same as the headers of a webhook's request."""
     properties = {
-        "aeg-subscription-name": batch.subscription.upper(),
-        "aeg-delivery-count": str(batch.attempts_before),
-        "aeg-event-type": "Notification",
-        "aeg-metadata-version": "1" if batch.form is Form.EVENTS else "1.0",
+        headers.SUBSCRIPTION_NAME: batch.subscription.upper(),
+        headers.DELIVERY_COUNT: str(batch.attempts_before),
+        headers.EVENT_TYPE: headers.NOTIFICATION,
+        headers.METADATA_VERSION: "1" if batch.form is Form.EVENTS else "1.0",
     }
     if batch.data_version is not None:
-        properties["aeg-data-version"] = batch.data_version
+        properties[headers.DATA_VERSION] = batch.data_version
     if batch.output_id is not None:
-        properties["aeg-output-event-id"] = batch.output_id
+        properties[headers.OUTPUT_EVENT_ID] = batch.output_id
     if batch.traceparent:
         properties["traceparent"] = batch.traceparent
     return properties

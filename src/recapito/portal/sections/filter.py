@@ -5,8 +5,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.filters.filter import Operator
-from recapito.portal.widgets.condition_text import BARE, check_values, hint, read_values, show_values
+from recapito.domain.filters.filter import ARITY, Arity, Operator
+from recapito.portal.widgets.condition_text import check_values, hint, read_values, show_values
 from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import text
 from recapito.portal.widgets.rows import Rows
@@ -94,7 +94,7 @@ class _Condition:
 
     def _switch(self) -> None:
         self._values.props["hint"] = hint(self._chosen)
-        self._values.set_visibility(self._chosen not in BARE)
+        self._values.set_visibility(ARITY[self._chosen] is not Arity.NONE)
 
 
 def _lines(given: str | None) -> list[str]:

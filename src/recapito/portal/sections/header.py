@@ -3,7 +3,8 @@
 from typing import Any
 
 from recapito.domain import limits
-from recapito.domain.delivery.attributes import RESERVED, RESERVED_PREFIX, is_header_name
+from recapito.domain.delivery.attributes import RESERVED, is_header_name
+from recapito.domain.delivery.headers import PREFIX
 from recapito.portal.sections.destination import AT as DESTINATION
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.rows import Rows
@@ -90,6 +91,6 @@ class _Header:
 def _check_name(given: str) -> str | None:
     if not is_header_name(given):
         return "A header's name has letters, digits and !#$%&'*+.^_`|~- only."
-    if given.lower() in RESERVED or given.lower().startswith(RESERVED_PREFIX):
+    if given.lower() in RESERVED or given.lower().startswith(PREFIX):
         return "This header is the server's own."
     return None
