@@ -50,7 +50,7 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
 )
 def test_the_form_of_an_answer_is_told(words: list[str], form: str) -> None:
     """--help says in which form this very command answers."""
-    assert f"How the answer is printed. [default: ({form})]" in " ".join(recapito(*words, "--help").out.split())
+    assert f"Format of the answer. [default: ({form})]" in " ".join(recapito(*words, "--help").out.split())
 
 
 def test_the_help_itself() -> None:
@@ -63,10 +63,10 @@ def test_the_help_itself() -> None:
         "  event-subscription  Manage event subscriptions.",
         "  domain              Manage domains, their topics and their keys.",
         "  system-topic        Manage system topics.",
-        "  topic-type          List the types of system topics and their events.",
+        "  topic-type          List topic types and their event types.",
         "  publish             Publish events.",
-        "  listen              Receive events and print them, well or badly.",
-        "  explain             Say what became of an event, and why.",
+        "  listen              Run a webhook receiver that can simulate failures.",
+        "  explain             Explain the deliveries of an event.",
     ]
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from recapito.cli.text.duration import show_briefly
 from recapito.cli.text.lane_rates import Look, Row, Sort, measure
 from recapito.cli.text.lane_table import picture
+from recapito.cli.text.time import show_briefly
 from tests.cli.observed import NOW, Query, lane, observed
 from tests.cli.terminal import recapito
 

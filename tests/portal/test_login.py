@@ -89,7 +89,7 @@ def test_without_a_session_nothing_is_served(guarded: tuple[LonePortal, dict[str
 
 
 def test_login_leads_to_own_pages_only(guarded: tuple[LonePortal, dict[str, Any]]) -> None:
-    """Where a login leads on to is a path of ours, and pages from elsewhere can not post to it."""
+    """Where a login leads on to is a path of ours, and pages from elsewhere cannot post to it."""
     portal, principal = guarded
     form = {"client_id": principal["client_id"], "client_secret": principal["client_secret"]}
     for target in ("//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"):

@@ -65,7 +65,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
     ],
 )
 def test_wrong_values_are_explained(operator: Operator, typed: str, said: str) -> None:
-    """What can not be a value of an operator is said in words."""
+    """What cannot be a value of an operator is said in words."""
     assert said in (check_values(operator, typed) or "")
 
 

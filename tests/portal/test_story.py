@@ -141,7 +141,7 @@ def explain(seen: Window) -> None:
 
 
 def clean_up(seen: Window) -> None:
-    """What can not be undone is asked first, and then it is gone."""
+    """What cannot be undone is asked first, and then it is gone."""
     page = seen.resource("topics/orders/eventSubscriptions/billing")
     page.get_by_role("button", name="Purge…").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("Purge 10 dead letters?")

@@ -87,7 +87,7 @@ class Wire:
         except TimeoutError:
             raise Unreachable(f"The server at {self.url} did not answer in time.") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"The server at {self.url} can not be reached: {_reason(error)}.") from None
+            raise Unreachable(f"The server at {self.url} cannot be reached: {_reason(error)}.") from None
 
     async def sign_in(self, client_id: str, secret: str) -> tuple[Tokens, int]:
         """The tokens of a principal, and for how many seconds they are good."""

@@ -97,11 +97,11 @@ class Page:
             self._layout.banner.show(what if what == _ENDED else f"{what} {_LOST}")
 
     def show_trouble(self, error: Refused | Unreachable) -> None:
-        """The page when what it is about can not be had: it is gone, or the server is away and may come back."""
+        """The page when what it is about cannot be had: it is gone, or the server is away and may come back."""
         if self._layout is None:
             self.layout("Not available", "")
         if isinstance(error, Refused):
-            with empty("This can not be shown.", error.message):
+            with empty("This cannot be shown.", error.message):
                 link_button("Go to the overview", "/")
             return
         self._lost(str(error))

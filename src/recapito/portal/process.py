@@ -70,7 +70,7 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     config = uvicorn.Config(
         app,
         loop="none",
-        http="h11",  # slower than the other, but a head may not grow for ever
+        http="h11",  # slower than the other, but a head may not grow forever
         ws="websockets-sansio",
         lifespan="on",
         access_log=False,

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Option("--data", help="The data directory of the server.")]
+Data = Annotated[Path, typer.Option("--data", help="Data directory of the server.")]
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="An empty or new directory for the copy.")],
+    target: Annotated[Path, typer.Argument(help="Empty or new directory for the copy.")],
     data: Data = Path("recapito-data"),
 ) -> None:
     """Copy the stores of a server while it runs: nothing acknowledged before the backup began is missing from it."""
@@ -20,7 +20,7 @@ def backup(
 
 
 def restore(
-    source: Annotated[Path, typer.Argument(help="A directory that `recapito backup` made.")],
+    source: Annotated[Path, typer.Argument(help="Directory that `recapito backup` made.")],
     data: Data = Path("recapito-data"),
 ) -> None:
     """Put a backup in place as the data directory of a server that does not run; it must be empty or new."""

@@ -21,7 +21,7 @@ async def build_edit(visit: Page) -> None:
     """Build the page on which a resource is changed."""
     address = read_id("/" + visit.request.path_params["id"])
     if address is None or (address.subscription is None and address.kind != "topics"):
-        raise Refused(404, "NotFound", "This can not be changed here.", None)
+        raise Refused(404, "NotFound", "This cannot be changed here.", None)
     if address.subscription is not None:
         await subscription_form.build_edit(visit, address)
     else:

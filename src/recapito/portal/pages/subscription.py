@@ -87,7 +87,7 @@ def _same(one: str | None, other: str | None) -> bool:
 
 def _head(visit: Page, address: Address, shown: dict[str, Any]) -> Any:
     async def delete() -> None:
-        detail = "What waits to be delivered is given up. It can not be undone."
+        detail = "What waits to be delivered is given up. It cannot be undone."
         if await confirm(f"Delete '{shown['name']}'?", detail, "Delete"):
             await visit.server.arm("DELETE", address.id)
             ui.navigate.to(resource_path(address.parent_id))

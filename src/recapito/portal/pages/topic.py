@@ -91,7 +91,7 @@ def _head(visit: Page, address: Address, topic: dict[str, Any]) -> None:
     async def delete() -> None:
         what = "its subscriptions, and everything that waits to be delivered"
         if await confirm(
-            f"Delete '{topic['name']}'?", f"This deletes the topic, {what}. It can not be undone.", "Delete"
+            f"Delete '{topic['name']}'?", f"This deletes the topic, {what}. It cannot be undone.", "Delete"
         ):
             await visit.server.arm("DELETE", topic["id"])
             ui.navigate.to(LISTS[address.kind].path)

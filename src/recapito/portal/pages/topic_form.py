@@ -126,7 +126,7 @@ def check_topic_name(given: str) -> str | None:
 def _check_part(given: str) -> str | None:
     if not given:
         return check_required(given)
-    return None if quote(given, safe="()") == given else "This can not be part of a resource id."
+    return None if quote(given, safe="()") == given else "This cannot be part of a resource id."
 
 
 def _check_tags(given: str) -> str | None:

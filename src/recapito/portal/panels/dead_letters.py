@@ -71,7 +71,7 @@ class DeadLetterList:
         if not meant.selected:
             self._say("There is nothing to purge.")
             return
-        detail = f"{_letters(meant.selected)} would be removed for good. They can not be brought back."
+        detail = f"{_letters(meant.selected)} would be removed for good. They cannot be brought back."
         if await confirm(f"Purge {_letters(meant.selected)}?", detail, "Purge"):
             done = await self._go_through("purge", dry_run=False)
             self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_refused(done)}")
@@ -116,7 +116,7 @@ def _letters(count: int) -> str:
 def _refused(progress: Progress) -> str:
     if not progress.refused:
         return ""
-    return f" {format.number(progress.refused)} can not be: {'; '.join(progress.problems)}"
+    return f" {format.number(progress.refused)} cannot be: {'; '.join(progress.problems)}"
 
 
 def _row(letter: DeadLetter, with_subscription: bool) -> Row:

@@ -15,7 +15,7 @@ _PLACES = {"": "None", "Directory": "A directory of the server", "StorageBlob": 
 _CONTAINER = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 DROPPED = (
     "Without a dead-letter destination, events that are never retried or that expire are dropped: they are counted, "
-    "and can not be brought back."
+    "and cannot be brought back."
 )
 
 

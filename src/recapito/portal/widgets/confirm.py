@@ -1,4 +1,4 @@
-"""Asking before something that can not be taken back."""
+"""Asking before something that cannot be taken back."""
 
 from nicegui import ui
 
