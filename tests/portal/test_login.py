@@ -58,7 +58,7 @@ def test_off_loopback_people_sign_in(browser: Browser, guarded: tuple[LonePortal
         seen.page.get_by_label("Client id").fill(principal["client_id"])
         seen.page.get_by_label("Client secret").fill("a guess")
         seen.page.get_by_role("button", name="Sign in").click()
-        expect(seen.page.get_by_role("alert")).to_contain_text("unknown, or this is not its secret")
+        expect(seen.page.get_by_role("alert")).to_contain_text("client secret is wrong")
         seen.page.get_by_label("Client id").fill(principal["client_id"])
         seen.page.get_by_label("Client secret").fill(principal["client_secret"])
         seen.page.get_by_role("button", name="Sign in").click()

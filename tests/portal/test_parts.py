@@ -126,7 +126,7 @@ def test_sessions_end() -> None:
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" in cookie
     sent = cookie.partition(";")[0].encode()
     found = sessions.find(b"other=1; " + sent)
-    assert found is not None and found.who == "me" and "t" not in repr(found.tokens).replace("Tokens", "")
+    assert found is not None and found.principal == "me" and "t" not in repr(found.tokens).replace("Tokens", "")
     now["at"] = 60 * SECOND
     assert sessions.find(sent) is None
     again = sessions.begin("me", Tokens("t", None), 60).partition(";")[0].encode()

@@ -1,8 +1,9 @@
-"""The portal's process: it is told its settings and its socket on standard input, and ends when that closes."""
+"""The portal's process: it reads its settings and its socket from standard input, and ends when that closes."""
 
 import asyncio
 import os
 import socket
+import ssl
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,8 @@ from recapito.identity import certificate
 from recapito.portal.app import make_app
 from recapito.portal.client import Wire
 from recapito.portal.config import PortalConfig, needs_login, server_url
-from recapito.portal.dependencies import Dependencies
 from recapito.portal.guard import Guard
-from recapito.portal.server_trust import trust_server
+from recapito.portal.page import Dependencies
 from recapito.portal.session import Sessions
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
@@ -30,7 +30,7 @@ _GZIP_BYTES = 1024
 
 
 class _HttpServer(uvicorn.Server):
-    """uvicorn on our socket; signals are the parent's business."""
+    """uvicorn without its signal handlers: the parent handles signals."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -38,14 +38,14 @@ class _HttpServer(uvicorn.Server):
 
 
 def run_portal() -> int:
-    """Serve the portal as the parent orders; the exit code."""
+    """Serve the portal with the configuration on standard input; returns the exit code."""
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        return 0  # the parent has ended before it could order anything
-    order = msgspec.json.decode(line, type=PortalConfig)
+        return 0  # the parent ended before it wrote the configuration
+    config = msgspec.json.decode(line, type=PortalConfig)
     try:
-        settings = settings_module.from_tree(order.settings)
-        uvloop.run(_serve(settings, socket.socket(fileno=order.listener)))
+        settings = settings_module.from_tree(config.settings)
+        uvloop.run(_serve(settings, socket.socket(fileno=config.listener)))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
         return os.EX_CONFIG
@@ -53,17 +53,27 @@ def run_portal() -> int:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    wire = Wire(server_url(settings), trust_server(settings))
+    wire = Wire(server_url(settings), _trust_server(settings))
     sessions = Sessions(SystemClock().now, settings.tls.on) if needs_login(settings) else None
     app = make_app(Dependencies(settings, wire, sessions))
     server = _HttpServer(_config(GZipMiddleware(Guard(app, sessions), _GZIP_BYTES), settings))
     serving = asyncio.create_task(server.serve(sockets=[listener]))
-    told = asyncio.create_task(_order_to_stop())
-    await asyncio.wait({serving, told}, return_when=asyncio.FIRST_COMPLETED)
+    stopping = asyncio.create_task(_wait_for_stop())
+    await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
     server.should_exit = True
     await serving
     await wire.close()
-    told.cancel()
+    stopping.cancel()
+
+
+def _trust_server(settings: Settings) -> ssl.SSLContext | None:
+    """Trust exactly the certificate that the settings name, whatever its issuer and name; None without TLS."""
+    if not settings.tls.on:
+        return None
+    context = ssl.create_default_context(cafile=str(settings.certificate_files[0]))
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
@@ -85,12 +95,12 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     return config
 
 
-async def _order_to_stop() -> None:
-    """Wait until the parent says to stop, or is gone."""
+async def _wait_for_stop() -> None:
+    """Wait for the end of standard input: the parent stops the portal, or has ended."""
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), told.set)
+    closed = asyncio.Event()
+    loop.add_reader(sys.stdin.fileno(), closed.set)
     try:
-        await told.wait()
+        await closed.wait()
     finally:
         loop.remove_reader(sys.stdin.fileno())

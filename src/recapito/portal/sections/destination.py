@@ -1,4 +1,4 @@
-"""Where events go: the kind of endpoint, what that kind needs, and how events are batched for it."""
+"""The form section of a destination: the kind of endpoint, its fields, and batching."""
 
 import re
 from typing import Any
@@ -22,7 +22,7 @@ UNCHANGED = "Empty: the URL stays as it is. Its query is never shown."
 
 
 class DestinationSection:
-    """The fields of a destination. `current` is the one that is there, as the API shows it."""
+    """The fields of a destination. `current` is the stored one, as the API shows it."""
 
     def __init__(self, form: Form, current: dict[str, Any] | None) -> None:
         self._current = current or {}
@@ -86,7 +86,7 @@ class DestinationSection:
 
     @property
     def keeps_url(self) -> bool:
-        """Whether the URL that is there, and hidden, stays."""
+        """True if the stored URL, which is not shown, stays."""
         return self.kind == "WebHook" and not (self._url.value or "").strip()
 
     def read(self, hidden_url: str | None) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class DestinationSection:
     def _check_url(self, given: str) -> str | None:
         was_webhook = self._current.get("endpointType") == "WebHook"
         if not given:
-            return None if was_webhook else "A URL is needed, like https://example.com/events"
+            return None if was_webhook else "Enter a URL, such as https://example.com/events"
         try:
             parts = urlsplit(given)
             good = parts.scheme in ("http", "https") and bool(parts.hostname)

@@ -1,4 +1,4 @@
-"""The headers that each delivery carries: fixed ones, secret ones, and those taken from the event."""
+"""The form section of delivery headers: fixed ones, secret ones, and those taken from the event."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ class HeaderSection:
         )
 
     def read(self, hidden: dict[str, str]) -> list[dict[str, Any]]:
-        """The headers as the API takes them; secrets that were left empty are those that are there."""
+        """The headers as the API takes them; an empty secret keeps its stored value."""
         headers = self._rows.read()
         for header in headers:
             properties = header["properties"]
@@ -37,7 +37,7 @@ class HeaderSection:
 
     @property
     def needs_hidden(self) -> bool:
-        """Whether a secret that is there stays."""
+        """True if a stored secret stays."""
         return any(one["properties"].get("isSecret") and not one["properties"]["value"] for one in self._rows.read())
 
 
@@ -67,7 +67,7 @@ class _Header:
         return {"name": name, "type": "Static", "properties": properties}
 
     def state(self) -> dict[str, Any]:
-        """What the fields hold."""
+        """The contents of the fields."""
         return {
             "name": self._name.value or "",
             "kind": self._kind.value,
@@ -77,14 +77,16 @@ class _Header:
 
     def _switch(self) -> None:
         kind = self._kind.value
-        hints = {"Dynamic": "A path into the event, like data.customer", "Static": ""}
-        self._value.props["hint"] = hints.get(kind, "Empty: it stays as it is." if self._kept else "Never shown again.")
+        hints = {"Dynamic": "A path into the event, such as data.customer", "Static": ""}
+        self._value.props["hint"] = hints.get(
+            kind, "Empty: the value stays as it is." if self._kept else "Never shown again."
+        )
         self._value.props["type"] = "password" if kind == "Secret" else "text"
         self._value.props["autocomplete"] = "off"
 
     def _check_value(self, given: str) -> str | None:
         if not given:
-            return None if self._kind.value == "Secret" and self._kept else "This is needed."
+            return None if self._kind.value == "Secret" and self._kept else "Enter a value."
         return None if len(given) <= limits.ATTRIBUTE_VALUE_BYTES else "This is too long."
 
 
