@@ -124,9 +124,7 @@ def test_a_server_that_ends_meanwhile(tmp_path: Path) -> None:
             recapito.topic("orders")
         """,
     )
-    assert re.search(r"Recapito did not answer PUT .+topics/orders.+What its server said is in .+server\.log", said), (
-        said
-    )
+    assert re.search(r"Recapito did not answer PUT .+topics/orders.+The server's log is .+server\.log", said), said
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -46,11 +46,11 @@ class Switchboard:
         return f"http://127.0.0.1:{self._server.server_address[1]}/{next(self._numbers)}/{name}"
 
     def connect(self, receiver: Receiver) -> None:
-        """Hand the requests for its URL to a receiver."""
+        """Pass the requests for its URL to a receiver."""
         self.receivers[_path(receiver.url)] = receiver
 
     def disconnect(self, receiver: Receiver) -> None:
-        """From now on its URL is gone."""
+        """Answer 410 for its URL from now on."""
         self.receivers.pop(_path(receiver.url), None)
 
 
@@ -60,7 +60,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up meanwhile is not our trouble."""
+        """A client that closes its connection early is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     clock: Clock
 
     def do_OPTIONS(self) -> None:
-        """The handshake of CloudEvents: name who may send."""
+        """The handshake of CloudEvents: allow the origin that asks."""
         origin = self.headers.get("WebHook-Request-Origin", "*")
         self._answer(Answer(200, headers={"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*"}))
 
@@ -100,7 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
             if answer.delay_s:
                 self.clock.sleep(answer.delay_s)
         except ServerRefused:
-            return  # the server has ended meanwhile, and nobody waits for an answer
+            return  # the server has ended meanwhile: no answer is awaited
         if answer.status:
             self._answer(answer)
 
