@@ -96,7 +96,7 @@ class Pages:
             Pages(done=0, kept=2),
             ["purge", "--yes"],
             0,
-            ["0 done, going on", "0 done, going on", "6 stay: their files also hold letters that are not meant."],
+            ["0 done, going on", "0 done, going on", "6 stay: their files also hold letters that are not selected."],
         ),
         (
             Pages(selected=0, done=0),

@@ -79,7 +79,7 @@ def test_no_subscription() -> None:
     assert text[1:] == [
         "The connection is lost",
         "",
-        "No event subscription is meant; `recapito event-subscription create` makes one.",
+        "No event subscription matches; `recapito event-subscription create` creates one.",
     ]
 
 

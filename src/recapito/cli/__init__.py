@@ -38,8 +38,8 @@ class Commands(LazyGroup):
         "settings": Target("info", "settings", "Print all settings of the server, with their defaults."),
         "tls": Target("tls", "tls", "Print how clients trust the server's own certificate."),
         "scrape-token": Target("scrape_token", "scrape_token", "Print the token for reading metrics."),
-        "backup": Target("backup", "backup", "Copy the stores of a server while it runs."),
-        "restore": Target("backup", "restore", "Put a backup in place as a data directory."),
+        "backup": Target("backup", "backup", "Copy the stores of a running server."),
+        "restore": Target("backup", "restore", "Restore a backup as a data directory."),
         "completion": Target("info", "completion", "Print the completion script for your shell."),
         "version": Target("info", "version", "Print the version."),
     }

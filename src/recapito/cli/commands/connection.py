@@ -22,9 +22,7 @@ def set_connection(
         str | None, typer.Option(help="Connection string; - reads it from standard input.")
     ] = None,
     sas_url: Annotated[str | None, typer.Option(help="URL with a shared access signature; - reads it.")] = None,
-    host_url: Annotated[
-        str | None, typer.Option(help="URL of a Functions host, with its key as ?code=; - reads it.")
-    ] = None,
+    host_url: Annotated[str | None, typer.Option(help="URL of a Functions host, with ?code=KEY; - reads it.")] = None,
     default_credential: Annotated[
         bool, typer.Option("--default-credential", help="Use the server's own Azure identity.")
     ] = False,

@@ -148,7 +148,7 @@ def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run:
     if not total["selected"]:
         session.note("no dead letter was selected.")
     if total["kept"]:
-        session.note(f"{total['kept']} stay: their files also hold letters that are not meant.")
+        session.note(f"{total['kept']} stay: their files also hold letters that are not selected.")
     return total
 
 

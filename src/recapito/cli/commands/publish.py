@@ -28,9 +28,7 @@ _CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 def publish(
     session: Session,
     topic: Annotated[str | None, typer.Argument(help="Topic, or domain with --domain.")] = None,
-    file: Annotated[
-        str | None, typer.Argument(help="File with a JSON array or one event per line (- is stdin).")
-    ] = None,
+    file: Annotated[str | None, typer.Argument(help="JSON array, or one event per line; - is stdin.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="Type of an event made from flags.")] = None,
     subject: Annotated[str | None, typer.Option(help="Subject of that event.")] = None,
     data: Annotated[str | None, typer.Option(help="Data of that event: JSON, or else text.")] = None,

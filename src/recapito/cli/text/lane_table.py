@@ -59,7 +59,7 @@ def picture(
     if hint or trouble:
         parts.append(_line(visible(trouble or hint), "red" if trouble else "dim"))
     if not rows:
-        return Group(*parts, Text("\nNo event subscription is meant; `recapito event-subscription create` makes one."))
+        return Group(*parts, Text("\nNo event subscription matches; `recapito event-subscription create` creates one."))
     parts.append(_table(visible_rows, now, width))
     if len(visible_rows) < len(rows):
         parts.append(_line(f"and {len(rows) - len(visible_rows):,} more", "dim"))
