@@ -28,8 +28,8 @@ from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import EventHub, ServiceBusQueue, StorageQueue
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import EventHub, ServiceBusQueue, StorageQueue
 from recapito.senders.broker import BrokerSender
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.storage_queue import StorageQueueSender

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
-from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.destination import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 from tests.kit import launch
 
 HERE = Path(__file__).parent

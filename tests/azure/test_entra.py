@@ -11,7 +11,7 @@ from recapito.azure.entra import EntraTokens
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.senders.entra_webhook import EntraWebhookSender
 from recapito.senders.webhook import WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, status

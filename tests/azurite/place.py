@@ -9,8 +9,8 @@ from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
+from recapito.domain.resources.destination import StorageQueue
 from recapito.domain.resources.resource_id import container_id
-from recapito.domain.resources.subscription import StorageQueue
 from recapito.senders.http.resolver import Resolver
 
 if TYPE_CHECKING:

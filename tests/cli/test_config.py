@@ -65,7 +65,7 @@ def test_a_broken_file_is_named(tmp_path: Path, content: str, said: str) -> None
 
 @pytest.mark.parametrize(("key", "wrong"), [("output", "xml"), ("server", "nowhere")])
 def test_a_wrong_default_is_named_and_put_right(tmp_path: Path, key: str, wrong: str) -> None:
-    """A command that can not use a default says in which file it stands, and `config` still works to change it."""
+    """A command that cannot use a default says in which file it stands, and `config` still works to change it."""
     file = tmp_path / "config.toml"
     file.write_text(f'{key} = "{wrong}"\n', "utf-8")
     said = recapito("topic", "list")
@@ -99,7 +99,7 @@ def test_an_authority_is_found_from_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_values(words: list[str], said: str) -> None:
-    """What can not be set is refused, and nothing is written."""
+    """What cannot be set is refused, and nothing is written."""
     done = recapito("config", *words)
     assert done.code == 2 and said in done.err
     assert not Path("config.toml").exists()

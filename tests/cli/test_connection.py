@@ -28,7 +28,7 @@ def test_set_list_remove(live: Server) -> None:
         ((ACCOUNT,), 2, "give one of"),
         ((ACCOUNT, "--azurite", "--default-credential"), 2, "give one of"),
         (("pictures", "--azurite"), 2, "not the id of an Azure resource; one looks like /subscriptions/"),
-        ((ACCOUNT, "--connection-string", "-"), 2, "there is nothing on standard input"),
+        ((ACCOUNT, "--connection-string", "-"), 2, "standard input is empty"),
         ((ACCOUNT, "--connection-string", "hello"), 1, "not that of a storage account"),
     ],
 )

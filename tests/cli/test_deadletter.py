@@ -1,4 +1,4 @@
-"""`recapito deadletter`: what it tells people, and what it says when it is stopped or can not go on."""
+"""`recapito deadletter`: what it tells people, and what it says when it is stopped or cannot go on."""
 
 import signal
 import subprocess
@@ -54,7 +54,7 @@ def test_letters_are_told_in_lines() -> None:
 
 
 def test_no_letters_and_files_that_hold_none() -> None:
-    """That there are none is said; so is a file that can not be read."""
+    """That there are none is said; so is a file that cannot be read."""
     with observed(listing(problems=("A/1.json: The file does not contain dead letters.",))) as it:
         said = recapito("deadletter", "list", "--server", it.url)
         assert recapito("deadletter", "list", "-o", "json", "--server", it.url).json == []
@@ -96,7 +96,7 @@ class Pages:
             Pages(done=0, kept=2),
             ["purge", "--yes"],
             0,
-            ["0 done, going on", "0 done, going on", "6 stay: their files also hold letters that are not meant."],
+            ["0 done, going on", "0 done, going on", "6 stay: their files also hold letters that are not selected."],
         ),
         (
             Pages(selected=0, done=0),
@@ -116,7 +116,7 @@ def test_progress(pages: Pages, words: list[str], code: int, says: list[str]) ->
 def test_who_does_not_agree_purges_nothing() -> None:
     """Purging asks first and says how not to be asked; without an answer nothing is asked of the server."""
     said = recapito("deadletter", "purge", "--server", "http://127.0.0.1:1")
-    assert said.code == 1 and "Purge them (--yes does not ask)?" in said.err and "No server" not in said.err
+    assert said.code == 1 and "Purge them (--yes skips this question)?" in said.err and "No server" not in said.err
 
 
 def test_stopped_by_hand() -> None:

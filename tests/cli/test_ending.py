@@ -33,7 +33,7 @@ def run(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk(command: str, live: Server) -> None:
-    """When the answer can not be written, one line says why, and the exit code is 1."""
+    """When the answer cannot be written, one line says why, and the exit code is 1."""
     done = run(f"{PROGRAM} {command} > /dev/full")
     assert (done.returncode, done.stderr) == (1, "recapito: No space left on device\n")
 
@@ -84,7 +84,7 @@ def test_words_that_are_not_text(words: list[str], live: Server) -> None:
     """Bytes that are no letters of the locale are refused as a wrong use."""
     said = recapito(*words)
     assert (said.code, said.out) == (2, "")
-    assert said.err == "recapito: '\\udcff' is not text that can be sent; is the locale right?\n"
+    assert said.err == "recapito: '\\udcff' cannot be sent as text; check the locale\n"
 
 
 def test_a_mistake_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ from tests.system.machine import Server, receiver
 
 CONTAINER = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/sa1/blobServices/default"
 DROPS = (
-    "recapito: without --deadletter-endpoint, events that are never retried, expire or run out of attempts will be"
-    " dropped. (This is said once.)\n"
+    "recapito: without --deadletter-endpoint, events that are never retried, expire or run out of attempts are"
+    " dropped. (This note appears once.)\n"
 )
 
 
@@ -195,9 +195,13 @@ def test_of_a_domain_and_its_topic(live: Server, hook: Hook) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ([], 2, "--endpoint: say where events go"),
-        (["--endpoint", "http://127.0.0.1/", "--topic-name", "demo", "--domain-name", "x"], 2, "say of what, once"),
-        (["--endpoint", "http://127.0.0.1/"], 2, "say of what, once"),
+        ([], 2, "--endpoint: name the endpoint to deliver events to"),
+        (
+            ["--endpoint", "http://127.0.0.1/", "--topic-name", "demo", "--domain-name", "x"],
+            2,
+            "give one of --source-resource-id",
+        ),
+        (["--endpoint", "http://127.0.0.1/"], 2, "give one of --source-resource-id"),
         (["--endpoint", "http://127.0.0.1/", "--topic-name", "nope"], 3, "nope"),
         (["--endpoint", "ftp://x", "--topic-name", "demo"], 1, "endpoint"),
         (["--endpoint", "http://127.0.0.1/", "--topic-name", "demo", "--event-ttl", "0"], 1, "between 1 and 1440"),
@@ -205,7 +209,7 @@ def test_of_a_domain_and_its_topic(live: Server, hook: Hook) -> None:
         (["--endpoint", "q", "--endpoint-type", "pigeon", "--topic-name", "demo"], 2, "is not one of webhook"),
         (["--endpoint", "q", "--endpoint-type", "storagequeue", "--topic-name", "demo"], 2, "queueServices"),
         (["--endpoint", "x", "--topic-name", "demo", "--deadletter-endpoint", "/x"], 2, "blobServices"),
-        (["--endpoint", "x", "--topic-name", "demo", "--deadletter-endpoint", ""], 2, "it can not be empty"),
+        (["--endpoint", "x", "--topic-name", "demo", "--deadletter-endpoint", ""], 2, "it cannot be empty"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a"], 2, "it is KEY OPERATOR VALUE"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a", "StringIs", "b"], 2, "mean StringIn?"),
         (["--endpoint", "x", "--topic-name", "demo", "--advanced-filter", "a", "NumberIn", "b"], 2, "not a number"),

@@ -214,7 +214,7 @@ def test_a_dry_run_of_nonsense(tmp_path: Path) -> None:
     file.write_text('{"id": "1"}\n{"id": \n')
     refusals = {
         ("--topic", "t"): "line 2: this is not JSON",
-        (): "say to which topic it would go",
+        (): "name the topic that it would be published to",
     }
     with observed(lambda path, query, asked: (200, answer())) as it:
         for words, text in refusals.items():

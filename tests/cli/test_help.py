@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer.main
@@ -20,18 +21,20 @@ HEAVY = {
 }
 
 
-def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def commands(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every command and every group, by the words that name it."""
-    for name, found in group.commands.items():
-        command = found.load() if isinstance(found, LazyCommand) else found
-        yield (*path, name)
+    for name, listed in group.commands.items():
+        command = listed.load() if isinstance(listed, LazyCommand) else listed
+        yield (*path, name), command
         if isinstance(command, TyperGroup):
             yield from commands(command, (*path, name))
 
 
 ROOT = typer.main.get_command(app)
 assert isinstance(ROOT, TyperGroup)
-COMMANDS = sorted(commands(ROOT))
+TREE = dict(commands(ROOT))
+COMMANDS = sorted(TREE)
+LONGEST = 12
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -45,12 +48,20 @@ def test_every_command_has_help(words: tuple[str, ...]) -> None:
     assert not said.err
 
 
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_help_is_short(words: tuple[str, ...]) -> None:
+    """A command and each of its flags are described in at most a dozen words."""
+    command = TREE[words]
+    texts = [command.help.split("\n\n")[0], *(parameter.help or "" for parameter in command.params)]
+    assert [text for text in texts if len(text.split()) > LONGEST] == []
+
+
 @pytest.mark.parametrize(
     ("words", "form"), [(["schedule"], "table"), (["doctor"], "table"), (["topic", "list"], "json")]
 )
 def test_the_form_of_an_answer_is_told(words: list[str], form: str) -> None:
     """--help says in which form this very command answers."""
-    assert f"How the answer is printed. [default: ({form})]" in " ".join(recapito(*words, "--help").out.split())
+    assert f"Format of the answer. [default: ({form})]" in " ".join(recapito(*words, "--help").out.split())
 
 
 def test_the_help_itself() -> None:
@@ -63,10 +74,10 @@ def test_the_help_itself() -> None:
         "  event-subscription  Manage event subscriptions.",
         "  domain              Manage domains, their topics and their keys.",
         "  system-topic        Manage system topics.",
-        "  topic-type          List the types of system topics and their events.",
+        "  topic-type          List topic types and their event types.",
         "  publish             Publish events.",
-        "  listen              Receive events and print them, well or badly.",
-        "  explain             Say what became of an event, and why.",
+        "  listen              Run a webhook receiver that can simulate failures.",
+        "  explain             Explain the deliveries of an event.",
     ]
 
 

@@ -175,7 +175,7 @@ def _published(live: Server) -> float:
 @pytest.mark.parametrize(
     ("words", "stdin", "code", "said"),
     [
-        ([], b"", 2, "TOPIC: name a topic"),
+        ([], b"", 2, "TOPIC: a topic is required"),
         (["nope", "--type", "t"], b"", 3, "'Microsoft.EventGrid/topics/nope'"),
         (["demo"], b" \n", 2, "stdin holds no event"),
         (["demo"], b"[]", 2, "stdin holds no event"),
@@ -184,14 +184,14 @@ def _published(live: Server) -> float:
         (["demo"], b"[1, 2]", 1, "stdin, event 1 of the array"),
         (["demo", "/nowhere/x.json"], b"", 2, "/nowhere/x.json: No such file"),
         (["demo", "-", "--type", "t"], b"[]", 2, "made from flags, or read from a file"),
-        (["demo", "--subject", "s"], b"", 2, "--type: an event that is made from flags has one"),
+        (["demo", "--subject", "s"], b"", 2, "--type: give --type with the other flags of an event"),
         (["demo", "--type", "t", "--count", "0"], b"", 2, "--count"),
         (["demo", "--type", "t", "--key", "wrong"], b"", 1, "Give a key of this topic with --key."),
         (["demo", "--type", ""], b"", 1, "eventType"),
     ],
 )
 def test_wrong_publishes(live: Server, words: list[str], stdin: bytes, code: int, said: str) -> None:
-    """What can not be published is said in a line, and nothing of it is."""
+    """What cannot be published is said in a line, and nothing of it is."""
     done = recapito("publish", *words, stdin=stdin)
     assert done.code == code, done
     assert said in done.err
@@ -221,13 +221,13 @@ def test_a_domain(live: Server) -> None:
     ("words", "said"),
     [
         (["--fail", "99"], "--fail"),
-        (["--fail", "503", "--script", "x"], "exclude each other"),
+        (["--fail", "503", "--script", "x"], "give --script, or --fail"),
         (["--script", "/nowhere"], "/nowhere"),
         (["--port", "70000"], "--port"),
     ],
 )
 def test_wrong_listeners(live: Server, words: list[str], said: str) -> None:
-    """A listener that can not be is refused before it listens."""
+    """A listener that cannot be is refused before it listens."""
     done = recapito("listen", *words)
     assert done.code == 2 and said in done.err
 
@@ -246,7 +246,7 @@ def test_a_port_that_is_taken(live: Server) -> None:
     """A listener says so when somebody else listens at its port."""
     done = recapito("listen", "--port", str(live.port))
     assert done.code == 1
-    assert "can not be listened on: Address already in use. Choose another with --port" in done.err
+    assert "cannot be used: Address already in use. Choose another port with --port" in done.err
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1x", "-5", "1h2y"])

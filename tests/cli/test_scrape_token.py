@@ -30,7 +30,7 @@ def test_the_token_of_a_server_that_others_reach(tmp_path: Path) -> None:
     """It is made at the first start, stays the same, is the owner's alone, and opens metrics but not management."""
     data, tokens = tmp_path / "data", []
     missing = recapito("scrape-token", "--data", str(data))
-    assert missing.returncode == 78 and "`recapito serve` makes it" in missing.stderr
+    assert missing.returncode == 78 and "`recapito serve` creates it" in missing.stderr
     for _ in range(2):
         with server(data, "--host", "0.0.0.0", "--no-portal") as it:
             tokens.append(recapito("scrape-token", "--data", str(data)).stdout.strip())

@@ -71,11 +71,11 @@ def test_what_is_asked(words: list[str], query: Query) -> None:
 @pytest.mark.parametrize(
     ("words", "unknown", "said"),
     [
-        (["ordesr"], "topic", "There is no topic 'ordesr'. `recapito topic list` shows those that there are."),
+        (["ordesr"], "topic", "There is no topic 'ordesr'. `recapito topic list` lists them."),
         (
             ["orders", "--subscription", "biling"],
             "subscription",
-            "There is no event subscription 'biling'. `recapito top` shows those that there are.",
+            "There is no event subscription 'biling'. `recapito top` lists them.",
         ),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_name_that_nobody_has(words: list[str], unknown: str, said: str) -> No
 def test_two_outcomes() -> None:
     """--failed and --outcome exclude each other."""
     said = recapito("tail", "--failed", "--outcome", "Busy")
-    assert said.code == 2 and "give one of them" in said.err
+    assert said.code == 2 and "give --failed or --outcome, not both" in said.err
 
 
 def test_it_goes_on_when_the_server_does() -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from recapito.cli.text.duration import show_briefly
 from recapito.cli.text.lane_rates import Look, Row, Sort, measure
 from recapito.cli.text.lane_table import picture
+from recapito.cli.text.time import show_briefly
 from tests.cli.observed import NOW, Query, lane, observed
 from tests.cli.terminal import recapito
 
@@ -79,7 +79,7 @@ def test_no_subscription() -> None:
     assert text[1:] == [
         "The connection is lost",
         "",
-        "No event subscription is meant; `recapito event-subscription create` makes one.",
+        "No event subscription matches; `recapito event-subscription create` creates one.",
     ]
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from recapito.cli.commands import doctor_checks
-from recapito.cli.toolkit.client import Client, Credential
-from recapito.cli.toolkit.reconnect import patiently
+from recapito.cli.commands import doctor
+from recapito.cli.toolkit.client import Client, Credential, patiently
 from recapito.cli.toolkit.session import connect
 from tests.cli.observed import NOW, observed
 from tests.cli.terminal import lines, ok, recapito
@@ -47,7 +46,7 @@ def test_urls_that_are_none(url: str) -> None:
     "url", ["http://no-such-host.invalid", "http://x\u00e4\u00f6.invalid", f"http://{'a' * 70}.invalid"]
 )
 def test_names_that_are_none(url: str) -> None:
-    """A name that can not be found is said as such."""
+    """A name that cannot be found is said as such."""
     assert url in refused("topic", "list", "--server", url)
 
 
@@ -210,7 +209,7 @@ def test_the_doctor_dials_endpoints(tmp_path: Path) -> None:
     assert said.code == 1
     [wrong] = [one for one in said.json if one["state"] == "wrong"]
     assert wrong["check"] == "endpoint of deaf"
-    assert wrong["found"] == "127.0.0.1:8099 can not be reached: Connection refused"
+    assert wrong["found"] == "127.0.0.1:8099 cannot be reached: Connection refused"
     assert "--endpoint" in wrong["remedy"]
 
 
@@ -238,7 +237,7 @@ def test_the_doctor_names_the_command_for_what_is_not_connected() -> None:
     app = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/app"
     missing = [f"{account}/blobServices/default/containers/dead", f"{app}/functions/OnOrder"]
     with observed(lambda path, query, body: (200, {"value": [], "unconnected": missing})) as it:
-        found = list(doctor_checks.connections(Client(it.url)))
+        found = list(doctor.check_connections(Client(it.url)))
     assert [one.remedy for one in found] == [
         f"recapito connection set {account} --connection-string -",
         f"recapito connection set {app} --host-url -",
@@ -264,14 +263,14 @@ def test_the_doctor_without_a_server(tmp_path: Path) -> None:
 def test_the_doctor_asks_for_history(kept: dict[str, object], state: str, found: str) -> None:
     """The doctor says whether attempts are kept, since when, and how many were not."""
     with observed(lambda path, query, body: (200, {"kept": kept})) as it:
-        finding = doctor_checks.history(Client(it.url))
+        finding = doctor.check_history(Client(it.url))
     assert finding.state == state and found in finding.found and bool(finding.remedy) is (state == "note")
 
 
 def test_the_doctor_asks_a_server_without_history() -> None:
     """A server that knows no history is no reason to fail."""
     with observed(lambda path, query, body: (404, {"error": {"code": "NotFound", "message": "No such page."}})) as it:
-        assert doctor_checks.history(Client(it.url)).state == "note"
+        assert doctor.check_history(Client(it.url)).state == "note"
 
 
 @pytest.mark.parametrize(
@@ -281,7 +280,7 @@ def test_the_doctor_asks_a_server_without_history() -> None:
 def test_the_doctor_looks_for_the_portal(status: int, body: str, named: str, unnamed: str) -> None:
     """A portal that was named must answer; at its usual port it may be off."""
     with observed(lambda path, query, asked: (status, body)) as it:
-        assert doctor_checks.portal(Client("http://127.0.0.1:1"), it.url).state == named
-        assert doctor_checks.portal(Client(it.url), None, it.port).state == unnamed
-    assert doctor_checks.portal(Client(it.url), it.url).state == "wrong"
-    assert doctor_checks.portal(Client(it.url), None, it.port).state == "note"
+        assert doctor.check_portal(Client("http://127.0.0.1:1"), it.url).state == named
+        assert doctor.check_portal(Client(it.url), None, it.port).state == unnamed
+    assert doctor.check_portal(Client(it.url), it.url).state == "wrong"
+    assert doctor.check_portal(Client(it.url), None, it.port).state == "note"

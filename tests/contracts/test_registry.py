@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from recapito.contracts.log import EntryKind
 from recapito.domain.filters.filter import Filter
-from recapito.domain.resources.subscription import FilterSince, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince
 from recapito.domain.resources.topic import TopicKind
 from recapito.errors import Conflict
 from tests.stores.values import new_subscription, new_topic, segment

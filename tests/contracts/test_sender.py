@@ -15,7 +15,7 @@ from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.resources.subscription import (
+from recapito.domain.resources.destination import (
     AzureFunction,
     Broker,
     Destination,

@@ -17,10 +17,8 @@ from recapito.domain.events.accept import accept
 from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY
-from recapito.domain.resources.subscription import (
-    Destination,
-    Subscription,
-)
+from recapito.domain.resources.destination import Destination
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.observability.journal import silent
 from recapito.senders.memory import MemorySender, Scripted

@@ -17,13 +17,7 @@ from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.instant import DAY, SECOND, stamp
 from recapito.domain.profiles.profile import DEFAULT
-from recapito.domain.resources.subscription import (
-    Batching,
-    DeadLetterDirectory,
-    FilterSince,
-    RetryPolicy,
-    Subscription,
-)
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, FilterSince, RetryPolicy, Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
 from recapito.intake.explain.explainer import Explainer

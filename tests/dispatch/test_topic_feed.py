@@ -23,7 +23,8 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import answered
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Condition, Filter, Operator
-from recapito.domain.resources.subscription import Destination, FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import Destination, WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.observability.journal import silent
 from recapito.observability.status import to_bytes
 from recapito.senders.memory import MemorySender, Scripted

@@ -62,25 +62,27 @@ from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
 from recapito.domain.profiles.profile import EndpointKind
 from recapito.domain.profiles.profile import names as profile_names
-from recapito.domain.resources.subscription import (
+from recapito.domain.resources.destination import (
     AzureFunction,
+    EventHub,
+    HybridConnection,
+    ServiceBusQueue,
+    ServiceBusTopic,
+    StorageQueue,
+    WebHook,
+)
+from recapito.domain.resources.destination import _Destination as DestinationBase
+from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterBlobs,
     DeadLetterDirectory,
     DynamicAttribute,
-    EventHub,
     FilterSince,
     Handshake,
-    HybridConnection,
     RetryPolicy,
-    ServiceBusQueue,
-    ServiceBusTopic,
     StaticAttribute,
-    StorageQueue,
     Subscription,
-    WebHook,
 )
-from recapito.domain.resources.subscription import _Azure as AzureBase
 from recapito.domain.resources.topic import Domain, Source, Topic, TopicKind
 from recapito.identity import certificate
 from recapito.identity.server_identity import Development

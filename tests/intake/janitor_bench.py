@@ -8,7 +8,8 @@ from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.filters.filter import TAKE_ALL
-from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog

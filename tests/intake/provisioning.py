@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.topic import Topic
 from recapito.errors import CallerError
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft

@@ -25,16 +25,16 @@ from recapito.domain.connections.parse_storage import (
     from_connection_string,
     from_sas_url,
 )
-from recapito.domain.resources.resource_id import container_id
-from recapito.domain.resources.subscription import (
+from recapito.domain.resources.destination import (
     AzureFunction,
-    DeadLetterBlobs,
     EventHub,
     HybridConnection,
     ServiceBusQueue,
     StorageQueue,
     WebHook,
 )
+from recapito.domain.resources.resource_id import container_id
+from recapito.domain.resources.subscription import DeadLetterBlobs
 from recapito.errors import NotFound
 from recapito.intake.resources.connection_check import NOTE, OK, WRONG, ConnectionChecker, Finding
 from recapito.senders.http.resolver import Resolver

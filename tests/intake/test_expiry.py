@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from recapito.clock import ManualClock
 from recapito.domain.instant import HOUR, SECOND
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft

@@ -18,7 +18,8 @@ from recapito.domain.handshake.consent import provisioning_state
 from recapito.domain.handshake.handshake import ConsentTarget, read_token
 from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
 from recapito.domain.instant import HOUR, MINUTE, SECOND
-from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Domain, Topic, TopicKind
 from recapito.errors import Busy, Conflict, Gone, InvalidInput, NotFound
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft

@@ -9,7 +9,8 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.filters.filter import Filter
 from recapito.domain.profiles import profile
-from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Conflict, InvalidInput, NotFound, StoreFailed
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft

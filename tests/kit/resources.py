@@ -3,7 +3,8 @@
 from typing import Any
 
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Topic
 
 

@@ -17,7 +17,7 @@ WRONG = {
     "Preferred batch size in kilobytes": ("0", "This must be from 1 to 1024."),
     "Max delivery attempts": ("31", "This must be from 1 to 30."),
     "Event time to live (minutes)": ("1441", "This must be from 1 to 1440."),
-    "Expires at (UTC)": ("tomorrow", "must be a date and time"),
+    "Expires at (UTC)": ("tomorrow", "Enter a date and time"),
 }
 
 
@@ -83,8 +83,15 @@ def test_what_is_hidden_survives_an_edit(browser: Browser, place: Place) -> None
     assert attributes[0]["properties"]["value"] == "s3cret-header"
 
 
-@pytest.mark.parametrize("kind", ["Storage queue", "Event hub", "Hybrid connection"])
-def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "noun"),
+    [
+        ("Storage queue", "a storage account"),
+        ("Event hub", "an event hub"),
+        ("Hybrid connection", "a hybrid connection"),
+    ],
+)
+def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place, kind: str, noun: str) -> None:
     """The form of another endpoint has a resource id instead of a URL, and says which one it must be, in sight."""
     with window(browser, place.portal) as seen:
         page = seen.open(FORM)
@@ -92,7 +99,7 @@ def test_every_kind_of_endpoint_asks_for_its_own(browser: Browser, place: Place,
         expect(page.get_by_label("Endpoint URL", exact=True)).to_be_hidden()
         page.get_by_label("Resource id", exact=True).fill(f"{GROUP}/topics/demo")
         page.get_by_role("button", name="Create").click()
-        expect(beside(page, "Resource id")).to_contain_text(kind.lower())
+        expect(beside(page, "Resource id")).to_contain_text(noun)
         expect(page.get_by_text("Some fields need another value")).to_be_in_viewport()
 
 

@@ -42,7 +42,7 @@ def test_off_loopback_people_sign_in(browser: Browser, guarded: tuple[LonePortal
         seen.page.get_by_label("Client id").fill(principal["client_id"])
         seen.page.get_by_label("Client secret").fill("a guess")
         seen.page.get_by_role("button", name="Sign in").click()
-        expect(seen.page.get_by_role("alert")).to_contain_text("unknown, or this is not its secret")
+        expect(seen.page.get_by_role("alert")).to_contain_text("client secret is wrong")
         seen.page.get_by_label("Client id").fill(principal["client_id"])
         seen.page.get_by_label("Client secret").fill(principal["client_secret"])
         seen.page.get_by_role("button", name="Sign in").click()
@@ -73,7 +73,7 @@ def test_without_a_session_nothing_is_served(guarded: tuple[LonePortal, dict[str
 
 
 def test_login_leads_to_own_pages_only(guarded: tuple[LonePortal, dict[str, Any]]) -> None:
-    """Where a login leads on to is a path of ours, and pages from elsewhere can not post to it."""
+    """Where a login leads on to is a path of ours, and pages from elsewhere cannot post to it."""
     portal, principal = guarded
     form = {"client_id": principal["client_id"], "client_secret": principal["client_secret"]}
     for target in ("//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"):

@@ -82,9 +82,9 @@ def test_lost_server_is_said_and_found_again(browser: Browser, tmp_path: Path) -
         expect(page.get_by_role("link", name="demo")).to_be_visible()
         with seen.page.context.new_page() as other:
             running.stop()
-            expect(page.locator(".banner")).to_contain_text("can not be reached")
+            expect(page.locator(".banner")).to_contain_text("cannot be reached")
             other.goto(f"{portal.url}/topics")
-            expect(other.locator(".banner")).to_contain_text("can not be reached")
+            expect(other.locator(".banner")).to_contain_text("cannot be reached")
             again = Server(tmp_path, "--no-portal", port=running.port)
             try:
                 expect(page.locator(".banner")).to_be_hidden()

@@ -55,7 +55,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
 @pytest.mark.parametrize(
     ("operator", "typed", "said"),
     [
-        (Operator.STRING_IN, " \n", "A value is needed."),
+        (Operator.STRING_IN, " \n", "Enter a value."),
         (Operator.NUMBER_IN, "one", "'one' is not a number."),
         (Operator.NUMBER_IN, "nan", "'nan' is not a number."),
         (Operator.NUMBER_IN_RANGE, "5", "two numbers"),
@@ -65,7 +65,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
     ],
 )
 def test_wrong_values_are_explained(operator: Operator, typed: str, said: str) -> None:
-    """What can not be a value of an operator is said in words."""
+    """What cannot be a value of an operator is said in words."""
     assert said in (check_values(operator, typed) or "")
 
 
@@ -126,7 +126,7 @@ def test_sessions_end() -> None:
     assert "HttpOnly" in cookie and "SameSite=Strict" in cookie and "Secure" in cookie
     sent = cookie.partition(";")[0].encode()
     found = sessions.find(b"other=1; " + sent)
-    assert found is not None and found.who == "me" and "t" not in repr(found.tokens).replace("Tokens", "")
+    assert found is not None and found.principal == "me" and "t" not in repr(found.tokens).replace("Tokens", "")
     now["at"] = 60 * SECOND
     assert sessions.find(sent) is None
     again = sessions.begin("me", Tokens("t", None), 60).partition(";")[0].encode()

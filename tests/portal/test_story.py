@@ -101,7 +101,7 @@ def break_the_endpoint(page: Page, server: Server) -> None:
     expect(page.get_by_text("An event is tried 2 times, and is dead-lettered after")).to_be_visible()
     choose(page, "The endpoint answers", "400, it refuses the event")
     expect(page.locator("[data-attempt]")).to_have_count(1)
-    choose(page, "Outcome", "All that failed")
+    choose(page, "Outcome", "All failures")
     expect(page.get_by_role("link", name="first")).to_have_count(0)
     expect(page.get_by_role("link", name="lost-3")).to_be_visible()
 
@@ -141,7 +141,7 @@ def explain(seen: Window) -> None:
 
 
 def clean_up(seen: Window) -> None:
-    """What can not be undone is asked first, and then it is gone."""
+    """What cannot be undone is asked first, and then it is gone."""
     page = seen.resource("topics/orders/eventSubscriptions/billing")
     page.get_by_role("button", name="Purge…").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("Purge 10 dead letters?")

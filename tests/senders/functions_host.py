@@ -3,7 +3,7 @@
 import json
 from urllib.parse import parse_qs, urlsplit
 
-from recapito.domain.resources.subscription import AzureFunction
+from recapito.domain.resources.destination import AzureFunction
 from tests.senders.receiver import Connection, Request, status
 
 APP = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Web/sites/shop-app"

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.http.transfer import Reply, Transfer
 from recapito.senders.webhook import WebhookExchange, WebhookSender

@@ -25,7 +25,7 @@ from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.resources.subscription import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.destination import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.broker import BrokerSender
 from tests.amqp.broker import KEY, POLICY, SERVICE_BUS, LocalBroker, new, running

@@ -6,7 +6,7 @@ import pytest
 
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.senders.webhook import TokenSource, WebhookSender
 from tests.senders.receiver import NOON, OK, Receiver, answering, batch, status
 

@@ -10,7 +10,7 @@ from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.resources.subscription import AzureFunction
+from recapito.domain.resources.destination import AzureFunction
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.function import FunctionAdapter
 from tests.senders.connecting import keyring, sending

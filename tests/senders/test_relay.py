@@ -16,7 +16,7 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Form
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.instant import MINUTE, SECOND
-from recapito.domain.resources.subscription import HybridConnection
+from recapito.domain.resources.destination import HybridConnection
 from recapito.senders.relay import RelayAdapter
 from tests.kit import launch
 from tests.relay.front import RelayFront, claims

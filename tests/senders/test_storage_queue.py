@@ -28,8 +28,8 @@ from recapito.domain.connections.parse_storage import (
 )
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import StorageQueue, WebHook
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.routing import RoutingSender
 from recapito.senders.storage_queue import StorageQueueSender

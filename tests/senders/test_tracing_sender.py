@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.observability.trace import TraceParent
-from recapito.domain.resources.subscription import Destination, WebHook
+from recapito.domain.resources.destination import Destination, WebHook
 from recapito.observability.tracing import Sampling, Span, Tracer
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.senders.tracing import TracingSender

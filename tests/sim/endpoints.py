@@ -15,7 +15,7 @@ from recapito.clock import Clock
 from recapito.contracts.sender import Exchange
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome
-from recapito.domain.resources.subscription import Destination
+from recapito.domain.resources.destination import Destination
 from tests.sim.behaviour import HEALTHY, Behaviour
 
 

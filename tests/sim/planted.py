@@ -28,7 +28,8 @@ from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.filters.filter import TAKE_ALL
 from recapito.domain.instant import MINUTE
 from recapito.domain.profiles.profile import DelayedDelivery
-from recapito.domain.resources.subscription import Batching, Destination, FilterSince, RetryPolicy, Subscription
+from recapito.domain.resources.destination import Destination
+from recapito.domain.resources.subscription import Batching, FilterSince, RetryPolicy, Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, StoreFailed
 from recapito.intake.dead_letters.redrive import Redriver

@@ -10,6 +10,7 @@ from recapito.domain.events.event_grid import accept
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.profiles.profile import load
+from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
@@ -17,7 +18,6 @@ from recapito.domain.resources.subscription import (
     DynamicAttribute,
     RetryPolicy,
     StaticAttribute,
-    WebHook,
 )
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, Conflict, NotFound, StoreFailed

@@ -9,7 +9,8 @@ from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.subscription import FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Topic
 
 

@@ -6,14 +6,8 @@ from pathlib import Path
 import pytest
 
 from recapito.domain.events.schema import DeliverySchema
-from recapito.domain.resources.subscription import (
-    Broker,
-    DeadLetterDirectory,
-    DynamicAttribute,
-    EventHub,
-    ServiceBusQueue,
-    ServiceBusTopic,
-)
+from recapito.domain.resources.destination import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.subscription import DeadLetterDirectory, DynamicAttribute
 from tests.amqp.broker import LocalBroker, new
 from tests.system.storage_service import EVENTS, Service, serve
 

@@ -11,13 +11,8 @@ from msgspec.structs import replace
 from recapito.domain.connections.connection import AccountKey
 from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
-from recapito.domain.resources.subscription import (
-    Batching,
-    DeadLetterBlobs,
-    DeadLetterDirectory,
-    RetryPolicy,
-    StorageQueue,
-)
+from recapito.domain.resources.destination import StorageQueue
+from recapito.domain.resources.subscription import Batching, DeadLetterBlobs, DeadLetterDirectory, RetryPolicy
 from tests.azurite.place import ACCOUNT, new_container, new_queue
 from tests.azurite.server import Azurite
 from tests.senders.functions_host import APP, ORDERS, FunctionsHost

@@ -1,4 +1,4 @@
-"""The command line: one file per noun. Nothing here prints a traceback for what the user can mend."""
+"""The command line: `commands` has one file per noun. An error that the user can correct is one line, no traceback."""
 
 from collections.abc import Sequence
 from errno import EPIPE
@@ -21,27 +21,27 @@ class Commands(LazyGroup):
         "event-subscription": Target("event_subscription", "app", "Manage event subscriptions."),
         "domain": Target("domain", "app", "Manage domains, their topics and their keys."),
         "system-topic": Target("system_topic", "app", "Manage system topics."),
-        "topic-type": Target("topic_type", "app", "List the types of system topics and their events."),
+        "topic-type": Target("topic_type", "app", "List topic types and their event types."),
         "publish": Target("publish", "app", "Publish events."),
-        "listen": Target("listen", "app", "Receive events and print them, well or badly."),
-        "explain": Target("explain", "app", "Say what became of an event, and why."),
+        "listen": Target("listen", "app", "Run a webhook receiver that can simulate failures."),
+        "explain": Target("explain", "app", "Explain the deliveries of an event."),
         "tail": Target("tail", "app", "Print deliveries as they happen."),
-        "top": Target("top", "app", "Show what event subscriptions do, live."),
-        "clock": Target("clock", "app", "See and move the clock of a server."),
-        "deadletter": Target("deadletter", "app", "See, send again and remove dead letters."),
-        "damaged": Target("damaged", "app", "See and save records that were found damaged."),
-        "connection": Target("connection", "app", "Say how Azure resources are reached."),
-        "schedule": Target("schedule", "app", "Print when an endpoint that fails is tried."),
-        "doctor": Target("doctor", "app", "Look for what is wrong, and say what to do."),
-        "config": Target("config", "app", "What is assumed when a flag is left out."),
-        "profile": Target("profile", "app", "Show Event Grid's behaviour by date: the profiles."),
-        "settings": Target("settings", "settings", "Print all settings of the server, with their defaults."),
-        "tls": Target("tls", "tls", "Print what makes clients trust the server's own certificate."),
-        "scrape-token": Target("scrape_token", "scrape_token", "Print the token that Prometheus reads metrics with."),
-        "backup": Target("backup", "backup", "Copy the stores of a server while it runs."),
-        "restore": Target("backup", "restore", "Put a backup in place as a data directory."),
-        "completion": Target("completion", "completion", "Print what completes commands in your shell."),
-        "version": Target("version", "version", "Print the version."),
+        "top": Target("top", "app", "Show rates and backlogs of event subscriptions, live."),
+        "clock": Target("clock", "app", "Show or move the server's clock."),
+        "deadletter": Target("deadletter", "app", "List, redrive and purge dead letters."),
+        "damaged": Target("damaged", "app", "List and export damaged records."),
+        "connection": Target("connection", "app", "Manage connections to Azure resources."),
+        "schedule": Target("schedule", "app", "Print the retry schedule of a failing endpoint."),
+        "doctor": Target("doctor", "app", "Find problems and name their remedies."),
+        "config": Target("config", "app", "Show and set the defaults of flags."),
+        "profile": Target("profile", "app", "Show the profiles: Event Grid's behaviour by date."),
+        "settings": Target("info", "settings", "Print all settings of the server, with their defaults."),
+        "tls": Target("tls", "tls", "Print how clients trust the server's own certificate."),
+        "scrape-token": Target("scrape_token", "scrape_token", "Print the token for reading metrics."),
+        "backup": Target("backup", "backup", "Copy the stores of a running server."),
+        "restore": Target("backup", "restore", "Restore a backup as a data directory."),
+        "completion": Target("info", "completion", "Print the completion script for your shell."),
+        "version": Target("info", "version", "Print the version."),
     }
 
 
@@ -58,7 +58,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        from recapito.cli.commands.version import version
+        from recapito.cli.commands.info import version
 
         version()
         raise typer.Exit
@@ -87,7 +87,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         give_up_output()
         return FAILED if error.errno == EPIPE else _end(describe_os_error(error), FAILED)
     except UnicodeEncodeError as error:
-        return _end(f"{error.object!a} is not text that can be sent; is the locale right?", WRONG_USE)
+        return _end(f"{error.object!a} cannot be sent as text; check the locale", WRONG_USE)
     except Exception as error:
         return _end(describe_defect(error), FAILED)
     return 0

@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from typing import Any
 
 from recapito.azure.access import AzureAccess
 from recapito.azure.amqp_clients import AmqpClients
@@ -11,14 +12,18 @@ from recapito.azure.storage_clients import StorageClients
 from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.caller import Caller
+from recapito.contracts.sender import Sender
 from recapito.domain.connections.connection import Service
-from recapito.domain.resources.subscription import (
+from recapito.domain.resources.destination import (
+    DESTINATION_KINDS,
     AzureFunction,
+    AzureResource,
     EventHub,
     HybridConnection,
     ServiceBusQueue,
     ServiceBusTopic,
     StorageQueue,
+    WebHook,
 )
 from recapito.identity.signer import Signer
 from recapito.intake.resources.connection_check import Probe
@@ -53,15 +58,18 @@ def make_vault(settings: Settings, storage_clients: StorageClients) -> RoutingVa
 
 
 def make_probes(storage_clients: StorageClients, amqp_clients: AmqpClients, caller: Caller) -> dict[Service, Probe]:
-    """The probe of each kind of resource."""
+    """The probe of each service; every kind of destination that needs a connection has one."""
     storage, entities, hosts = StorageProbe(storage_clients), BrokerProbe(amqp_clients), HttpProbe(caller, time.time_ns)
-    return {
+    probes: dict[Service, Probe] = {
         Service.BLOB: storage.container,
         Service.QUEUE: storage.queue,
         Service.MESSAGING: entities.entity,
         Service.FUNCTION: hosts.function,
         Service.RELAY: hosts.relay,
     }
+    missing = {kind.service for kind in DESTINATION_KINDS.values() if kind.service} - set(probes)
+    assert not missing, f"no probe for {missing}"
+    return probes
 
 
 def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
@@ -101,18 +109,19 @@ def make_sender(
     clock: Clock,
     signer: Signer | None,
 ) -> RoutingSender:
-    """The sender to every kind of destination."""
-    delivery, find, broker = settings.delivery, keyring.find, BrokerSender(amqp_clients)
+    """The sender to every kind of destination in `DESTINATION_KINDS`."""
+    delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(amqp_clients)
     token_for = None if signer is None else signer.webhook_token
     webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
-    return RoutingSender(
-        EntraWebhookSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks,
-        {
-            StorageQueue: StorageQueueSender(storage_clients),
-            AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
-            HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
-            ServiceBusQueue: broker,
-            ServiceBusTopic: broker,
-            EventHub: broker,
-        },
-    )
+    resources: dict[type[AzureResource], Sender[Any]] = {
+        StorageQueue: StorageQueueSender(storage_clients),
+        AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),
+        HybridConnection: AzureHttpSender(RelayAdapter(), find, webhooks),
+        ServiceBusQueue: brokers,
+        ServiceBusTopic: brokers,
+        EventHub: brokers,
+    }
+    missing = set(DESTINATION_KINDS) - set(resources) - {WebHook}
+    assert not missing, f"no sender for {missing}"
+    protected = EntraWebhookSender(webhooks, EntraTokens()) if delivery.webhook_tokens == "entra" else webhooks
+    return RoutingSender(protected, resources)

@@ -12,7 +12,7 @@ from recapito.dispatch.feed.segment_cache import SegmentCache
 from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain import limits
 from recapito.domain.capacity import Room
-from recapito.domain.resources.subscription import Destination
+from recapito.domain.resources.destination import Destination
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal
 from recapito.observability.status import Gauge

@@ -1,4 +1,8 @@
-"""What the server answers about deliveries, as typed values. What an answer does not have is empty, never an error."""
+"""The answers of the operation API as typed values; each class names the module of `api/operate` that it mirrors.
+
+The portal knows the server by HTTP alone, so it does not import those modules. Members that are absent from an answer
+have empty values; members that are unknown here are ignored. So portal and server of neighbouring versions fit.
+"""
 
 from typing import Any
 
@@ -6,11 +10,11 @@ import msgspec
 
 
 class Shape(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A JSON object of the API; members that are not known here are left aside."""
+    """A JSON object of the API."""
 
 
 class Hold(Shape, frozen=True):
-    """That a subscription is held back: why, until when, for how long."""
+    """The hold of a subscription: its reason, its end and its period. Mirrors `hold` of `lanes`."""
 
     failures: int = 0
     until: str | None = None
@@ -20,7 +24,7 @@ class Hold(Shape, frozen=True):
 
 
 class Lane(Shape, frozen=True):
-    """A subscription as it is now, with its counts since it was made."""
+    """A subscription's state now, with its counts since its creation. Mirrors a member of `lanes`."""
 
     id: int = 0
     topic: str = ""
@@ -49,22 +53,22 @@ class Lane(Shape, frozen=True):
 
     @property
     def failures(self) -> int:
-        """How many attempts failed."""
+        """Number of failed attempts."""
         return sum(self.failed_attempts.values())
 
     @property
     def expired(self) -> int:
-        """How many events were dropped because their time was over."""
+        """Number of events dropped because their time to live was over."""
         return self.dropped.get("TimeToLiveExceeded", 0)
 
     @property
     def lost(self) -> int:
-        """How many events were dropped, for whatever reason."""
+        """Number of events dropped, for any reason."""
         return sum(self.dropped.values())
 
     @property
     def state(self) -> tuple[str, str]:
-        """How it is, in a word, and how bad that is: good, wait or bad."""
+        """A word for its state, and the tone of that word: good, wait or bad."""
         if self.stopped:
             return "Stopped", "bad"
         if self.provisioning_state == "AwaitingManualAction":
@@ -79,7 +83,7 @@ class Lane(Shape, frozen=True):
 
 
 class Lanes(Shape, frozen=True):
-    """A page of subscriptions."""
+    """A page of subscriptions: `GET /lanes`, in `lanes`."""
 
     value: list[Lane] = []
     next: str | None = None
@@ -87,7 +91,7 @@ class Lanes(Shape, frozen=True):
 
 
 class Count(Shape, frozen=True):
-    """What a topic has counted."""
+    """The counters of a topic. Mirrors a member of `topic_counts`."""
 
     topic: str = ""
     topic_kind: str = "custom"
@@ -99,19 +103,19 @@ class Count(Shape, frozen=True):
 
     @property
     def failures(self) -> int:
-        """How many publish requests failed."""
+        """Number of failed publish requests."""
         return sum(self.publish_failed.values())
 
 
 class Counts(Shape, frozen=True):
-    """The counts of topics."""
+    """The counters of topics: `GET /counts`, in `topic_counts`."""
 
     value: list[Count] = []
     now: str = ""
 
 
 class AttemptEvent(Shape, frozen=True):
-    """One event of an attempt, and what was decided about it."""
+    """One event of an attempt, and the decision about it. Mirrors `events` of `deliveries`."""
 
     id: str = ""
     attempt: int = 0
@@ -122,7 +126,7 @@ class AttemptEvent(Shape, frozen=True):
 
 
 class Attempt(Shape, frozen=True):
-    """One request to an endpoint, and how it ended."""
+    """One request to an endpoint, and its outcome. Mirrors a member of `deliveries`."""
 
     mark: str = ""
     at: str = ""
@@ -139,7 +143,7 @@ class Attempt(Shape, frozen=True):
 
 
 class Kept(Shape, frozen=True):
-    """How far back attempts are kept."""
+    """The beginning of history, its attempts, and those that were not kept. Mirrors `kept` of `deliveries`."""
 
     since: str | None = None
     attempts: int = 0
@@ -147,7 +151,7 @@ class Kept(Shape, frozen=True):
 
 
 class Attempts(Shape, frozen=True):
-    """A page of attempts, newest first."""
+    """A page of attempts, newest first: `GET /deliveries`, in `deliveries`."""
 
     value: list[Attempt] = []
     next: str | None = None
@@ -157,14 +161,14 @@ class Attempts(Shape, frozen=True):
 
 
 class DecidedBy(Shape, frozen=True):
-    """Which clause of a filter decided."""
+    """The clause of a filter that decided. Mirrors `decidedBy` of an explanation."""
 
     clause: str = ""
     text: str = ""
 
 
 class NextAttempt(Shape, frozen=True):
-    """When an event is tried next, and which rule says so."""
+    """The next attempt, and the rule that set its time. Mirrors `next` of an explanation."""
 
     at: str = ""
     rule: str = ""
@@ -172,7 +176,7 @@ class NextAttempt(Shape, frozen=True):
 
 
 class End(Shape, frozen=True):
-    """How a delivery ended."""
+    """The end of a delivery. Mirrors `end` of an explanation."""
 
     at: str | None = None
     reason: str | None = None
@@ -180,7 +184,7 @@ class End(Shape, frozen=True):
 
 
 class SubscriptionOutcome(Shape, frozen=True):
-    """What became, or becomes, of one event at one subscription."""
+    """The delivery of one event to one subscription. Mirrors `subscriptions` of an explanation."""
 
     subscription: str = ""
     subscription_id: int | None = None
@@ -198,7 +202,7 @@ class SubscriptionOutcome(Shape, frozen=True):
 
 
 class Explanation(Shape, frozen=True):
-    """What became of one event."""
+    """The explanation of an event: `GET` and `POST /deliveries/explain`, in `deliveries`."""
 
     event: dict[str, Any] | None = None
     note: str | None = None
@@ -207,7 +211,7 @@ class Explanation(Shape, frozen=True):
 
 
 class DeadLetter(Shape, frozen=True):
-    """A dead letter, without its event."""
+    """A dead letter without its event. Mirrors a member of `dead_letters`."""
 
     name: str = ""
     topic: str = ""
@@ -224,7 +228,7 @@ class DeadLetter(Shape, frozen=True):
 
 
 class DeadLetters(Shape, frozen=True):
-    """A page of dead letters."""
+    """A page of dead letters: `GET /deadletters`, in `dead_letters`."""
 
     value: list[DeadLetter] = []
     problems: list[str] = []
@@ -232,7 +236,7 @@ class DeadLetters(Shape, frozen=True):
 
 
 class Progress(Shape, frozen=True):
-    """What one turn of redrive or purge did."""
+    """The result of one page of work: `POST /deadletters/redrive` and `purge`, in `dead_letters`."""
 
     selected: int = 0
     done: int = 0
@@ -243,7 +247,7 @@ class Progress(Shape, frozen=True):
 
 
 class ClockNow(Shape, frozen=True):
-    """The server's clock."""
+    """The server's clock: `GET /clock`, in `health`."""
 
     now: str = ""
     mode: str = "system"
@@ -255,7 +259,7 @@ class ClockNow(Shape, frozen=True):
 
 
 class Moved(Shape, frozen=True):
-    """What happened while the clock was moved."""
+    """The counts of a move of the clock: `POST /clock/advance`, in `health`."""
 
     now: str = ""
     attempts: int = 0
@@ -266,7 +270,7 @@ class Moved(Shape, frozen=True):
 
 
 class Readiness(Shape, frozen=True):
-    """Whether the server does its work, by part."""
+    """The readiness of the server, by part: `GET /readyz`, in `health`."""
 
     status: str = ""
     checks: dict[str, str] = {}

@@ -13,9 +13,8 @@ from recapito.clock import SystemClock
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.observability.journal import LineJournal
 from recapito.portal.client import Refused, Unreachable
-from recapito.portal.dependencies import Dependencies
 from recapito.portal.login import Login
-from recapito.portal.page import Page
+from recapito.portal.page import Dependencies, Page
 from recapito.portal.pages import PAGES
 from recapito.portal.session import Sessions
 from recapito.portal.template import stamp_templates
@@ -59,13 +58,13 @@ def _login(parts: Dependencies, sessions: Sessions) -> Login:
 
 
 def _add(parts: Dependencies, path: str, build: Build) -> None:
-    async def page(request: Request) -> None:
-        visit = Page(parts, request)
+    async def build_page(request: Request) -> None:
+        page = Page(parts, request)
         try:
-            await build(visit)
+            await build(page)
         except (Refused, Unreachable) as error:
-            visit.show_trouble(error)
+            page.show_trouble(error)
         finally:
-            visit.leave()
+            page.leave()
 
-    ui.page(path, response_timeout=_BUILD_S)(page)
+    ui.page(path, response_timeout=_BUILD_S)(build_page)

@@ -9,6 +9,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError
 from recapito.portal import api_types
 
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Refused(CallerError):
-    """The server answered, but did not do it. `target` names the field that it minds."""
+    """The server refused a request. `target` names the wrong field."""
 
     def __init__(self, status: int, code: str, message: str, target: str | None) -> None:
         super().__init__(code, message, target)
@@ -44,7 +45,7 @@ class ResultPage(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """Who asks: a token to manage with, and one to publish with where the principal has it."""
+    """The tokens of a principal: one to manage with, and one to publish with if it has one."""
 
     management: str
     data: str | None
@@ -54,7 +55,7 @@ class Tokens(NamedTuple):
 
 
 class Wire:
-    """The connections to one server, shared by everybody who uses the portal."""
+    """The connections to one server, shared by all sessions."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
         self.url = url
@@ -71,7 +72,7 @@ class Wire:
     async def request(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
     ) -> tuple[int, bytes]:
-        """One request; the status and the body of its answer, whatever they say."""
+        """Send a request; the status and the body of its answer, of any status."""
         limit = aiohttp.ClientTimeout(total=timeout_s, sock_connect=5)
         try:
             async with self._session.request(
@@ -86,7 +87,7 @@ class Wire:
         except TimeoutError:
             raise Unreachable(f"The server at {self.url} did not answer in time.") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"The server at {self.url} can not be reached: {_reason(error)}.") from None
+            raise Unreachable(f"The server at {self.url} cannot be reached: {_reason(error)}.") from None
 
     async def sign_in(self, client_id: str, secret: str) -> tuple[Tokens, int]:
         """The tokens of a principal, and for how many seconds they are good."""
@@ -104,17 +105,19 @@ class Wire:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         status, body = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
         if status == 404:
-            raise Refused(status, "SignInFailed", "This server believes the tokens of another issuer: use one.", None)
+            raise Refused(
+                status, "SignInFailed", "This server trusts another token issuer: sign in with one of its tokens.", None
+            )
         if status == 429:
-            raise Refused(status, "SignInFailed", "Too many wrong secrets were shown. Try again in a moment.", None)
+            raise Refused(status, "SignInFailed", "Too many wrong secrets were tried. Try again in a moment.", None)
         if status != 200:
-            raise Refused(status, "SignInFailed", "The client id is unknown, or this is not its secret.", None)
+            raise Refused(status, "SignInFailed", "The client id or the client secret is wrong.", None)
         granted = _decode(body, dict[str, Any])
         return str(granted["access_token"]), int(granted.get("expires_in", 3599))
 
 
 class Server:
-    """A server as one person sees it."""
+    """The API of a server, for one session."""
 
     def __init__(self, wire: Wire, tokens: Tokens | None = None) -> None:
         self._wire = wire
@@ -155,7 +158,7 @@ class Server:
         return await self._get("/lanes", api_types.Lanes, query)
 
     async def count(self, topic: str, kind: str) -> api_types.Count:
-        """What a topic has counted; `kind` is ARM's word for its kind."""
+        """The counters of a topic; `kind` is ARM's word for its kind."""
         found = await self._get("/counts", api_types.Counts, {"topic": topic})
         return next((one for one in found.value if one.topic_kind == KINDS[kind]), api_types.Count(topic=topic))
 
@@ -164,11 +167,11 @@ class Server:
         return await self._get("/deliveries", api_types.Attempts, query)
 
     async def explain(self, event: str, topic: str | None = None) -> api_types.Explanation:
-        """What became of an event."""
+        """The explanation of a published event."""
         return await self._get("/deliveries/explain", api_types.Explanation, {"event": event, "topic": topic})
 
     async def dry_run(self, topic: str, event: object) -> api_types.Explanation:
-        """What would become of an event."""
+        """The explanation of an event that is not published."""
         body = {"topic": topic, "event": event}
         return _decode(await self._ask("POST", "/deliveries/explain", body), api_types.Explanation)
 
@@ -202,12 +205,12 @@ class Server:
         return _decode(body, api_types.Readiness)
 
     async def publish(self, topic: Mapping[str, Any], body: bytes, content_type: str) -> None:
-        """Publish as the topic lets in: with a key of it, or with the token of whoever asks."""
+        """Publish with a key of the topic, or with the principal's token where keys are disabled."""
         kind = "domains" if topic["type"].lower().endswith("/domains") else "topics"
         if topic["properties"].get("disableLocalAuth") and self._tokens is not None:
             sign = {"Authorization": f"Bearer {self._tokens.data}"}
         else:
-            sign = {"aeg-sas-key": (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
+            sign = {SAS_KEY: (await self.arm("POST", f"{topic['id']}/listKeys"))["key1"]}
         target = f"/{kind}/{quote(topic['name'], safe='')}/api/events"
         status, answer = await self._wire.request("POST", target, body, {"Content-Type": content_type, **sign})
         if status != 200:
@@ -232,7 +235,7 @@ def _decode(body: bytes, type: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.MsgspecError as error:
-        raise Refused(502, "NotRecapito", f"The server answered what is not understood here: {error}.", None) from None
+        raise Refused(502, "NotRecapito", f"The server's answer cannot be read: {error}.", None) from None
 
 
 def _refusal(status: int, body: bytes) -> Refused:

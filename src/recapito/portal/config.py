@@ -1,4 +1,4 @@
-"""What the portal's process is told, and where the portal is: for those who start it, without loading it."""
+"""The configuration and the address of the portal's process, for its parent, which does not load the portal."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from recapito.settings.settings import Settings
 
 
 class PortalConfig(msgspec.Struct, frozen=True):
-    """What the portal is told on its standard input: the settings, and its listening socket."""
+    """The line on the portal's standard input: the settings, and its listening socket."""
 
     settings: dict[str, object]
     listener: int
@@ -20,7 +20,7 @@ def with_portal(settings: Settings, port: int | None) -> Settings:
 
 
 def portal_url(settings: Settings) -> str:
-    """Where the portal is. Over TLS that is a name, since some clients check no addresses."""
+    """The portal's URL. Over TLS its host is a name, since some clients do not check addresses."""
     host = f"[{settings.portal.host}]" if ":" in settings.portal.host else settings.portal.host
     if settings.tls.on and host == "127.0.0.1":
         host = "localhost"
@@ -28,7 +28,7 @@ def portal_url(settings: Settings) -> str:
 
 
 def server_url(settings: Settings) -> str:
-    """How the portal reaches the server: on this machine, whatever addresses it listens on."""
+    """The server's URL for the portal: on this machine, on whatever addresses it listens."""
     host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.server.host, settings.server.host)
     if ":" in host and not host.startswith("["):
         host = f"[{host}]"
@@ -36,6 +36,6 @@ def server_url(settings: Settings) -> str:
 
 
 def needs_login(settings: Settings) -> bool:
-    """Whether people sign in: others can reach the portal, or its server wants to know who asks."""
+    """True unless both the portal and its server listen on loopback only."""
     host = settings.portal.host
     return not (settings.on_loopback and (host == "localhost" or is_loopback(host)))

@@ -1,4 +1,4 @@
-"""Numbers, instants and durations in words for people. Instants come as the API stamps them and are told in UTC."""
+"""Numbers, instants and durations as text for people. Instants come as the API writes them and are shown in UTC."""
 
 from collections.abc import Mapping
 from datetime import datetime

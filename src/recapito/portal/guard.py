@@ -1,7 +1,7 @@
-"""What stands in front of every page and socket of the portal: who may come in, and what a browser is told not to do.
+"""The guard in front of every page and socket of the portal: admission, and the headers that restrict the browser.
 
 Without a login the Host header must name this machine by loopback, so that no other name can be bent to it (DNS
-rebinding). A request of a page from elsewhere says so in its Origin and is refused, sockets included: nothing that
+rebinding). A request of a page from elsewhere names it in its Origin and is refused, sockets included: nothing that
 changes state is reachable by GET, and the session's cookie is SameSite=Strict besides. Nothing here touches the text
 of a page: which scripts get the nonce is decided where they are written.
 """
@@ -33,14 +33,14 @@ _POLICY = (
 _HEADERS = {
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not say whose page a form is on
+    "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not name the page of a form
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
 
 class Guard:
-    """Lets in, or turns away. With `sessions` people must have signed in; without, they must be on this machine."""
+    """Admits or refuses. With `sessions` people must have signed in; without, they must be on this machine."""
 
     def __init__(self, app: ASGIApp, sessions: Sessions | None) -> None:
         self.app = app

@@ -1,4 +1,4 @@
-"""What all pages share: the heading with the way around, the banner of a lost server, light and dark."""
+"""The frame of all pages: the navigation, the banner of a lost server, the light and dark themes."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -24,14 +24,14 @@ _KEEP_THEME = "document.cookie = '%s=%s; path=/; max-age=31536000; SameSite=Stri
 
 
 class Crumb(NamedTuple):
-    """A step of the way to a page."""
+    """A link of the path to a page."""
 
     name: str
     path: str
 
 
 class Banner:
-    """Says what is wrong with the server, above everything else, until it is well again."""
+    """A message about the server above everything else, until it answers again."""
 
     def __init__(self) -> None:
         self._box = ui.element("div").classes("banner")
@@ -42,7 +42,7 @@ class Banner:
 
     @property
     def is_shown(self) -> bool:
-        """Whether something is wrong."""
+        """True while it is shown."""
         return bool(self._box.visible)
 
     def show(self, what: str) -> None:
@@ -62,8 +62,10 @@ class Layout(NamedTuple):
     main: Element
 
 
-def make_layout(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who: str | None, has_clock: bool) -> Layout:
-    """The frame of a page. `here` is the path of the way that it belongs to."""
+def make_layout(
+    title: str, here: str, crumbs: Iterable[Crumb], theme: str, principal: str | None, has_clock: bool
+) -> Layout:
+    """The frame of a page. `here` is the path of its entry in the navigation."""
     ui.page_title(f"{title} · Recapito")
     dark = ui.dark_mode(_THEMES.get(theme))
     with ui.header(wrap=False, add_scroll_padding=False).classes("top"):
@@ -77,14 +79,14 @@ def make_layout(title: str, here: str, crumbs: Iterable[Crumb], theme: str, who:
                     attribute(way, aria_current="page")
         with ui.element("div").classes("side"):
             _theme_button(dark, theme)
-            if who is not None:
-                _sign_out(who)
+            if principal is not None:
+                _sign_out(principal)
     banner = Banner()
     main = ui.element("div").classes("page")
     with main:
         crumbs = list(crumbs)
         if crumbs:
-            with attribute(ui.element("nav").classes("crumbs"), aria_label="Where you are"):
+            with attribute(ui.element("nav").classes("crumbs"), aria_label="Breadcrumbs"):
                 for crumb in crumbs:
                     link(crumb.name, crumb.path)
                     text("span", "/")
@@ -106,7 +108,7 @@ def _theme_button(dark: ui.dark_mode, theme: str) -> None:
     pressed = button(names[state["theme"]], turn, "quiet")
 
 
-def _sign_out(who: str) -> None:
+def _sign_out(principal: str) -> None:
     with attribute(ui.element("form").classes("out"), method="post", action=LOGOUT):
-        text("span", who, "who")
+        text("span", principal, "who")
         attribute(text("button", "Sign out", "b quiet"), type="submit")

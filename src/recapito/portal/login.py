@@ -1,7 +1,7 @@
 """Signing in and out: a form that needs no script, in exchange for a session.
 
-People show a principal's client id and secret, or a token where another issuer is believed, and may do in the portal
-what that principal may do at the API.
+People enter a principal's client id and secret, or a token of the configured issuer, and have in the portal the rights
+of that principal at the API.
 """
 
 from html import escape
@@ -29,7 +29,7 @@ _BY_TOKEN = """
 
 
 class Login:
-    """The form, and what becomes of it. `by_token` says that another issuer knows who people are."""
+    """The form and its submission. With `by_token` people sign in with a token of another issuer."""
 
     def __init__(self, wire: Wire, sessions: Sessions, by_token: bool, wrong_secrets: WrongSecrets) -> None:
         self._wire = wire
@@ -53,7 +53,7 @@ class Login:
         form = await _read(request)
         target = _local(form.get("next", "/"))
         try:
-            who, tokens, life_s = await self._slow_down(request, form)
+            principal, tokens, life_s = await self._slow_down(request, form)
         except TooManyRequests as error:
             slowed = self._form(target, error.message, 429)
             slowed.headers["Retry-After"] = str(error.retry_after_s)
@@ -63,11 +63,11 @@ class Login:
         except Unreachable as error:
             return self._form(target, str(error), 503)
         answer = RedirectResponse(target, 303)
-        answer.headers["Set-Cookie"] = self._sessions.begin(who, tokens, life_s)
+        answer.headers["Set-Cookie"] = self._sessions.begin(principal, tokens, life_s)
         return answer
 
     async def _slow_down(self, request: Request, form: dict[str, str]) -> tuple[str, Tokens, int]:
-        """Sign in; wrong secrets are slowed down by the browser's address, for the server sees only ours."""
+        """Sign in; wrong secrets are throttled by the browser's address, because the server sees only the portal's."""
         peer = request.client.host if request.client else None
         self._wrong_secrets.check("portal", peer)
         try:
@@ -79,7 +79,7 @@ class Login:
     async def _exchange(self, form: dict[str, str]) -> tuple[str, Tokens, int]:
         if self._by_token:
             tokens = Tokens(form.get("token", "").strip(), None)
-            await Server(self._wire, tokens).clock()  # whoever may read the clock is somebody here
+            await Server(self._wire, tokens).clock()  # a token that may read the clock is valid here
             return "token", tokens, _TOKEN_LIFE_S
         tokens, life_s = await self._wire.sign_in(form.get("client_id", "").strip(), form.get("client_secret", ""))
         return form.get("client_id", "").strip(), tokens, life_s
@@ -90,10 +90,10 @@ class Login:
         return answer
 
     def _form(self, target: str, problem: str = "", status: int = 200) -> Response:
-        said = f'<p class="said" role="alert">{escape(problem)}</p>' if problem else ""
+        alert = f'<p class="said" role="alert">{escape(problem)}</p>' if problem else ""
         fields = _BY_TOKEN if self._by_token else _BY_SECRET
-        page = self._page.replace("{{said}}", said).replace("{{fields}}", fields)
-        return HTMLResponse(page.replace("{{next}}", escape(target)), status, {"Cache-Control": "no-store"})
+        html = self._page.replace("{{said}}", alert).replace("{{fields}}", fields)
+        return HTMLResponse(html.replace("{{next}}", escape(target)), status, {"Cache-Control": "no-store"})
 
 
 async def _read(request: Request) -> dict[str, str]:
@@ -106,5 +106,5 @@ async def _read(request: Request) -> dict[str, str]:
 
 
 def _local(target: str) -> str:
-    """A path of ours to go on to; anything else is the first page."""
+    """The target if it is a path of the portal, else the first page."""
     return target if target.startswith("/") and not target.startswith(("//", "/\\")) else "/"

@@ -1,56 +1,63 @@
-"""One page that somebody has open: who they are, what they asked for, and what happens when the server is away.
+"""A page that is open in a browser: its session, its request, its frame, and its behaviour while the server is away.
 
-A page has one poller. It ends with the page, and where the server does not answer it says so and goes on asking.
+It has one poller, which ends with it. While the server does not answer, a banner is shown and polling goes on.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from nicegui import ui
 from starlette.requests import Request
 
-from recapito.portal.client import Refused, Server, Unreachable
-from recapito.portal.dependencies import Dependencies
+from recapito.portal.client import Refused, Server, Unreachable, Wire
 from recapito.portal.guard import SESSION
 from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
-from recapito.portal.session import Session
+from recapito.portal.session import Session, Sessions
 from recapito.portal.widgets.pieces import empty, link_button, text
 from recapito.settings.settings import Settings
 
 POLL_S = 2.0
-_LOST = "Trying again; what is shown may be old."
+_LOST = "Trying again; the page may be out of date."
 _ENDED = "Your session has ended. Open the page again to sign in."
 
 
+class Dependencies(NamedTuple):
+    """The settings, the connections to the server, and the sessions; None on loopback, without a login."""
+
+    settings: Settings
+    wire: Wire
+    sessions: Sessions | None
+
+
 class Page:
-    """What a page needs to be built and kept fresh."""
+    """The context in which a page is built and refreshed."""
 
     def __init__(self, parts: Dependencies, request: Request) -> None:
         session: Session | None = request.scope.get(SESSION)
         self.request = request
         self.settings: Settings = parts.settings
         self.server = Server(parts.wire, session.tokens if session else None)
-        self.who = session.who if session else None
+        self.principal = session.principal if session else None
         self._layout: Layout | None = None
 
     def __repr__(self) -> str:
-        return f"<Visit {self.request.url.path}>"
+        return f"<Page {self.request.url.path}>"
 
     def layout(self, title: str, here: str, *crumbs: Crumb, heading: bool = True) -> None:
         """Begin the page; everything after this goes into it."""
         theme = self.request.cookies.get(THEME_COOKIE, "")
-        self._layout = make_layout(title, here, crumbs, theme, self.who, self.settings.clock.manual)
+        self._layout = make_layout(title, here, crumbs, theme, self.principal, self.settings.clock.manual)
         self._layout.main.__enter__()
         if heading:
             text("h1", title)
 
     def leave(self) -> None:
-        """The page is built. NiceGUI keeps where elements go by task: what is not left would be found by another."""
+        """End the page. NiceGUI keeps the open container per task; another page would find one that was left open."""
         if self._layout is not None:
             self._layout.main.__exit__(None, None, None)
 
     def poll(self, refresh: Callable[[], Awaitable[None]], every_s: float = POLL_S) -> None:
-        """Keep the page fresh while it is open: NiceGUI keeps one that was left for a while, should it come back."""
+        """Refresh the page while it is open. NiceGUI keeps a closed page for a while, which is not refreshed."""
         client = ui.context.client
 
         async def look() -> None:
@@ -60,7 +67,7 @@ class Page:
         ui.timer(every_s, look, immediate=False)
 
     def doing(self, action: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
-        """What a button does: if the server refuses, that is said."""
+        """The handler of a button: a refusal by the server becomes a message."""
 
         async def do(*arguments: Any) -> None:
             try:
@@ -73,11 +80,11 @@ class Page:
         return do
 
     def complain(self, message: str) -> None:
-        """Say what did not work; the text is shown as it is."""
+        """Show an error; its text is not interpreted as HTML."""
         ui.notify(message, type="negative", multi_line=True, timeout=8000, close_button="Close", classes="said")
 
     def say(self, message: str) -> None:
-        """Say what worked."""
+        """Show a success."""
         ui.notify(message, type="positive", timeout=4000, classes="said")
 
     async def _try(self, refresh: Callable[[], Awaitable[None]]) -> None:
@@ -97,11 +104,11 @@ class Page:
             self._layout.banner.show(what if what == _ENDED else f"{what} {_LOST}")
 
     def show_trouble(self, error: Refused | Unreachable) -> None:
-        """The page when what it is about can not be had: it is gone, or the server is away and may come back."""
+        """The page when its subject is gone, or when the server is away and may come back."""
         if self._layout is None:
             self.layout("Not available", "")
         if isinstance(error, Refused):
-            with empty("This can not be shown.", error.message):
+            with empty("This page is not available.", error.message):
                 link_button("Go to the overview", "/")
             return
         self._lost(str(error))

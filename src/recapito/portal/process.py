@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Coroutine
 from typing import Any
 
@@ -14,9 +15,8 @@ from recapito.identity import certificate
 from recapito.portal.app import make_app
 from recapito.portal.client import Wire
 from recapito.portal.config import PortalConfig, needs_login, server_url
-from recapito.portal.dependencies import Dependencies
 from recapito.portal.guard import Guard
-from recapito.portal.server_trust import trust_server
+from recapito.portal.page import Dependencies
 from recapito.portal.session import Sessions
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
@@ -35,7 +35,7 @@ def run_portal() -> int:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    wire = Wire(server_url(settings), trust_server(settings))
+    wire = Wire(server_url(settings), _trust_server(settings))
     sessions = Sessions(SystemClock().now, settings.tls.on) if needs_login(settings) else None
     app = make_app(Dependencies(settings, wire, sessions))
     tls = certificate.load_context(*settings.certificate_files) if settings.tls.on else None
@@ -46,6 +46,16 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
 
     await run_services([Service(lambda: server.serve(sockets=[listener]), finish_requests)], stop_order())
     await wire.close()
+
+
+def _trust_server(settings: Settings) -> ssl.SSLContext | None:
+    """Trust exactly the certificate that the settings name, whatever its issuer and name; None without TLS."""
+    if not settings.tls.on:
+        return None
+    context = ssl.create_default_context(cafile=str(settings.certificate_files[0]))
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
 
 
 def _config(app: ASGIApp) -> uvicorn.Config:

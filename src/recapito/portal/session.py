@@ -1,6 +1,6 @@
-"""Who is signed in: a random name in a cookie stands for the tokens of a principal, until these end.
+"""Sessions: a random name in a cookie stands for the tokens of a principal until they expire.
 
-Secrets are exchanged for tokens and forgotten; sessions live in memory, so a portal that starts again knows nobody.
+Secrets are exchanged for tokens and forgotten. Sessions live in memory, so a restart of the portal ends them all.
 """
 
 import secrets
@@ -17,9 +17,9 @@ _NAME_BYTES = 32
 
 
 class Session(NamedTuple):
-    """Somebody who has signed in."""
+    """A principal that has signed in."""
 
-    who: str
+    principal: str
     tokens: Tokens
     ends_at: int
 
@@ -35,21 +35,21 @@ class Sessions:
     def __repr__(self) -> str:
         return f"<Sessions {len(self._sessions)}>"
 
-    def begin(self, who: str, tokens: Tokens, life_s: int) -> str:
-        """Remember somebody; the cookie to set."""
+    def begin(self, principal: str, tokens: Tokens, life_s: int) -> str:
+        """Start a session; the cookie to set."""
         if len(self._sessions) >= limits.PORTAL_SESSIONS:
             del self._sessions[next(iter(self._sessions))]
         name = secrets.token_urlsafe(_NAME_BYTES)
-        self._sessions[name] = Session(who, tokens, self._now() + life_s * SECOND)
+        self._sessions[name] = Session(principal, tokens, self._now() + life_s * SECOND)
         return self._cookie(name, life_s)
 
     def end(self, cookies: bytes) -> str:
-        """Forget whoever these cookies name; the cookie to set."""
+        """End the session that these cookies name; the cookie to set."""
         self._sessions.pop(_name_in(cookies), None)
         return self._cookie("", 0)
 
     def find(self, cookies: bytes) -> Session | None:
-        """Who these cookies name, while their tokens are good."""
+        """The session that these cookies name, until its tokens expire."""
         name = _name_in(cookies)
         found = self._sessions.get(name)
         if found is not None and found.ends_at <= self._now():

@@ -14,7 +14,7 @@ _STAMPED = f"<script nonce=\"{{{{ request.scope['{NONCE}'] }}}}\""
 
 
 class NonceLoader(BaseLoader):
-    """Loads what another loader finds; each script of a source gets the nonce of the request."""
+    """Loads the sources of another loader; each script in them gets the nonce of the request."""
 
     def __init__(self, found_by: BaseLoader) -> None:
         self._found_by = found_by

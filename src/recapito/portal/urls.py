@@ -1,4 +1,4 @@
-"""Where pages are. A resource's page is at its resource id, so that a link says which one it means."""
+"""The paths of pages. The page of a resource is at its resource id, so that a link names the resource."""
 
 import re
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
     @property
     def parent_id(self) -> str:
-        """The id of what the subscription hangs on."""
+        """The id of the topic, domain or domain topic that the subscription belongs to."""
         return self.topic_id if self.domain_topic is None else f"{self.topic_id}/topics/{self.domain_topic}"
 
 

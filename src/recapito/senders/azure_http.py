@@ -18,12 +18,12 @@ from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import AzureResource, WebHook
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import AzureFunction, HybridConnection, WebHook
 from recapito.errors import SettingsError, StoreFailed
 
-D = TypeVar("D", bound=AzureFunction | HybridConnection)
-C = TypeVar("C", bound=AzureFunction | HybridConnection, contravariant=True)
+D = TypeVar("D", bound=AzureResource)
+C = TypeVar("C", bound=AzureResource, contravariant=True)
 Answer = Callable[[Outcome], None]
 Find = Callable[[str], Awaitable[Connection | None]]
 

@@ -10,8 +10,8 @@ from recapito.azure.amqp_clients import AmqpClients
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.broker_message import event_hub_message, service_bus_message
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import Broker, EventHub
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import Broker, EventHub
 from recapito.errors import InvalidInput
 from recapito.senders.broker_channel import BrokerChannel, BrokerExchange
 

@@ -12,7 +12,7 @@ from recapito.contracts.sender import Exchange, Sender
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.senders.azure_http import AzureHttpExchange, Waiting
 
 

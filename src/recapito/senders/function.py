@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from recapito.domain.connections.connection import Connection, FunctionKey, Service
 from recapito.domain.connections.parse_host import WEBHOOK_PATH
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import AzureFunction
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import AzureFunction
 from recapito.senders.azure_http import Target
 
 _NO_TRIGGER = "cannot find function"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
-from recapito.domain.resources.subscription import Destination
+from recapito.domain.resources.destination import Destination
 
 
 class Scripted(NamedTuple):

@@ -8,8 +8,8 @@ from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt, secrets_of
 from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
+from recapito.domain.resources.destination import AzureFunction, HybridConnection
 from recapito.domain.resources.resource_id import ResourceId
-from recapito.domain.resources.subscription import AzureFunction, HybridConnection
 from recapito.senders.azure_http import Target
 from recapito.senders.function import FunctionAdapter
 from recapito.senders.relay import RelayAdapter

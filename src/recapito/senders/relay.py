@@ -8,8 +8,8 @@ from recapito.domain.access.sas import sign_namespace_token
 from recapito.domain.connections.connection import Connection, PolicyKey, Service
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.resources.destination import HybridConnection
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import HybridConnection
 from recapito.senders.azure_http import Target
 
 AUTHORIZATION = "ServiceBusAuthorization"

@@ -6,7 +6,7 @@ from typing import Any
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
-from recapito.domain.resources.subscription import AzureResource, Destination, WebHook
+from recapito.domain.resources.destination import AzureResource, Destination, WebHook
 
 
 class RoutingSender:

@@ -12,8 +12,8 @@ from recapito.azure.storage_clients import StorageClients
 from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.resources.destination import StorageQueue
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import StorageQueue
 from recapito.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from recapito.domain import limits
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.observability.trace import TraceParent, parse
-from recapito.domain.resources.subscription import Destination, WebHook
+from recapito.domain.resources.destination import Destination, WebHook
 from recapito.observability.tracing import Kind, Span, Tracer
 
 _NO_ANSWER = Outcome(Result.ABORTED)

@@ -15,13 +15,14 @@ import pycurl
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
+from recapito.domain.delivery import headers
 from recapito.domain.delivery.attributes import Header, is_sendable
 from recapito.domain.delivery.batch import Batch, Form
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
 from recapito.domain.instant import SECOND
-from recapito.domain.resources.subscription import WebHook
+from recapito.domain.resources.destination import WebHook
 from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
@@ -85,7 +86,7 @@ class WebhookExchange:
         self._secrets = route.secrets
         lines = route.lines + _batch_lines(batch.attempts_before, batch.data_version)
         if batch.output_id is not None:
-            lines += f"\r\naeg-output-event-id: {batch.output_id}"
+            lines += _OUTPUT_ID_LINE + batch.output_id
         self.headers = [*route.headers, lines]
         if batch.headers:
             for custom in batch.headers:
@@ -218,19 +219,21 @@ class WebhookSender:
 
 # Our own headers are lines of one text, which libcurl sends as it is: formatting eight texts would be a tenth of the
 # cost of a request.
-_EVENT_LINES = "\r\naeg-metadata-version: 1"
-_CLOUD_EVENT_LINES = f"\r\naeg-metadata-version: 1.0\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
+_OUTPUT_ID_LINE = f"\r\n{headers.OUTPUT_EVENT_ID}: "
+_EVENT_LINES = f"\r\n{headers.METADATA_VERSION}: 1"
+_CLOUD_EVENT_LINES = f"\r\n{headers.METADATA_VERSION}: 1.0\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
 
 
 def _route_lines(subscription: str, form: Form) -> str:
     lines = _EVENT_LINES if form is Form.EVENTS else _CLOUD_EVENT_LINES
-    return "aeg-event-type: Notification" + lines + _line("aeg-subscription-name", subscription.upper())
+    name = _line(headers.SUBSCRIPTION_NAME, subscription.upper())
+    return f"{headers.EVENT_TYPE}: {headers.NOTIFICATION}{lines}{name}"
 
 
 @lru_cache(100)
 def _batch_lines(attempts_before: int, data_version: str | None) -> str:
-    version = "" if data_version is None else _line("aeg-data-version", data_version)
-    return f"\r\naeg-delivery-count: {attempts_before}{version}"
+    version = "" if data_version is None else _line(headers.DATA_VERSION, data_version)
+    return f"\r\n{headers.DELIVERY_COUNT}: {attempts_before}{version}"
 
 
 def _line(name: str, value: str) -> str:

@@ -1,4 +1,4 @@
-"""For tests of programs that publish to Event Grid or are called by it: a pytest plugin, and what it hands out.
+"""A pytest plugin for programs that publish to Event Grid or receive its events, and the objects of its fixtures.
 
 pytest finds the plugin by itself; the rest is loaded when a test asks for the fixture `recapito`.
 """

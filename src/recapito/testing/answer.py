@@ -1,4 +1,4 @@
-"""What a receiver under test is asked, and how its script makes it answer."""
+"""The requests to a receiver of a test, and the script of its answers."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from recapito.domain.instant import read_duration
 Duration = str | float | timedelta
 EventId = str | UUID  # Microsoft's client makes UUIDs
 DELIVERED = (200, 201, 202, 203, 204)
-_LISTENED_TO_S = 180.0  # so long a server listens for a late answer
+_LISTENED_TO_S = 180.0  # the server listens this long for a late answer
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass
 class Request:
-    """One request that brought events: when it came by the server's clock, and what was answered (0 is nothing)."""
+    """One request with events: its time by the server's clock, and the status of its answer (0 is none)."""
 
     subscription: str
     at: datetime
@@ -44,12 +44,12 @@ class Request:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the events, as far as they have one."""
+        """The ids of those events that have one."""
         return [str(event["id"]) for event in self.events if isinstance(event, dict) and "id" in event]
 
     @property
     def delivered(self) -> bool:
-        """Whether the answer said that the events were taken."""
+        """True if the answer accepted the events."""
         return self.status in DELIVERED
 
 
@@ -82,7 +82,7 @@ def drop() -> Answer:
 
 
 def seconds_of(duration: Duration) -> float:
-    """A duration in seconds, however it was written: `90`, `"6m40s"`, `"6 min 40 s"`, a timedelta."""
+    """A duration in seconds, from `90`, `"6m40s"`, `"6 min 40 s"` or a timedelta."""
     if isinstance(duration, timedelta):
         return duration.total_seconds()
     return read_duration(duration) if isinstance(duration, str) else float(duration)
@@ -100,7 +100,7 @@ class Script:
 
 
 def perform(step: Step, request: Request) -> Answer:
-    """The answer to a request. What a function raises is a 500, as a web framework makes it."""
+    """The answer to a request. An exception of a function is a 500, as in a web framework."""
     if callable(step):
         try:
             given = step(request)

@@ -1,4 +1,4 @@
-"""Asking the server under test: one connection a request, so that any thread may ask while another waits."""
+"""The client of the server under test: one connection per request, so that any thread may ask while another waits."""
 
 import http.client
 import json
@@ -11,11 +11,11 @@ _TIMEOUT_S = 60.0
 
 
 class ServerRefused(AssertionError):
-    """The server under test answered with an error, or not at all; the message says what it was asked and why."""
+    """The server under test answered with an error, or not at all; the message has the request and the reason."""
 
 
 class Client:
-    """Asks one server on this machine; `log` is where it says what is wrong."""
+    """A client of one server on this machine; `log` is the server's log file."""
 
     def __init__(self, port: int, log: Path) -> None:
         self._port = port
@@ -45,7 +45,7 @@ class Client:
             response = connection.getresponse()
             answered = response.read()
         except (OSError, http.client.HTTPException) as error:
-            text = f"Recapito did not answer {method} {target}: {error!r}. What its server said is in {self._log}"
+            text = f"Recapito did not answer {method} {target}: {error!r}. The server's log is {self._log}"
             raise ServerRefused(text) from None
         finally:
             connection.close()

@@ -10,7 +10,7 @@ _ADVANCE_TIMEOUT_S = 600.0
 
 
 class Passed(NamedTuple):
-    """What happened while the clock moved, counted in events but for `attempts`, which are requests."""
+    """The results of a move of the clock, in events; `attempts` are requests."""
 
     attempts: int
     delivered: int
@@ -21,7 +21,7 @@ class Passed(NamedTuple):
 
 
 class Clock:
-    """Tells the time of the server, and moves it, from due time to due time."""
+    """Reads the server's time, and moves it from due time to due time."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -31,26 +31,26 @@ class Clock:
 
     @property
     def now(self) -> datetime:
-        """What time it is for the server."""
+        """The server's time."""
         return datetime.fromisoformat(self._client.call("GET", "/clock")["now"])
 
     def advance(
         self, duration: Duration = 0.0, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> Passed:
-        """Let time pass: `advance("6m40s")`, `advance(minutes=5)`. All that comes due on the way has then happened."""
+        """Let time pass: `advance("6m40s")`, `advance(minutes=5)`. Everything due on the way happens first."""
         parts = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
         return self._move({"seconds": seconds_of(duration) + parts.total_seconds()})
 
     def until_idle(self) -> Passed:
-        """Let time pass until nothing is left to deliver, to retry or to bury, 30 days at most."""
+        """Let time pass until nothing is left to deliver, retry or dead-letter, 30 days at most."""
         return self._move({"until": "idle"})
 
     def settle(self) -> Passed:
-        """Let what is due now happen; no time passes."""
+        """Do everything that is due now; no time passes."""
         return self._move({"seconds": 0})
 
     def sleep(self, seconds: float) -> None:
-        """Return when somebody else has moved the clock so far."""
+        """Return when another thread has moved the clock this far."""
         self._client.call("POST", "/clock/sleep", {"seconds": seconds}, timeout_s=_ADVANCE_TIMEOUT_S)
 
     def _move(self, body: dict[str, Any]) -> Passed:

@@ -1,4 +1,4 @@
-"""What the fixture `recapito` is: topics, receivers and the clock of one test, gone when it ends."""
+"""The value of the fixture `recapito`: topics, receivers and the clock of one test, removed when it ends."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -38,7 +38,7 @@ class Recapito:
         profile: str | None = None,
         input_schema_mapping: Mapping[str, Any] | None = None,
     ) -> Topic:
-        """A new topic. `profile` is Event Grid's behaviour at a date; the schemas are named as ARM names them."""
+        """A new topic. `profile` is Event Grid's behaviour at a date; schemas have ARM's names."""
         if name in self._topics:
             raise ValueError(f"This test has a topic '{name}' already.")
         body = topic_body(input_schema, profile, input_schema_mapping)
@@ -48,7 +48,7 @@ class Recapito:
         return self._topics[name]
 
     def receiver(self, *script: Step, name: str = "hook") -> Receiver:
-        """A webhook that answers as the script says, request by request, and repeats its last step; without one, 200.
+        """A webhook that answers by the script, request by request, and repeats its last step; without a script, 200.
 
         A step is a status, an `answer(…)`, `hang()`, `drop()`, or a function of the request that returns one of these.
         """
@@ -64,6 +64,6 @@ class Recapito:
         """Forget everything: the next test finds neither topics nor events."""
         for topic in self._topics.values():
             self._server.client.arm("DELETE", topic.id)
-        self.clock.until_idle()  # dead letters that waited are written for nobody
+        self.clock.until_idle()  # waiting dead letters are written before their topics are deleted
         for receiver in self._receivers:
             self._switchboard.disconnect(receiver)

@@ -37,7 +37,7 @@ def recapito_server(
 
 @pytest.fixture(scope="session")
 def recapito_switchboard(recapito_server: "Server") -> "Iterator[Switchboard]":
-    """What all receivers of the run listen by."""
+    """The HTTP server of all receivers of the run."""
     from recapito.testing.clock import Clock
     from recapito.testing.switchboard import Switchboard
 

@@ -1,4 +1,4 @@
-"""Scripted receivers: webhooks that consent to handshakes, answer as a test tells them to, and keep what arrives."""
+"""Scripted receivers: webhooks that consent to handshakes, answer by the script of a test, and keep their requests."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -12,7 +12,7 @@ from recapito.testing.story import Attempt, Story, tell_story
 
 
 class Receiver:
-    """A webhook of a test. Its assertions let what is due happen first, and tell the whole story when they fail."""
+    """A webhook of a test. Its assertions do everything that is due first, and show all attempts when they fail."""
 
     def __init__(
         self, url: str, script: Script, clock: Clock, published: Mapping[str, datetime], jitter: float = 0.0
@@ -30,17 +30,17 @@ class Receiver:
 
     @property
     def requests(self) -> list[Request]:
-        """The requests that brought events, in their order; handshakes are none."""
+        """The requests with events, in order; without handshakes."""
         with self._turn:
             return list(self._requests)
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events that were taken, in the order of arrival, with repetitions."""
+        """The accepted events in the order of arrival, with repetitions."""
         return [event for request in self.requests if request.delivered for event in request.events]
 
     def take(self, request: Request) -> Answer:
-        """Keep a request, and say what to answer."""
+        """Keep a request; its answer."""
         with self._turn:
             self._requests.append(request)
             step = self._script.next()
@@ -49,13 +49,13 @@ class Receiver:
         return answer
 
     def attempts(self, event_id: EventId) -> list[Attempt]:
-        """The attempts to deliver an event, so far."""
+        """The attempts to deliver an event up to now."""
         return self._story(event_id).attempts
 
     def assert_delivered(
         self, event_id: EventId, *, attempt: int | None = None, after: Duration | None = None, times: int | None = None
     ) -> Request:
-        """An event was delivered: on this attempt, so long after publishing, so many times; the request that did it."""
+        """Assert that an event was delivered: on this attempt, at this time after publishing, this many times."""
         __tracebackhide__ = True
         story = self._story(event_id)
         delivery = story.delivery
@@ -73,14 +73,14 @@ class Receiver:
         return delivery.request
 
     def assert_not_delivered(self, event_id: EventId) -> None:
-        """An event was not delivered here, up to now."""
+        """Assert that an event was not delivered here up to now."""
         __tracebackhide__ = True
         story = self._story(event_id)
         if story.delivery is not None:
             raise AssertionError(self._tell(story, "was delivered, and should not have been"))
 
     def assert_attempted(self, event_id: EventId, *, at: Sequence[Duration]) -> None:
-        """An event was tried at just these times after publishing, whatever was answered."""
+        """Assert that an event was tried at exactly these times after publishing, whatever the answers."""
         __tracebackhide__ = True
         story = self._story(event_id)
         expected = [seconds_of(time) for time in at]

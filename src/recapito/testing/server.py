@@ -30,7 +30,7 @@ _LAST_LINES = 20
 
 
 class ServerNotStarted(Exception):
-    """The server under test did not come up; the message has what it said."""
+    """The server under test did not start; the message has its output."""
 
 
 class Server:
@@ -42,7 +42,7 @@ class Server:
         with socket.create_server((_LOOPBACK, 0), backlog=_BACKLOG) as listener:
             self.port: int = listener.getsockname()[1]
             flags = {**SETTINGS, **changes, "server.host": _LOOPBACK, "server.port": self.port}
-            # Whatever the environment of the test run says of another server is not meant for this one.
+            # Variables of the test run that configure another server do not apply to this one.
             self.settings = settings.load(environment={}, flags={**flags, "server.data": str(data)})
             self.client = Client(self.port, self.log)
             self._process = self._start(listener)
@@ -62,7 +62,7 @@ class Server:
 
     def _start(self, listener: socket.socket) -> "subprocess.Popen[bytes]":
         read_end, write_end = os.pipe()
-        order = {  # role_order.RoleOrder, without loading all of a server into the test run
+        order = {  # process.role_config.RoleConfig, without loading a whole server into the test run
             "settings": msgspec.to_builtins(self.settings),
             "origin": origin_now(),
             "listener": listener.fileno(),
@@ -110,8 +110,8 @@ class Server:
             process.wait()
 
     def _last_words(self, process: "subprocess.Popen[bytes]") -> str:
-        said = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
+        output = "\n".join(self.log.read_text("utf-8", "replace").splitlines()[-_LAST_LINES:])
         return (
             f"Recapito's server for tests did not start: `{sys.executable} -m recapito` ended with code"
-            f" {process.returncode}. {f'It said:{os.linesep}{said}' if said else 'It said nothing.'}"
+            f" {process.returncode}. {f'Its output:{os.linesep}{output}' if output else 'It has no output.'}"
         )

@@ -1,4 +1,4 @@
-"""What a receiver saw of an event, attempt by attempt, told so that a failed assertion can be understood."""
+"""The attempts of an event at a receiver, as the text of a failed assertion."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ _SLACK_S = 0.5
 
 
 class Attempt(NamedTuple):
-    """One attempt to deliver an event: its number, how long after publishing it came, and its request."""
+    """One attempt to deliver an event: its number, its time after publishing, and its request."""
 
     number: int
     after_s: float
@@ -38,11 +38,11 @@ class Story(NamedTuple):
         return next((attempt for attempt in self.attempts if attempt.request.delivered), None)
 
     def is_at(self, attempt: Attempt, expected_s: float) -> bool:
-        """Whether an attempt came when it should, give or take the jitter of the schedule."""
+        """True if an attempt came at its due time, within the jitter of the schedule."""
         return -_SLACK_S <= attempt.after_s - expected_s <= expected_s * self.jitter + _SLACK_S
 
     def tell(self, trouble: str, other_ids: Sequence[str]) -> str:
-        """The trouble, and what was seen of the event."""
+        """The failure, and the attempts of the event."""
         lines = [f"Event '{self.event_id}' {trouble}.", f"What {self.receiver} saw of it:"]
         lines += [f"  {attempt}" for attempt in self.attempts] or ["  nothing"]
         if not self.attempts:
@@ -62,7 +62,7 @@ def tell_story(
     now: datetime,
     jitter: float,
 ) -> Story:
-    """The story of an event. Who published it past the fixture is unknown: then time counts from the first attempt."""
+    """The story of an event. If it was published outside the fixture, time counts from the first attempt."""
     seen = [request for request in requests if event_id in request.ids]
     began = published_at or (seen[0].at if seen else now)
     counts: dict[str, int] = {}

@@ -13,7 +13,7 @@ _PAGE = 1000
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """An event that was given up: why, after how many attempts, with what outcome; `record` is what was written."""
+    """A dead letter: its reason, attempts and last outcome; `record` is the stored JSON."""
 
     event_id: str
     reason: str
@@ -50,7 +50,7 @@ class Subscription:
         self._client.arm("DELETE", self.id)
 
     def dead_letters(self) -> list[DeadLetter]:
-        """The dead letters that were written so far: five minutes after the last attempt."""
+        """The dead letters up to now; each is written five minutes after the last attempt."""
         self._clock.settle()
         found: list[DeadLetter] = []
         query: dict[str, Any] = {"topic": self.topic, "subscription": self.name, "limit": _PAGE}
@@ -64,7 +64,7 @@ class Subscription:
     def assert_dead_lettered(
         self, event_id: EventId, *, reason: str | None = None, attempts: int | None = None
     ) -> DeadLetter:
-        """An event became a dead letter, for this reason, after so many attempts; the letter."""
+        """Assert that an event became a dead letter, for this reason, after this many attempts. The letter."""
         __tracebackhide__ = True
         letters = self.dead_letters()
         letter = next((letter for letter in letters if letter.event_id == str(event_id)), None)

@@ -6,6 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any
 
+from recapito.domain.delivery.headers import DELETION, EVENT_TYPE, SUBSCRIPTION_NAME, VALIDATION
 from recapito.testing.answer import Answer, Request
 from recapito.testing.client import ServerRefused
 from recapito.testing.clock import Clock
@@ -45,11 +46,11 @@ class Switchboard:
         return f"http://127.0.0.1:{self._server.server_address[1]}/{next(self._numbers)}/{name}"
 
     def connect(self, receiver: Receiver) -> None:
-        """Hand the requests for its URL to a receiver."""
+        """Pass the requests for its URL to a receiver."""
         self.receivers[_path(receiver.url)] = receiver
 
     def disconnect(self, receiver: Receiver) -> None:
-        """From now on its URL is gone."""
+        """Answer 410 for its URL from now on."""
         self.receivers.pop(_path(receiver.url), None)
 
 
@@ -59,7 +60,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up meanwhile is not our trouble."""
+        """A client that closes its connection early is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
     clock: Clock
 
     def do_OPTIONS(self) -> None:
-        """The handshake of CloudEvents: name who may send."""
+        """The handshake of CloudEvents: allow the origin that asks."""
         origin = self.headers.get("WebHook-Request-Origin", "*")
         self._answer(Answer(200, headers={"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*"}))
 
@@ -78,11 +79,11 @@ class _Handler(BaseHTTPRequestHandler):
         # and the script would be one step ahead.
         self.close_connection = True
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        kind = self.headers.get("aeg-event-type", "")
-        if kind == "SubscriptionValidation":
+        kind = self.headers.get(EVENT_TYPE, "")
+        if kind == VALIDATION:
             code = json.loads(body)[0]["data"]["validationCode"]
             self._answer(Answer(200, json.dumps({"validationResponse": code}).encode()))
-        elif kind == "SubscriptionDeletion":
+        elif kind == DELETION:
             self._answer(Answer())
         else:
             self._take(body)
@@ -93,13 +94,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._answer(_GONE)
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
-        name = headers.get("aeg-subscription-name", "").lower()
+        name = headers.get(SUBSCRIPTION_NAME, "").lower()
         try:
             answer = receiver.take(Request(name, self.clock.now, headers, body))
             if answer.delay_s:
                 self.clock.sleep(answer.delay_s)
         except ServerRefused:
-            return  # the server has ended meanwhile, and nobody waits for an answer
+            return  # the server has ended meanwhile: no answer is awaited
         if answer.status:
             self._answer(answer)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.testing.client import Client
 from recapito.testing.clock import Clock
 from recapito.testing.receiver import Receiver
@@ -16,7 +17,7 @@ _CONTENT_TYPES = {CLOUD_EVENTS: "application/cloudevents-batch+json; charset=utf
 
 
 class Topic:
-    """A topic. `endpoint` and `key` are what a program's own Event Grid client is given."""
+    """A topic. `endpoint` and `key` are for the Event Grid client of the program under test."""
 
     def __init__(self, client: Client, clock: Clock, published: dict[str, datetime], shown: Mapping[str, Any]) -> None:
         self.name: str = shown["name"]
@@ -45,12 +46,12 @@ class Topic:
         return self.publish_events(event)[0]
 
     def publish_events(self, *events: Mapping[str, Any]) -> list[str]:
-        """Publish events as they are, in one request; their ids, as far as they have one."""
+        """Publish events as they are, in one request; the ids of those that have one."""
         kind = _CONTENT_TYPES.get(self.input_schema, "application/json")
         path = "/" + self.endpoint.split("/", 3)[3]
         ids = [str(event["id"]) for event in events if "id" in event]
         now = self._clock.now
-        self._client.call("POST", path, events, {"aeg-sas-key": self.key, "Content-Type": kind})
+        self._client.call("POST", path, events, {SAS_KEY: self.key, "Content-Type": kind})
         self._published.update(dict.fromkeys(ids, now))
         return ids
 
@@ -107,7 +108,7 @@ class Topic:
 def topic_body(
     input_schema: str, profile: str | None, input_schema_mapping: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """What a topic is made of, as ARM takes it."""
+    """The body of a topic, as ARM takes it."""
     properties = {"inputSchema": input_schema, "inputSchemaMapping": input_schema_mapping}
     tags = {} if profile is None else {"recapito-profile": profile}
     return {"location": "local", "tags": tags, "properties": _given(properties)}

@@ -6,13 +6,8 @@ import pytest
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
-from recapito.domain.resources.subscription import (
-    Batching,
-    DynamicAttribute,
-    EventHub,
-    ServiceBusQueue,
-    ServiceBusTopic,
-)
+from recapito.domain.resources.destination import EventHub, ServiceBusQueue, ServiceBusTopic
+from recapito.domain.resources.subscription import Batching, DynamicAttribute
 from tests.api.arm.doubles import nobody
 from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run

@@ -6,8 +6,9 @@ import pytest
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_host import from_function_host, from_relay_string
+from recapito.domain.resources.destination import AzureFunction, HybridConnection
 from recapito.domain.resources.resource_id import FUNCTION, parse_resource_id
-from recapito.domain.resources.subscription import AzureFunction, Batching, HybridConnection
+from recapito.domain.resources.subscription import Batching
 from tests.api.arm.doubles import nobody
 from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run

@@ -6,7 +6,8 @@ import pytest
 
 from recapito.domain.connections.connection import Connection, Service
 from recapito.domain.connections.parse_storage import azurite, from_connection_string
-from recapito.domain.resources.subscription import Batching, StorageQueue, WebHook
+from recapito.domain.resources.destination import StorageQueue, WebHook
+from recapito.domain.resources.subscription import Batching
 from tests.api.arm.doubles import everywhere, nobody
 from tests.api.arm.subscription_body import body
 from tests.api.client import NESTED, World, run
@@ -53,8 +54,8 @@ def test_a_queue_is_taken_and_shown(asked: dict[str, Any], ttl_s: int) -> None:
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"queueMessageTimeToLiveInSeconds": 0}, "must be between 1 and 2147483647, or -1: for ever."),
-        ({"DeliveryAttributeMappings": []}, "can not be set: a message of a storage queue has no headers"),
+        ({"queueMessageTimeToLiveInSeconds": 0}, "must be between 1 and 2147483647, or -1: forever."),
+        ({"DeliveryAttributeMappings": []}, "cannot be set: a message of a storage queue has no headers"),
     ],
 )
 def test_what_a_queue_takes_is_said(changed: dict[str, Any], says: str) -> None:

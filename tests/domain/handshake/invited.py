@@ -2,11 +2,8 @@
 
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL
-from recapito.domain.resources.subscription import (
-    FilterSince,
-    Subscription,
-    WebHook,
-)
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 
 CODE = "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"

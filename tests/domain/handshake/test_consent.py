@@ -9,7 +9,8 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake import consent
-from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription
 
 A, B = "https://a.test/hook", "https://b.test/hook"
 EG, CUSTOM, CE = DeliverySchema.EVENT_GRID, DeliverySchema.CUSTOM, DeliverySchema.CLOUD_EVENT

@@ -22,10 +22,7 @@ from recapito.domain.handshake.handshake import (
     validation_request,
 )
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
-from recapito.domain.resources.subscription import (
-    DynamicAttribute,
-    StaticAttribute,
-)
+from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from tests.domain.handshake.invited import CODE, NOW, subscription, topic
 

@@ -5,7 +5,8 @@ from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
-from recapito.domain.resources.subscription import StorageQueue, Subscription, WebHook
+from recapito.domain.resources.destination import StorageQueue, WebHook
+from recapito.domain.resources.subscription import Subscription
 from tests.kit.resources import a_subscription
 
 TOPIC = "/subscriptions/s/resourceGroups/g/providers/Microsoft.EventGrid/topics/orders"

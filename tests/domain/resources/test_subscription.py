@@ -8,12 +8,8 @@ from rich.pretty import pretty_repr
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import HOUR, MINUTE
 from recapito.domain.profiles.profile import EndpointKind
-from recapito.domain.resources.subscription import (
-    DeadLetterDirectory,
-    FilterSince,
-    RetryPolicy,
-    WebHook,
-)
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, RetryPolicy
 from tests.kit.resources import a_subscription
 
 OLD, NEW = Filter(event_types=("old",)), Filter(event_types=("new",))

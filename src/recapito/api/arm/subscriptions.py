@@ -12,8 +12,8 @@ from recapito.api.arm.routing import PROVIDER, ArmRoute, Handler, accepted, answ
 from recapito.api.arm.scope import TOPIC_KINDS, ScopeStyle, SubscriptionScope, parse_scope
 from recapito.api.body import BodyReader
 from recapito.api.services import Services
+from recapito.api.wire.attributes import show_attributes
 from recapito.api.wire.decode import invalid, shorten
-from recapito.api.wire.destination import show_attributes
 from recapito.api.wire.subscription import (
     SubscriptionBody,
     SubscriptionProperties,
@@ -21,7 +21,8 @@ from recapito.api.wire.subscription import (
     read_subscription_change,
 )
 from recapito.domain import limits
-from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import TopicKind
 from recapito.domain.resources.topic_type import STORAGE
 from recapito.errors import CallerError, InvalidInput, NotFound

@@ -14,6 +14,7 @@ from recapito.api.arm.routing import ArmRoute, answer
 from recapito.api.auth.management import admit_to_status
 from recapito.api.docs.documented_route import DocumentedRoute
 from recapito.api.wire.decode import Shown
+from recapito.domain.delivery.headers import SAS_KEY
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = "#/components/schemas/"
@@ -135,7 +136,7 @@ def _describe_plain(route: Route) -> Shown:
 
 
 def _describe_publish() -> Shown:
-    key = {"name": "aeg-sas-key", "in": "header", "required": False, "schema": {"type": "string"}}
+    key = {"name": SAS_KEY, "in": "header", "required": False, "schema": {"type": "string"}}
     publish = {**_operation(), "requestBody": {"required": True, "content": _EVENTS}}
     return {"parameters": [*_path_parameters("{topic}"), key], "post": publish}
 

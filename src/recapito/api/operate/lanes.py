@@ -21,7 +21,8 @@ from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.hold import Hold, explain
 from recapito.domain.handshake.consent import provisioning_state, shown
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
-from recapito.domain.resources.subscription import Destination, Subscription, WebHook
+from recapito.domain.resources.destination import Destination, WebHook
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 
 PATH = "/lanes"

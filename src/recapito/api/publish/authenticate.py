@@ -11,11 +11,12 @@ from recapito.api.errors import Forbidden
 from recapito.domain import limits
 from recapito.domain.access import sas
 from recapito.domain.access.roles import Operation, Plane, Principal, key_matches, lets_in, may
+from recapito.domain.delivery.headers import SAS_KEY, SAS_TOKEN
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Unauthorized
 
-KEY = b"aeg-sas-key"
-TOKEN = b"aeg-sas-token"
+KEY = SAS_KEY.encode()
+TOKEN = SAS_TOKEN.encode()
 _SIGNATURE_SCHEME = b"sharedaccesssignature"
 
 

@@ -1,12 +1,15 @@
-"""A subscription's destination on the wire: its kind, its batching and attributes where it has them (spec §1.9, §6).
+"""A subscription's destination on the wire, with its batching and delivery attributes (spec §1.9, §6).
 
-The query of an endpoint's URL and the value of a secret attribute are taken, and shown only to those who ask for them.
+A destination that clients name by `resourceId` alone is read and shown by its row in `DESTINATION_KINDS`. One that has
+properties of its own has a reader and a view here, in `_WIRES`. The query of an endpoint's URL comes in and is not
+shown again, except in an answer to `getFullUrl`.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from recapito.api.wire.broker import KIND_OF, KINDS, check_broker_attributes, read_broker
+from recapito.api.wire.attributes import MAPPINGS, read_attributes, show_attributes
 from recapito.api.wire.decode import (
     Body,
     Shown,
@@ -19,45 +22,34 @@ from recapito.api.wire.decode import (
     read_resource_id,
     refuse_unbuilt,
 )
-from recapito.api.wire.storage_queue import read_storage_queue, show_storage_queue
 from recapito.domain import limits
-from recapito.domain.delivery.attributes import RESERVED, RESERVED_PREFIX, is_header_name, is_sendable
-from recapito.domain.resources.resource_id import FUNCTION, HYBRID_CONNECTION
-from recapito.domain.resources.subscription import (
-    AzureFunction,
-    Batching,
-    DeliveryAttribute,
+from recapito.domain.resources.destination import (
+    DESTINATION_KINDS,
+    NOT_BUILT,
+    AzureResource,
     Destination,
-    DynamicAttribute,
-    EventHub,
-    HybridConnection,
-    ServiceBusQueue,
-    ServiceBusTopic,
-    StaticAttribute,
     StorageQueue,
-    Subscription,
     WebHook,
+    kind_of,
 )
+from recapito.domain.resources.subscription import Batching, DeliveryAttribute, StaticAttribute, Subscription
 
-ENDPOINT_TYPES = (
-    "WebHook",
-    "AzureFunction",
-    "EventHub",
-    "ServiceBusQueue",
-    "ServiceBusTopic",
-    "StorageQueue",
-    "HybridConnection",
-    "NamespaceTopic",
-    "MonitorAlert",
-    "PartnerDestination",
-)
 TLS_VERSIONS = ("1.0", "1.1", "1.2")
 
-_BUILT = ("WebHook", "StorageQueue", "AzureFunction", "HybridConnection", *KINDS)
-_ATTRIBUTE_TYPES = ("Static", "Dynamic")
-# Headers that only some destinations keep for the server.
-_BEARERS = frozenset({"authorization"})
-_RELAYS = frozenset({"servicebusauthorization"})
+_STRUCT_OF = {kind.endpoint_type: struct for struct, kind in DESTINATION_KINDS.items()}
+_ENDPOINT_TYPES = (*_STRUCT_OF, *NOT_BUILT)
+_BEARER = frozenset({"authorization"})  # the header that carries the token of a webhook with a tenant
+_QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
+
+
+class _Resource(Body):
+    resource_id: str | None = None
+    delivery_attribute_mappings: list[Any] | None = None
+
+
+class _BatchedResource(_Resource):
+    max_events_per_batch: int | None = None
+    preferred_batch_size_in_kilobytes: int | None = None
 
 
 class _WebHook(Body):
@@ -71,35 +63,14 @@ class _WebHook(Body):
     endpoint_base_url: Any = None  # only the service writes it
 
 
-class _Function(Body):
+class _StorageQueue(Body):
     resource_id: str | None = None
-    max_events_per_batch: int | None = None
-    preferred_batch_size_in_kilobytes: int | None = None
-    delivery_attribute_mappings: list[Any] | None = None
-
-
-class _Hybrid(Body):
-    resource_id: str | None = None
-    delivery_attribute_mappings: list[Any] | None = None
-
-
-class _Mapping(Body):
-    name: str
-    type: str
-    properties: Any = None
-
-
-class _Static(Body):
-    value: str | None = None
-    is_secret: bool | None = None
-
-
-class _Dynamic(Body):
-    source_field: str
+    queue_name: str | None = None
+    queue_message_time_to_live_in_seconds: int | None = None
 
 
 class Delivery(NamedTuple):
-    """What a destination on the wire says; `kept` has no effect here and is shown back."""
+    """The contents of a destination on the wire; `kept` has no effect here and is shown back."""
 
     destination: Destination
     batching: Batching
@@ -108,7 +79,7 @@ class Delivery(NamedTuple):
 
 
 class Hidden(NamedTuple):
-    """What is there and never shown: an update that leaves it out, as az's do, leaves it as it is."""
+    """Stored values that are never shown. An update that leaves one out, as az's do, leaves it as it is."""
 
     url: str | None
     secrets: dict[str, str]
@@ -118,60 +89,51 @@ NOTHING_HIDDEN = Hidden(None, {})
 
 
 def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute]) -> Hidden:
-    """What those who see a destination do not see of it."""
-    secrets = {one.name.lower(): one.value for one in attributes if isinstance(one, StaticAttribute) and one.secret}
+    """The values of a stored subscription that its clients do not see."""
+    secrets = {
+        attribute.name.lower(): attribute.value
+        for attribute in attributes
+        if isinstance(attribute, StaticAttribute) and attribute.secret
+    }
     return Hidden(destination.url if isinstance(destination, WebHook) else None, secrets)
 
 
 def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
-    """The destination, or an error that names the field; `within` is where in the request it lies."""
-    kind = check_choice(sent.endpoint_type, ENDPOINT_TYPES, f"{within}.endpointType")
-    refuse_unbuilt({f"{within}.endpointType": kind not in _BUILT})
-    within = f"{within}.properties"
-    match kind:
-        case "StorageQueue":
-            return Delivery(read_storage_queue(sent, within), Batching(), (), {})
-        case _ if kind in KINDS:
-            broker = read_broker(kind, sent, within)
-            attributes = _read_attributes(broker.mappings, frozenset(), within, hidden.secrets)
-            check_broker_attributes(broker.destination, attributes, within)
-            return Delivery(broker.destination, Batching(), attributes, {})
-        case "AzureFunction":
-            return _read_function(sent, within, hidden)
-        case "HybridConnection":
-            return _read_hybrid(sent, within, hidden)
-        case _:
-            return _read_webhook(sent, within, hidden)
+    """The destination, or an error that names the field; `within` is its path in the request."""
+    endpoint_type = check_choice(sent.endpoint_type, _ENDPOINT_TYPES, f"{within}.endpointType")
+    refuse_unbuilt({f"{within}.endpointType": endpoint_type in NOT_BUILT})
+    struct = _STRUCT_OF[endpoint_type]
+    return _wire_of(struct).read(struct, sent.properties, f"{within}.properties", hidden)
 
 
-def _read_function(sent: Typed, within: str, hidden: Hidden) -> Delivery:
-    function = convert(sent.properties, _Function, within)
-    return Delivery(
-        AzureFunction(
-            resource_id=read_resource_id(function.resource_id, FUNCTION, "a function", f"{within}.resourceId")
-        ),
-        _read_batching(function, within),
-        _read_attributes(function.delivery_attribute_mappings or [], frozenset(), within, hidden.secrets),
-        {},
-    )
+def show_destination(subscription: Subscription) -> Shown:
+    """A destination as ARM shows it, with every default filled in and no secret."""
+    struct = type(subscription.destination)
+    properties = _wire_of(struct).show(subscription)
+    if subscription.attributes:
+        properties[MAPPINGS] = show_attributes(subscription.attributes)
+    return {"endpointType": DESTINATION_KINDS[struct].endpoint_type, "properties": properties}
 
 
-def _read_hybrid(sent: Typed, within: str, hidden: Hidden) -> Delivery:
-    hybrid = convert(sent.properties, _Hybrid, within)
-    return Delivery(
-        HybridConnection(
-            resource_id=read_resource_id(
-                hybrid.resource_id, HYBRID_CONNECTION, "a hybrid connection", f"{within}.resourceId"
-            )
-        ),
-        Batching(),
-        _read_attributes(hybrid.delivery_attribute_mappings or [], _RELAYS, within, hidden.secrets),
-        {},
-    )
+def _read_resource(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+    kind = DESTINATION_KINDS[struct]
+    assert kind.resource is not None, f"{kind.endpoint_type} has no resource id: it needs a reader of its own"
+    resource = convert(sent, _BatchedResource if kind.batches else _Resource, within)
+    id = read_resource_id(resource.resource_id, kind.resource, kind.noun, f"{within}.resourceId")
+    batching = _read_batching(resource, within) if isinstance(resource, _BatchedResource) else Batching()
+    attributes = read_attributes(resource.delivery_attribute_mappings, kind, within, hidden.secrets)
+    return Delivery(struct(resource_id=id), batching, attributes, {})
 
 
-def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
-    hook = convert(sent.properties, _WebHook, within)
+def _show_resource(subscription: Subscription) -> Shown:
+    destination = subscription.destination
+    assert isinstance(destination, AzureResource)
+    batching = _show_batching(subscription.batching) if kind_of(destination).batches else {}
+    return {"resourceId": destination.resource_id, **batching}
+
+
+def _read_webhook(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+    hook = convert(sent, _WebHook, within)
     url = hidden.url if hook.endpoint_url is None else hook.endpoint_url
     if url is None:
         raise invalid(f"'{within}.endpointUrl' is required.", f"{within}.endpointUrl")
@@ -186,92 +148,15 @@ def _read_webhook(sent: Typed, within: str, hidden: Hidden) -> Delivery:
     if hook.minimum_tls_version_allowed:
         target = f"{within}.minimumTlsVersionAllowed"
         kept["minimumTlsVersionAllowed"] = check_choice(hook.minimum_tls_version_allowed, TLS_VERSIONS, target)
-    return Delivery(
-        WebHook(url=url, tenant=tenant, application=application),
-        _read_batching(hook, within),
-        _read_attributes(
-            hook.delivery_attribute_mappings or [], _BEARERS if tenant else frozenset(), within, hidden.secrets
-        ),
-        kept,
-    )
+    batching = _read_batching(hook, within)
+    kind, reserved = DESTINATION_KINDS[WebHook], _BEARER if tenant else frozenset()
+    attributes = read_attributes(hook.delivery_attribute_mappings, kind, within, hidden.secrets, reserved)
+    return Delivery(WebHook(url=url, tenant=tenant, application=application), batching, attributes, kept)
 
 
-def _read_batching(sent: _WebHook | _Function, within: str) -> Batching:
-    events, kilobytes = sent.max_events_per_batch, sent.preferred_batch_size_in_kilobytes
-    if events is not None:
-        check_range(events, limits.BATCH_EVENTS, f"{within}.maxEventsPerBatch")
-    if kilobytes is not None:
-        check_range(kilobytes, limits.BATCH_KILOBYTES, f"{within}.preferredBatchSizeInKilobytes")
-    return Batching(events, kilobytes)
-
-
-def _read_attributes(
-    sent: list[Any], kept: frozenset[str], within: str, secrets: dict[str, str]
-) -> tuple[DeliveryAttribute, ...]:
-    within = f"{within}.deliveryAttributeMappings"
-    if len(sent) > limits.DELIVERY_ATTRIBUTES:
-        raise invalid(f"'{within}' may have {limits.DELIVERY_ATTRIBUTES} members at most.", within)
-    attributes = tuple(_read_attribute(one, kept, f"{within}[{n}]", secrets) for n, one in enumerate(sent))
-    names = [attribute.name.lower() for attribute in attributes]
-    for n, name in enumerate(names):
-        if name in names[:n]:
-            raise invalid(f"'{within}[{n}].name' is there twice.", f"{within}[{n}].name")
-    return attributes
-
-
-def _read_attribute(sent: Any, kept: frozenset[str], within: str, secrets: dict[str, str]) -> DeliveryAttribute:
-    mapping = convert(sent, _Mapping, within)
-    name = _read_name(mapping.name, kept, f"{within}.name")
-    kind = check_choice(mapping.type, _ATTRIBUTE_TYPES, f"{within}.type")
-    properties = {} if mapping.properties is None else mapping.properties
-    within = f"{within}.properties"
-    if kind == "Dynamic":
-        field = convert(properties, _Dynamic, within).source_field
-        return DynamicAttribute(name, check_length(field, limits.FILTER_CHARS, f"{within}.sourceField", 1))
-    static = convert(properties, _Static, within)
-    target = f"{within}.value"
-    value = secrets.get(name.lower()) if static.value is None and static.is_secret else static.value
-    if value is None:
-        raise invalid(f"'{target}' is required; a secret is never shown, so it must be sent again.", target)
-    if len(value.encode()) > limits.ATTRIBUTE_VALUE_BYTES:
-        raise invalid(f"'{target}' must have {limits.ATTRIBUTE_VALUE_BYTES} bytes at most.", target)
-    if not is_sendable(value):
-        raise invalid(f"'{target}' may hold printable ASCII characters only, because it becomes a header.", target)
-    return StaticAttribute(name, value, bool(static.is_secret))
-
-
-def _read_name(name: str, kept: frozenset[str], target: str) -> str:
-    check_length(name, limits.ATTRIBUTE_NAME_CHARS, target, 1)
-    if not is_header_name(name):
-        raise invalid(f"'{target}' must be a header's name: letters, digits and !#$%&'*+.^_`|~- only.", target)
-    if name.lower().startswith(RESERVED_PREFIX):
-        raise invalid(f"'{target}' must not start with '{RESERVED_PREFIX}', which Event Grid keeps for itself.", target)
-    if name.lower() in RESERVED | kept:
-        raise invalid(f"'{target}' is '{name}', a header that the server writes itself.", target)
-    return name
-
-
-def show_destination(subscription: Subscription) -> Shown:
-    """A destination as ARM shows it, with every default filled in and no secret."""
-    kind: str
-    properties: Shown
-    match subscription.destination:
-        case StorageQueue() as queue:
-            return show_storage_queue(queue)
-        case ServiceBusQueue() | ServiceBusTopic() | EventHub() as broker:
-            kind, properties = KIND_OF[type(broker)], {"resourceId": broker.resource_id}
-        case AzureFunction(resource_id=id):
-            kind, properties = "AzureFunction", {"resourceId": id, **_show_batching(subscription.batching)}
-        case HybridConnection(resource_id=id):
-            kind, properties = "HybridConnection", {"resourceId": id}
-        case WebHook() as hook:
-            kind, properties = "WebHook", _show_webhook(hook, subscription)
-    if subscription.attributes:
-        properties["deliveryAttributeMappings"] = show_attributes(subscription.attributes)
-    return {"endpointType": kind, "properties": properties}
-
-
-def _show_webhook(hook: WebHook, subscription: Subscription) -> Shown:
+def _show_webhook(subscription: Subscription) -> Shown:
+    hook = subscription.destination
+    assert isinstance(hook, WebHook)
     properties: Shown = {"endpointBaseUrl": hook.base_url, **_show_batching(subscription.batching)}
     if hook.tenant is not None:
         properties["azureActiveDirectoryTenantId"] = hook.tenant
@@ -281,6 +166,56 @@ def _show_webhook(hook: WebHook, subscription: Subscription) -> Shown:
     return properties
 
 
+def _read_storage_queue(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+    kind = DESTINATION_KINDS[StorageQueue]
+    assert kind.resource is not None
+    _refuse_attributes(sent, within)
+    queue = convert(sent, _StorageQueue, within)
+    destination = StorageQueue(
+        account=read_resource_id(queue.resource_id, kind.resource, kind.noun, f"{within}.resourceId"),
+        queue=_read_queue_name(queue.queue_name or "", f"{within}.queueName"),
+        ttl_s=_read_ttl(queue.queue_message_time_to_live_in_seconds, f"{within}.queueMessageTimeToLiveInSeconds"),
+    )
+    return Delivery(destination, Batching(), (), {})
+
+
+def _show_storage_queue(subscription: Subscription) -> Shown:
+    queue = subscription.destination
+    assert isinstance(queue, StorageQueue)
+    return {
+        "resourceId": queue.account,
+        "queueName": queue.queue,
+        "queueMessageTimeToLiveInSeconds": queue.ttl_s,
+    }
+
+
+class _Wire(NamedTuple):
+    """`read` gets the struct, the properties as sent, their path in the request, and the hidden values."""
+
+    read: Callable[[type[Any], Any, str, Hidden], Delivery]
+    show: Callable[[Subscription], Shown]
+
+
+_WIRES: dict[type[Destination], _Wire] = {
+    WebHook: _Wire(_read_webhook, _show_webhook),
+    StorageQueue: _Wire(_read_storage_queue, _show_storage_queue),
+}
+_RESOURCE_WIRE = _Wire(_read_resource, _show_resource)
+
+
+def _wire_of(struct: type[Destination]) -> _Wire:
+    return _WIRES.get(struct, _RESOURCE_WIRE)
+
+
+def _read_batching(sent: _WebHook | _BatchedResource, within: str) -> Batching:
+    events, kilobytes = sent.max_events_per_batch, sent.preferred_batch_size_in_kilobytes
+    if events is not None:
+        check_range(events, limits.BATCH_EVENTS, f"{within}.maxEventsPerBatch")
+    if kilobytes is not None:
+        check_range(kilobytes, limits.BATCH_KILOBYTES, f"{within}.preferredBatchSizeInKilobytes")
+    return Batching(events, kilobytes)
+
+
 def _show_batching(batching: Batching) -> Shown:
     return {
         "maxEventsPerBatch": batching.event_limit,
@@ -288,15 +223,31 @@ def _show_batching(batching: Batching) -> Shown:
     }
 
 
-def show_attributes(attributes: Sequence[DeliveryAttribute], secrets: bool = False) -> list[Shown]:
-    """Delivery attributes as ARM shows them; the values of secret ones only to those who asked for them."""
-    return [_show_attribute(attribute, secrets) for attribute in attributes]
+def _read_queue_name(name: str, target: str) -> str:
+    if not _QUEUE.fullmatch(name):
+        least, most = limits.QUEUE_NAME_CHARS
+        raise invalid(
+            f"'{target}' must be {least} to {most} lower-case letters, digits and single hyphens, with none at either"
+            " end.",
+            target,
+        )
+    return name
 
 
-def _show_attribute(attribute: DeliveryAttribute, secrets: bool) -> Shown:
-    match attribute:
-        case StaticAttribute(name, value, secret):
-            shown = value if secrets or not secret else None
-            return {"name": name, "type": "Static", "properties": {"value": shown, "isSecret": secret}}
-        case DynamicAttribute(name, source):
-            return {"name": name, "type": "Dynamic", "properties": {"sourceField": source}}
+def _read_ttl(ttl_s: int | None, target: str) -> int:
+    if ttl_s is None:
+        return limits.QUEUE_MESSAGE_TTL_S_DEFAULT
+    if ttl_s == limits.QUEUE_MESSAGE_FOREVER:
+        return ttl_s
+    least, most = limits.QUEUE_MESSAGE_TTL_S
+    if not least <= ttl_s <= most:
+        raise invalid(f"'{target}' must be between {least} and {most}, or -1: forever.", target)
+    return ttl_s
+
+
+def _refuse_attributes(properties: object, within: str) -> None:
+    """Other destinations have them, so the error gives the reason (spec §1.9)."""
+    for name in properties if isinstance(properties, dict) else ():
+        if str(name).lower() == MAPPINGS.lower():
+            why = "a message of a storage queue has no headers or properties"
+            raise invalid(f"'{within}.{MAPPINGS}' cannot be set: {why}.", f"{within}.{MAPPINGS}")

@@ -4,22 +4,13 @@ from typing import Any
 
 from recapito.api.wire.decode import Body, Shown, check_choice, check_length, invalid
 from recapito.domain import limits
-from recapito.domain.filters.filter import Condition, Filter, Number, Operand, Operator
+from recapito.domain.filters.filter import ARITY, Arity, Condition, Filter, Number, Operand, Operator
 
-_BARE = (Operator.IS_NULL_OR_UNDEFINED, Operator.IS_NOT_NULL)
-_RANGES = (Operator.NUMBER_IN_RANGE, Operator.NUMBER_NOT_IN_RANGE)
-_NUMBERS = (Operator.NUMBER_IN, Operator.NUMBER_NOT_IN)
-_ONE_NUMBER = (
-    Operator.NUMBER_LESS_THAN,
-    Operator.NUMBER_GREATER_THAN,
-    Operator.NUMBER_LESS_THAN_OR_EQUALS,
-    Operator.NUMBER_GREATER_THAN_OR_EQUALS,
-)
 _LARGEST = 2**63 - 1  # a larger integer is compared as the double that JSON makes of it
 
 
 class AdvancedFilter(Body):
-    """One advanced filter as sent; `operator` is what the oldest clients call its type."""
+    """One advanced filter as sent; the oldest clients send `operator` for `operatorType`."""
 
     operator_type: str | None = None
     operator: str | None = None
@@ -40,7 +31,7 @@ class FilterBody(Body):
 
 
 def read_filter(sent: FilterBody, within: str) -> Filter:
-    """The filter, or an error that names the field; `within` is where in the request it lies."""
+    """The filter, or an error that names the field; `within` is its path in the request."""
     types = sent.included_event_types or []
     target = f"{within}.includedEventTypes"
     if len(types) > limits.FILTER_EVENT_TYPES:
@@ -62,7 +53,7 @@ def read_filter(sent: FilterBody, within: str) -> Filter:
 def _read_conditions(sent: list[AdvancedFilter], within: str) -> tuple[Condition, ...]:
     if len(sent) > limits.FILTER_CONDITIONS:
         raise invalid(f"'{within}' may have {limits.FILTER_CONDITIONS} members at most.", within)
-    conditions = tuple(_read_condition(one, f"{within}[{n}]") for n, one in enumerate(sent))
+    conditions = tuple(_read_condition(condition, f"{within}[{n}]") for n, condition in enumerate(sent))
     if sum(len(condition.operands) for condition in conditions) > limits.FILTER_VALUES:
         raise invalid(f"'{within}' may have {limits.FILTER_VALUES} values at most, all filters together.", within)
     return conditions
@@ -80,11 +71,12 @@ def _read_condition(sent: AdvancedFilter, within: str) -> Condition:
 
 
 def _read_operands(operator: Operator, sent: AdvancedFilter, within: str) -> tuple[Operand, ...]:
-    if operator in _BARE:
+    arity = ARITY[operator]
+    if arity is Arity.NONE:
         if sent.value is not None or sent.values:
             raise invalid(f"'{within}' has a value, which {operator} does not take.", within)
         return ()
-    if operator in _ONE_NUMBER or operator is Operator.BOOL_EQUALS:
+    if arity is Arity.ONE:
         target = f"{within}.value"
         if sent.value is None:
             raise invalid(f"'{target}' is required by {operator}.", target)
@@ -96,9 +88,9 @@ def _read_operands(operator: Operator, sent: AdvancedFilter, within: str) -> tup
 
 
 def _read_operand(operator: Operator, value: object, target: str) -> Operand:
-    if operator in _RANGES:
+    if ARITY[operator] is Arity.RANGES:
         return _read_range(value, target)
-    if operator in _NUMBERS or operator in _ONE_NUMBER:
+    if operator.numeric:
         return _read_number(value, target)
     if operator is Operator.BOOL_EQUALS:
         if not isinstance(value, bool):
@@ -112,7 +104,7 @@ def _read_operand(operator: Operator, value: object, target: str) -> Operand:
 def _read_range(value: object, target: str) -> tuple[Number, Number]:
     if not (isinstance(value, list) and len(value) == 2):
         raise invalid(f"'{target}' must be a list of two numbers.", target)
-    low, high = (_read_number(one, target) for one in value)
+    low, high = (_read_number(bound, target) for bound in value)
     if low > high:
         raise invalid(f"'{target}' must have its smaller number first.", target)
     return low, high
@@ -140,7 +132,11 @@ def show_filter(filter: Filter) -> Shown:
 
 
 def _show_condition(condition: Condition) -> Shown:
-    shown: Shown = {"operatorType": condition.operator.value, "key": condition.key}
-    if condition.operator in _ONE_NUMBER or condition.operator is Operator.BOOL_EQUALS:
-        return {**shown, "value": condition.operands[0]}
-    return shown if condition.operator in _BARE else {**shown, "values": list(condition.operands)}
+    head: Shown = {"operatorType": condition.operator.value, "key": condition.key}
+    match ARITY[condition.operator]:
+        case Arity.NONE:
+            return head
+        case Arity.ONE:
+            return {**head, "value": condition.operands[0]}
+        case Arity.MANY | Arity.RANGES:
+            return {**head, "values": list(condition.operands)}

@@ -5,26 +5,32 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[Path, typer.Option("--data", help="The data directory of the server.")]
+Data = Annotated[Path, typer.Option("--data", help="Data directory of the server.")]
 
 
 def backup(
-    target: Annotated[Path, typer.Argument(help="An empty or new directory for the copy.")],
+    target: Annotated[Path, typer.Argument(help="Empty or new directory for the copy.")],
     data: Data = Path("recapito-data"),
 ) -> None:
-    """Copy the stores of a server while it runs: nothing acknowledged before the backup began is missing from it."""
+    """Copy the stores of a running server.
+
+    The copy holds every event that was acknowledged before the backup began.
+    """
     from recapito.stores.sqlite.files import backup as backups
 
     backups.backup(data, target, lambda line: typer.echo(line, err=True))
-    typer.echo(f"Backed up {data} to {target}. Dead letters are plain files: copy {data / 'deadletters'} as you like.")
+    typer.echo(f"Backed up {data} to {target}. Dead letters are plain files: copy {data / 'deadletters'} separately.")
 
 
 def restore(
-    source: Annotated[Path, typer.Argument(help="A directory that `recapito backup` made.")],
+    source: Annotated[Path, typer.Argument(help="Directory that `recapito backup` made.")],
     data: Data = Path("recapito-data"),
 ) -> None:
-    """Put a backup in place as the data directory of a server that does not run; it must be empty or new."""
+    """Restore a backup to an empty or new data directory.
+
+    The server must not run.
+    """
     from recapito.stores.sqlite.files import backup as backups
 
     backups.restore(source, data)
-    typer.echo(f"Restored {source} to {data}. What was delivered after the backup may be delivered once more.")
+    typer.echo(f"Restored {source} to {data}. Events that were delivered after the backup may be delivered again.")

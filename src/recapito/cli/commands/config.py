@@ -1,4 +1,4 @@
-"""`recapito config`: what the other commands assume when a flag is left out."""
+"""`recapito config`: show and set the defaults of flags."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,15 +11,15 @@ from recapito.cli.toolkit.output import Output, read_output
 from recapito.cli.toolkit.session import host_of
 from recapito.cli.toolkit.verb import Noun
 
-app = commands("What is assumed when a flag is left out.")
+app = commands("Show and set the defaults of flags.")
 noun = Noun(app)
 
 Key = Annotated[str, typer.Argument(help=f"One of {', '.join(DEFAULTS)}.")]
 
 
 @noun.verb("set", session=False)
-def set_default(key: Key, value: Annotated[str, typer.Argument(help="What to assume from now on.")]) -> None:
-    """Assume a value from now on."""
+def set_default(key: Key, value: Annotated[str, typer.Argument(help="New default.")]) -> None:
+    """Set the default of a flag."""
     _check(key)
     if "\n" in value or not value.isprintable():
         raise typer.BadParameter("a value is one line of text", param_hint="VALUE")
@@ -35,14 +35,14 @@ def set_default(key: Key, value: Annotated[str, typer.Argument(help="What to ass
 
 @noun.verb("unset", session=False)
 def unset(key: Key) -> None:
-    """Assume the usual again."""
+    """Restore the built-in default of a flag."""
     _check(key)
     write_file({name: value for name, value in read_file().items() if name != key})
 
 
 @noun.verb("show", session=False, form=Output.TABLE)
 def show() -> list[dict[str, Any]]:
-    """Show what is assumed, and where each value comes from. A key is not shown."""
+    """Show each default and its source; keys stay hidden."""
     return [
         {"name": key, "value": _hide(key, choose(key, None)), "source": source(key), "meaning": default.help}
         for key, default in DEFAULTS.items()
@@ -51,7 +51,7 @@ def show() -> list[dict[str, Any]]:
 
 @noun.verb("path", session=False)
 def path() -> None:
-    """Print where the file is."""
+    """Print the path of the configuration file."""
     typer.echo(str(file_path()))
 
 

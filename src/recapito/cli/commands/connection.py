@@ -1,4 +1,4 @@
-"""`recapito connection`: say how Azure resources that subscriptions name are reached. What is secret is never shown."""
+"""`recapito connection`: manage connections to Azure resources. Secrets are never shown."""
 
 from typing import Annotated, Any
 
@@ -8,10 +8,10 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.verb import Noun, Session
 from recapito.domain.resources.resource_id import EXAMPLE
 
-app = commands("Say how Azure resources are reached.")
+app = commands("Manage connections to Azure resources.")
 noun = Noun(app)
 
-ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="The resource, by its Azure id.")]
+ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="Azure id of the resource.")]
 
 
 @noun.verb("set")
@@ -19,20 +19,16 @@ def set_connection(
     session: Session,
     resource_id: ResourceId,
     connection_string: Annotated[
-        str | None, typer.Option(help="Its connection string; - reads it from standard input.")
+        str | None, typer.Option(help="Connection string; - reads it from standard input.")
     ] = None,
-    sas_url: Annotated[str | None, typer.Option(help="A URL with a shared access signature; - reads it.")] = None,
-    host_url: Annotated[
-        str | None, typer.Option(help="The URL of a Functions host, with its key as ?code=; - reads it.")
-    ] = None,
+    sas_url: Annotated[str | None, typer.Option(help="URL with a shared access signature; - reads it.")] = None,
+    host_url: Annotated[str | None, typer.Option(help="URL of a Functions host, with ?code=KEY; - reads it.")] = None,
     default_credential: Annotated[
-        bool, typer.Option("--default-credential", help="Reach it as whoever the server is to Azure.")
+        bool, typer.Option("--default-credential", help="Use the server's own Azure identity.")
     ] = False,
-    azurite: Annotated[
-        bool, typer.Option("--azurite", help="An Azurite on the server's machine stands for it.")
-    ] = False,
+    azurite: Annotated[bool, typer.Option("--azurite", help="Use an Azurite on the server's machine instead.")] = False,
 ) -> Any:
-    """Say how a resource is reached, in one of five ways; it replaces what was said before."""
+    """Set the connection to a resource, replacing an earlier one."""
     given = {
         "connectionString": _text(connection_string, "Connection string"),
         "sasUrl": _text(sas_url, "SAS URL"),
@@ -49,19 +45,19 @@ def set_connection(
 
 @noun.verb("list")
 def list_connections(session: Session) -> Any:
-    """List the resources that can be reached, without secrets."""
+    """List connections, without secrets."""
     return session.client.call("GET", "/connections")["value"]
 
 
-@noun.verb("check", judge=lambda found: not any(one["state"] == "wrong" for one in found))
+@noun.verb("check", judge=lambda findings: not any(finding["state"] == "wrong" for finding in findings))
 def check(session: Session, resource_id: ResourceId) -> Any:
-    """Have the server try a connection on what is reached by it, and say what is wrong."""
+    """Try a connection from the server and report problems."""
     return session.client.call("POST", f"{_path(resource_id)}/check")["value"]
 
 
 @noun.verb("remove")
 def remove(session: Session, resource_id: ResourceId) -> Any:
-    """Forget how a resource is reached."""
+    """Remove the connection to a resource."""
     return session.client.call("DELETE", _path(resource_id))
 
 
@@ -73,7 +69,7 @@ def _path(resource_id: str) -> str:
 
 
 def _text(given: str | None, what: str) -> str | None:
-    """What was given; a dash keeps a secret out of the list of processes, and on a terminal out of sight."""
+    """The given text; a dash reads it, which keeps a secret out of the list of processes and off the terminal."""
     if given != "-":
         return given
     stdin = typer.get_text_stream("stdin")
@@ -81,4 +77,4 @@ def _text(given: str | None, what: str) -> str | None:
         return str(typer.prompt(what, hide_input=True, err=True)).strip()
     if text := stdin.readline().strip():
         return text
-    raise typer.BadParameter("there is nothing on standard input", param_hint=what)
+    raise typer.BadParameter("standard input is empty", param_hint=what)

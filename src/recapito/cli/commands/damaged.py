@@ -1,4 +1,4 @@
-"""`recapito damaged`: see and save what was found damaged in a server's store."""
+"""`recapito damaged`: list and export the damaged records of a server's store."""
 
 import json
 from base64 import b64decode, b64encode
@@ -14,26 +14,24 @@ from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun, Session
 from recapito.errors import NotFound
 
-app = commands("See and save records that were found damaged in the store.")
+app = commands("List and export damaged records.")
 noun = Noun(app)
 
 _PATH = "/damaged"
-Data = Annotated[
-    Path | None, typer.Option(help="Read this data directory, with or without a server, instead of asking one.")
-]
+Data = Annotated[Path | None, typer.Option(help="Read this data directory instead of asking a server.")]
 
 
 @noun.verb("list", form=Output.TABLE)
 def list_damaged(session: Session, data: Data = None) -> Any:
-    """List damaged records that were set aside."""
+    """List the damaged records that were set aside."""
     return [_described(record) for record in _records(session, data)]
 
 
 @noun.verb("export")
 def export(
     session: Session,
-    names: Annotated[list[str] | None, typer.Argument(help="Names, as `list` prints them; all, if left out.")] = None,
-    to: Annotated[Path, typer.Option(help="The directory to write to.")] = Path("recapito-damaged"),
+    names: Annotated[list[str] | None, typer.Argument(help="Names from `list`; all records if left out.")] = None,
+    to: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("recapito-damaged"),
     data: Data = None,
 ) -> Any:
     """Write damaged records to files, byte for byte."""
@@ -56,7 +54,7 @@ def export(
 
 @noun.verb("dismiss")
 def dismiss(session: Session) -> Any:
-    """End the warnings of what was found so far; the records stay."""
+    """End the warnings about known damage; the records stay."""
     records = list(_records(session, None))
     if not records:
         raise NotFound("ResourceNotFound", "Nothing was found damaged.")
@@ -65,9 +63,9 @@ def dismiss(session: Session) -> Any:
 
 @noun.verb("clear", session=False)
 def clear(
-    data: Annotated[Path, typer.Option(help="The data directory of the server.")] = Path("recapito-data"),
+    data: Annotated[Path, typer.Option(help="Data directory of the server.")] = Path("recapito-data"),
 ) -> Any:
-    """Let a server take events again, after somebody looked at its files."""
+    """Let a server accept events again after its files were checked."""
     from recapito.stores.sqlite.files import damage
 
     if not damage.clear_signs(data):

@@ -1,4 +1,4 @@
-"""`recapito deadletter`: see, send again and remove what could not be delivered."""
+"""`recapito deadletter`: list, redrive and purge dead letters."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun, Session
 from recapito.errors import CallerError
 
-app = commands("See, send again and remove events that could not be delivered.")
+app = commands("List, redrive and purge dead letters.")
 noun = Noun(app)
 
 _PATH = "/deadletters"
@@ -22,23 +22,25 @@ _STEP = 1000
 _TIMEOUT_S = 120.0
 _ANEW = "Run it again, and it goes on with the rest."
 
-Redriven = Annotated[bool | None, typer.Option(help="Only those that were, or were not, redriven.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
+Redriven = Annotated[bool | None, typer.Option(help="Select letters that were, or were not, redriven.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Report the effect without doing anything.")]
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which dead letters are meant: all that every flag takes."""
+    """The selected dead letters: those that satisfy every flag."""
 
-    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None
-    event_subscription: Annotated[str | None, typer.Option(help="Only of the event subscription of this name.")] = None
+    topic: Annotated[str | None, typer.Option(help="Select this topic.")] = None
+    event_subscription: Annotated[str | None, typer.Option(help="Select the event subscription of this name.")] = None
     since: Annotated[
-        str | None, typer.Option(help="Written in the hour of this time or later, e.g. 2026-01-31T12:00Z.")
+        str | None, typer.Option(help="Select letters written from this hour on, e.g. 2026-01-31T12:00Z.")
     ] = None
-    until: Annotated[str | None, typer.Option(help="Written in an hour that began before this time.")] = None
-    reason: Annotated[str | None, typer.Option(help="Only with this reason, e.g. MaxDeliveryAttemptsExceeded.")] = None
-    event_type: Annotated[str | None, typer.Option(help="Only events of this type.")] = None
-    subject: Annotated[str | None, typer.Option(help="Only events whose subject begins so.")] = None
+    until: Annotated[str | None, typer.Option(help="Select letters written in hours that began before this time.")] = (
+        None
+    )
+    reason: Annotated[str | None, typer.Option(help="Select this reason, e.g. MaxDeliveryAttemptsExceeded.")] = None
+    event_type: Annotated[str | None, typer.Option(help="Select events of this type.")] = None
+    subject: Annotated[str | None, typer.Option(help="Select events whose subject begins with this.")] = None
 
     @property
     def wire(self) -> dict[str, Any]:
@@ -59,12 +61,12 @@ def _all_done(answer: Mapping[str, Any]) -> bool:
     return not answer["refused"]
 
 
-@noun.verb("list", form=Output.TABLE, tell=dead_letter_lines)
+@noun.verb("list", form=Output.TABLE, to_lines=dead_letter_lines)
 def list_letters(
     session: Session,
     selection: Selection,
     redriven: Redriven = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of letters.")] = 100,
 ) -> Any:
     """List dead letters."""
     query = selection.wire
@@ -84,7 +86,7 @@ def list_letters(
 
 
 @noun.verb("show")
-def show(session: Session, letter: Annotated[str, typer.Argument(help="A letter's name, as `list` prints it.")]) -> Any:
+def show(session: Session, letter: Annotated[str, typer.Argument(help="Name of a letter, from `list`.")]) -> Any:
     """Show one dead letter, with its event."""
     return session.client.call("GET", f"{_PATH}/{quote(letter)}", timeout_s=_TIMEOUT_S)
 
@@ -93,12 +95,12 @@ def show(session: Session, letter: Annotated[str, typer.Argument(help="A letter'
 def redrive(
     session: Session,
     selection: Selection,
-    rate: Annotated[int | None, typer.Option(min=1, help="At most so many events a second.")] = None,
+    rate: Annotated[int | None, typer.Option(min=1, help="Maximum number of events per second.")] = None,
     dry_run: DryRun = False,
 ) -> Any:
     """Deliver dead letters again, each to its own event subscription.
 
-    What was redriven is marked and not redriven again, so this can be stopped at any time and run anew.
+    A redriven letter is marked and skipped from then on, so the command can be stopped and run again.
     """
     wanted = selection.wire
     if rate is not None:
@@ -111,12 +113,12 @@ def purge(
     session: Session,
     selection: Selection,
     redriven: Redriven = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
 ) -> Any:
-    """Remove dead letters for good. A file of which only some letters are meant stays whole."""
+    """Delete dead letters for good; only files whose letters are all selected."""
     if not dry_run and not yes:
-        question = "Dead letters that are purged can not be brought back. Purge them (--yes does not ask)?"
+        question = "Purged dead letters cannot be restored. Purge them (--yes skips this question)?"
         typer.confirm(question, abort=True, err=True)
     wanted = selection.wire
     if redriven is not None:
@@ -125,7 +127,7 @@ def purge(
 
 
 def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
-    """Page by page, with the progress of each; who stops this stops it there."""
+    """Page by page, with the progress of each. Ctrl-C stops after the current page."""
     total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
     try:
         for page in _pages(session, verb, {**wanted, "limit": _STEP, "dryRun": dry_run}):
@@ -146,7 +148,7 @@ def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run:
     if not total["selected"]:
         session.note("no dead letter was selected.")
     if total["kept"]:
-        session.note(f"{total['kept']} stay: their files also hold letters that are not meant.")
+        session.note(f"{total['kept']} stay: their files also hold letters that are not selected.")
     return total
 
 

@@ -1,17 +1,231 @@
-"""`recapito doctor`: looks at what usually goes wrong, and says what to do about it. It changes nothing."""
+"""`recapito doctor`: checks the usual causes of trouble and names a remedy for each. It changes nothing."""
 
+import json
+import os
+import shutil
+import socket
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import urlsplit
 
 import typer
 
-from recapito.cli.commands import doctor_checks
-from recapito.cli.commands.doctor_checks import WRONG, Finding
+from recapito.cli.toolkit.client import Client
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.session import Session
+from recapito.cli.toolkit.session import PROVIDER, Session
 from recapito.cli.toolkit.verb import Noun
+from recapito.domain.access.roles import is_loopback
+from recapito.domain.capacity import share_out
+from recapito.domain.connections.connection import command_for
+from recapito.domain.resources.resource_id import parse_resource_id
+from recapito.errors import CallerError
+
+OK, NOTE, WRONG = "ok", "note", "wrong"
+PORTAL_PORT = 8586
+_APART_S = 5.0
+_CONNECT_S = 3.0
+_ENDPOINTS = 50
+_REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
+
+
+class Finding(NamedTuple):
+    """One thing that was looked at."""
+
+    state: str
+    check: str
+    found: str
+    remedy: str = ""
+
+
+def check_directory(data: Path) -> Iterator[Finding]:
+    """The data directory is writable and has room."""
+    if not data.is_dir():
+        yield Finding(
+            NOTE, "data directory", f"{data} does not exist", "`recapito serve` creates it; or name another with --data"
+        )
+        return
+    if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
+        yield Finding(
+            WRONG, "data directory", f"{data} cannot be written", f"make the server's user the owner of {data}"
+        )
+    else:
+        yield Finding(OK, "data directory", str(data.resolve()))
+    usage = shutil.disk_usage(data)
+    free = f"{usage.free // 2**20} MB free of {usage.total // 2**20} MB"
+    if usage.free < share_out(usage.total).stop:
+        remedy = "make room: a server whose disk is nearly full takes no events (settings: [disk])"
+        yield Finding(WRONG, "disk", free, remedy)
+    else:
+        yield Finding(OK, "disk", free)
+
+
+def check_damage(data: Path) -> Iterator[Finding]:
+    """No file is marked as damaged; marked files are inspected."""
+    from recapito.stores.sqlite.files import damage
+
+    signs = damage.read_signs(data)
+    if not signs:
+        return
+    for sign in signs:
+        yield Finding(
+            WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
+        )
+    again = f"then `recapito damaged clear --data {data}`: the server takes events again"
+    for file, faults in damage.check(data).items():
+        if faults:
+            remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
+            yield Finding(WRONG, file, faults[0], remedy)
+        else:
+            yield Finding(NOTE, file, "SQLite finds its structure sound", f"find out what happened to it, {again}")
+
+
+def check_server(client: Client) -> Finding:
+    """Recapito answers at the URL; the remedy is the client's."""
+    try:
+        answer = client.request("GET", "/", None, {})
+        welcome = json.loads(answer.body)
+        return Finding(OK, "server", f"Recapito {welcome['version']} at {client.url}")
+    except CallerError as error:
+        found, _, remedy = error.message.partition(". ")
+        return Finding(WRONG, "server", found, remedy)
+    except (ValueError, KeyError, TypeError):
+        found = f"{client.url} answers, but it is not Recapito"
+        return Finding(WRONG, "server", found, "choose another port for `recapito serve`, or name the server: --server")
+
+
+def check_readiness(client: Client) -> Iterator[Finding]:
+    """The server reports itself and its parts ready."""
+    answer = client.look("/readyz")
+    report = json.loads(answer.body)
+    remedy = "look at the server's log; `/readyz` shows details to a Reader"
+    for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
+        good = state == "ok"
+        yield Finding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
+
+
+def check_encryption(url: str) -> Iterator[Finding]:
+    """No key crosses a network in clear. The connection has proved that the certificate is trusted."""
+    parts = urlsplit(url)
+    local = parts.hostname == "localhost" or is_loopback(parts.hostname or "")
+    if parts.scheme == "https":
+        yield Finding(OK, "TLS", "the certificate is trusted")
+    elif local:
+        yield Finding(OK, "TLS", "none, on this machine")
+    else:
+        yield Finding(WRONG, "TLS", "keys and secrets cross the network in clear", "serve with --tls, use https://")
+
+
+def check_access(client: Client) -> Finding:
+    """The user may manage resources."""
+    try:
+        client.arm("GET", "/subscriptions")
+        return Finding(OK, "access", "you may manage")
+    except CallerError as error:
+        found, _, remedy = error.message.partition(". ")
+        return Finding(WRONG, "access", found, remedy)
+
+
+def check_time(client: Client) -> Finding:
+    """The server's clock agrees with this machine's, unless it is manual or scaled."""
+    clock = client.call("GET", "/clock")
+    if clock["mode"] != "system":
+        moves = "`recapito clock` moves it" if clock["mode"] == "manual" else "nothing real should depend on it"
+        return Finding(NOTE, "time", f"{clock['now']}, the clock is {clock['mode']}", moves)
+    theirs = datetime.fromisoformat(clock["now"][:26] + "+00:00")
+    apart = abs((theirs - datetime.now(UTC)).total_seconds())
+    if apart > _APART_S:
+        remedy = "set both clocks by NTP: tokens and time to live depend on them"
+        return Finding(WRONG, "time", f"the server's clock and this one are {apart:.0f} s apart", remedy)
+    return Finding(OK, "time", f"{clock['now']}, the clock is system")
+
+
+def check_history(client: Client) -> Finding:
+    """Attempts are kept, for `explain` and `tail`."""
+    try:
+        kept = client.call("GET", "/deliveries?limit=1")["kept"]
+    except CallerError as error:
+        remedy = "`explain` and `tail` show no attempts (settings: [history])"
+        return Finding(NOTE, "history", error.message, remedy)
+    if not kept["attempts"]:
+        remedy = "nothing was attempted yet, or history is off (settings: [history])"
+        return Finding(NOTE, "history", "no attempt is kept", remedy)
+    lost = f"; {kept['notKept']} were not kept, since too many came at once" if kept["notKept"] else ""
+    since = f" since {kept['since']}" if kept["since"] else ""
+    return Finding(OK, "history", f"{kept['attempts']} attempts{since}{lost}")
+
+
+def check_portal(server: Client, url: str | None, usual_port: int = PORTAL_PORT) -> Finding:
+    """The portal answers, at `url` or at its default port of the server's host."""
+    parts = urlsplit(server.url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    where = url or f"{parts.scheme}://{host}:{usual_port}"
+    client = server.elsewhere(where)
+    remedy = "it is off, or elsewhere (settings: [portal]); name it: --portal URL"
+    try:
+        answer = client.request("GET", "/", None, {})
+    except CallerError as error:
+        return Finding(NOTE if url is None else WRONG, "portal", error.message.partition(". ")[0], remedy)
+    finally:
+        client.close()
+    if answer.status >= 400 or (answer.status == 200 and b"Recapito" not in answer.body):
+        return Finding(NOTE if url is None else WRONG, "portal", f"{where} answers, but it is not the portal", remedy)
+    return Finding(OK, "portal", where)
+
+
+def check_subscriptions(session: Session) -> Iterator[Finding]:
+    """Endpoints have consented and can be reached from this machine."""
+    listed = session.client.list(f"{session.in_subscription}{PROVIDER}/eventSubscriptions")
+    dialled: dict[tuple[str, int], str] = {}
+    for subscription in listed:
+        name, properties = subscription["name"], subscription["properties"]
+        if properties["provisioningState"] != "Succeeded":
+            remedy = properties.get("handshakeMessage") or "its endpoint must consent; create it again when it does"
+            yield Finding(WRONG, f"subscription {name}", properties["provisioningState"], remedy)
+        place = _address(properties)
+        if place is None or (place not in dialled and len(dialled) == _ENDPOINTS):
+            continue
+        if place not in dialled:
+            dialled[place] = _dial(*place)
+        trouble = dialled[place]
+        where = f"{place[0]}:{place[1]}"
+        remedy = "start what should listen there, or change --endpoint" if trouble else ""
+        yield Finding(WRONG if trouble else OK, f"endpoint of {name}", f"{where}{trouble}", remedy)
+
+
+def check_connections(client: Client) -> Iterator[Finding]:
+    """The server reaches the resources that subscriptions name, by its connections."""
+    listed = client.call("GET", "/connections")
+    for id in listed.get("unconnected", []):
+        remedy = command_for(parse_resource_id(id))
+        yield Finding(WRONG, f"connection {id}", "a subscription needs one", remedy)
+    problems = {connection["resourceId"]: connection["problem"] for connection in listed["value"]}
+    for id in [*problems, *listed.get("azurite", [])]:
+        if problems.get(id):
+            yield Finding(WRONG, f"connection {id}", "it cannot be opened", problems[id])
+            continue
+        for tried in client.call("POST", f"/connections{id}/check")["value"]:
+            yield Finding(tried["state"], f"connection {tried['resource']}", tried["found"], tried["remedy"])
+
+
+def _address(properties: dict[str, Any]) -> tuple[str, int] | None:
+    destination = properties["destination"] or {}
+    parts = urlsplit((destination.get("properties") or {}).get("endpointBaseUrl") or "")
+    if not parts.hostname:
+        return None
+    return parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+
+
+def _dial(host: str, port: int) -> str:
+    """The fault of an address; nothing if it accepts connections."""
+    try:
+        socket.create_connection((host, port), _CONNECT_S).close()
+    except OSError as error:
+        return f" cannot be reached: {error.strerror or 'no answer'}"
+    return ""
+
 
 app = commands()
 
@@ -23,37 +237,37 @@ def _is_well(findings: list[dict[str, Any]]) -> bool:
 @Noun(app).verb("doctor", form=Output.TABLE, judge=_is_well)
 def doctor(
     session: Session,
-    data: Annotated[Path, typer.Option(help="The data directory of the server, if it is on this machine.")] = Path(
+    data: Annotated[Path, typer.Option(help="Data directory of the server, if it is on this machine.")] = Path(
         "recapito-data"
     ),
     portal: Annotated[
-        str | None, typer.Option(help="The URL of the portal.", show_default="port 8586 of the server's host")
+        str | None, typer.Option(help="URL of the portal.", show_default="port 8586 of the server's host")
     ] = None,
-    endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of all event subscriptions.")] = True,
-    connections: Annotated[bool, typer.Option(help="Have the server try its connections to Azure resources.")] = True,
+    endpoints: Annotated[bool, typer.Option(help="Connect to the endpoints of event subscriptions.")] = True,
+    connections: Annotated[bool, typer.Option(help="Let the server try its connections to Azure resources.")] = True,
 ) -> list[dict[str, Any]]:
-    """Look for what is wrong: the server, its data, time, TLS, history, the portal, endpoints, connections to Azure."""
+    """Check the server, data, clock, TLS, history, portal, endpoints and connections."""
     findings = _examine(session, data, portal, endpoints, connections)
     return [finding._asdict() for finding in findings]
 
 
 def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
-    yield from doctor_checks.directory(data)
-    yield from doctor_checks.damage(data)
-    server = doctor_checks.server(session.client)
+    yield from check_directory(data)
+    yield from check_damage(data)
+    server = check_server(session.client)
     yield server
     if server.state == WRONG:
         return
-    yield from doctor_checks.readiness(session.client)
-    yield from doctor_checks.encryption(session.client.url)
-    access = doctor_checks.access(session.client)
+    yield from check_readiness(session.client)
+    yield from check_encryption(session.client.url)
+    access = check_access(session.client)
     yield access
     if access.state == WRONG:
         return
-    yield doctor_checks.time(session.client)
-    yield doctor_checks.history(session.client)
-    yield doctor_checks.portal(session.client, portal)
+    yield check_time(session.client)
+    yield check_history(session.client)
+    yield check_portal(session.client, portal)
     if endpoints:
-        yield from doctor_checks.subscriptions(session)
+        yield from check_subscriptions(session)
     if connections:
-        yield from doctor_checks.connections(session.client)
+        yield from check_connections(session.client)

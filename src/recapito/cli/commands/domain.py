@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.requests.topic_body import given, topic_body, topic_change
-from recapito.cli.toolkit import common_flags
-from recapito.cli.toolkit.az_flags import TRUTH, truth
+from recapito.cli.toolkit import flags
+from recapito.cli.toolkit.flags import TRUTH, truth
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
 from recapito.cli.toolkit.session import part
@@ -25,7 +25,7 @@ AutoCreate = Annotated[
     typer.Option(
         "--auto-create-topic-with-first-subscription",
         metavar=TRUTH,
-        help="Whether a topic comes with its first event subscription.",
+        help="Create a topic with its first event subscription.",
     ),
 ]
 AutoDelete = Annotated[
@@ -33,28 +33,28 @@ AutoDelete = Annotated[
     typer.Option(
         "--auto-delete-topic-with-last-subscription",
         metavar=TRUTH,
-        help="Whether such a topic goes with its last event subscription.",
+        help="Delete such a topic with its last event subscription.",
     ),
 ]
-DomainName = Annotated[str, typer.Option("--domain-name", help="The domain.")]
+DomainName = Annotated[str, typer.Option("--domain-name", help="Name of the domain.")]
 
 
 @noun.verb("create")
 def create(
     session: Session,
-    name: common_flags.Name = None,
-    group: common_flags.Group = None,
-    location: common_flags.Location = None,
-    tags: common_flags.Tags = None,
-    input_schema: common_flags.InputSchema = None,
-    mapping_fields: common_flags.MappingFields = None,
-    mapping_defaults: common_flags.MappingDefaults = None,
-    ip_rules: common_flags.IpRules = None,
-    public_access: common_flags.PublicAccess = None,
-    no_local_auth: common_flags.NoLocalAuth = None,
+    name: flags.Name = None,
+    group: flags.Group = None,
+    location: flags.Location = None,
+    tags: flags.Tags = None,
+    input_schema: flags.InputSchema = None,
+    mapping_fields: flags.MappingFields = None,
+    mapping_defaults: flags.MappingDefaults = None,
+    ip_rules: flags.IpRules = None,
+    public_access: flags.PublicAccess = None,
+    no_local_auth: flags.NoLocalAuth = None,
     auto_create: AutoCreate = None,
     auto_delete: AutoDelete = None,
-    no_wait: common_flags.NoWait = False,
+    no_wait: flags.NoWait = False,
 ) -> Any:
     """Create a domain, or replace its settings."""
     body = topic_body(
@@ -66,17 +66,17 @@ def create(
 @noun.verb("update")
 def update(
     session: Session,
-    name: common_flags.NameOrId = None,
-    group: common_flags.Group = None,
-    tags: common_flags.Tags = None,
-    ip_rules: common_flags.IpRules = None,
-    public_access: common_flags.PublicAccess = None,
-    no_local_auth: common_flags.NoLocalAuth = None,
+    name: flags.NameOrId = None,
+    group: flags.Group = None,
+    tags: flags.Tags = None,
+    ip_rules: flags.IpRules = None,
+    public_access: flags.PublicAccess = None,
+    no_local_auth: flags.NoLocalAuth = None,
     auto_create: AutoCreate = None,
     auto_delete: AutoDelete = None,
-    no_wait: common_flags.NoWait = False,
+    no_wait: flags.NoWait = False,
 ) -> Any:
-    """Change what is named; the rest stays as it is."""
+    """Change the given properties; the others stay as they are."""
     body = topic_change(tags, ip_rules, public_access, no_local_auth)
     return domains.patch(session, name, group, _with_flags(body, auto_create, auto_delete), no_wait)
 
@@ -86,33 +86,27 @@ domains.add_key_verbs(key)
 
 
 @topic.verb("create")
-def create_topic(
-    session: Session, domain_name: DomainName, name: common_flags.Name = None, group: common_flags.Group = None
-) -> Any:
+def create_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
     """Create a topic of a domain."""
     return session.put(_topic_path(session, domain_name, name, group), {})
 
 
 @topic.verb("show")
-def show_topic(
-    session: Session, domain_name: DomainName, name: common_flags.Name = None, group: common_flags.Group = None
-) -> Any:
+def show_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
     """Show a topic of a domain."""
     return session.client.arm("GET", _topic_path(session, domain_name, name, group))
 
 
 @topic.verb("list")
 def list_topics(
-    session: Session, domain_name: DomainName, group: common_flags.Group = None, filter: common_flags.Filter = None
+    session: Session, domain_name: DomainName, group: flags.Group = None, filter: flags.Filter = None
 ) -> Any:
     """List the topics of a domain."""
     return session.client.list(f"{domains.path(session, domain_name, group)}/topics", filter)
 
 
 @topic.verb("delete")
-def delete_topic(
-    session: Session, domain_name: DomainName, name: common_flags.Name = None, group: common_flags.Group = None
-) -> Any:
+def delete_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
     """Delete a topic of a domain and its event subscriptions."""
     return session.client.arm("DELETE", _topic_path(session, domain_name, name, group))
 

@@ -1,25 +1,51 @@
-"""`recapito event-subscription`: which events of a topic go where."""
+"""`recapito event-subscription`: create, change, show, list and delete event subscriptions."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.requests import subscription_options as flag
-from recapito.cli.requests.subscription_flags import Scope, SubscriptionFlags
+from recapito.cli.requests.subscription import Scope, SubscriptionFlags
 from recapito.cli.requests.topic_body import given
-from recapito.cli.toolkit import common_flags
-from recapito.cli.toolkit.az_flags import truth
+from recapito.cli.toolkit import flags
+from recapito.cli.toolkit.flags import TRUTH, truth
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.once import say_once
-from recapito.cli.toolkit.session import PROVIDER, part
+from recapito.cli.toolkit.session import PROVIDER, note_once, part
 from recapito.cli.toolkit.verb import Noun, Session
 
 app = commands("Manage event subscriptions.")
 noun = Noun(app)
 
+Tenant = Annotated[
+    str | None,
+    typer.Option("--azure-active-directory-tenant-id", "--aad-tenant-id", help="Tenant that issues webhook tokens."),
+]
+Application = Annotated[
+    str | None,
+    typer.Option(
+        "--azure-active-directory-application-id-or-uri",
+        "--aad-app-id",
+        help="Application id or URI that webhook tokens are issued for.",
+    ),
+]
+FullUrl = Annotated[
+    str | None,
+    typer.Option("--include-full-endpoint-url", metavar=TRUTH, help="Show the whole URL, which may hold a secret."),
+]
+Secrets = Annotated[
+    str | None,
+    typer.Option(
+        "--include-attrib-secret",
+        "--include-static-delivery-attribute-secret",
+        metavar=TRUTH,
+        help="Show the values of secret attributes.",
+    ),
+]
+Location = Annotated[str | None, typer.Option("--location", "-l", help="List only those of topics at this location.")]
+TopicType = Annotated[str | None, typer.Option("--topic-type-name", help="List only those of topics of this type.")]
+
 _DROPS = (
-    "without --deadletter-endpoint, events that are never retried, expire or run out of attempts will be dropped."
-    " (This is said once.)"
+    "without --deadletter-endpoint, events that are never retried, expire or run out of attempts are dropped."
+    " (This note appears once.)"
 )
 
 
@@ -27,45 +53,45 @@ _DROPS = (
 def create(
     session: Session,
     *,
-    name: common_flags.Name = None,
+    name: flags.Name = None,
     scope: Scope,
-    wish: SubscriptionFlags,
-    aad_tenant: flag.Tenant = None,
-    application: flag.Application = None,
-    no_wait: common_flags.NoWait = False,
+    wanted: SubscriptionFlags,
+    aad_tenant: Tenant = None,
+    application: Application = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
     """Create an event subscription, or replace it."""
-    if wish.endpoint is None:
-        raise typer.BadParameter("say where events go", param_hint="--endpoint")
+    if wanted.endpoint is None:
+        raise typer.BadParameter("name the endpoint to deliver events to", param_hint="--endpoint")
     properties = {
-        "destination": wish.destination(wish.endpoint_type, aad_tenant, application),
-        "filter": wish.filter,
-        "retryPolicy": wish.retry_policy or None,
-        **wish.other,
+        "destination": wanted.destination(wanted.endpoint_type, aad_tenant, application),
+        "filter": wanted.filter,
+        "retryPolicy": wanted.retry_policy or None,
+        **wanted.other,
     }
-    made = session.put(scope.path(session, name), {"properties": given(properties)}, not no_wait)
-    if wish.dead_letters is None:
-        say_once(session, "drops", _DROPS)
-    return _noted(session, made)
+    created = session.put(scope.path(session, name), {"properties": given(properties)}, not no_wait)
+    if wanted.dead_letters is None:
+        note_once(session, "drops", _DROPS)
+    return _noted(session, created)
 
 
 @noun.verb("update")
 def update(
     session: Session,
     scope: Scope,
-    wish: SubscriptionFlags,
-    name: common_flags.Name = None,
-    no_wait: common_flags.NoWait = False,
+    wanted: SubscriptionFlags,
+    name: flags.Name = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
-    """Change what is named; the rest stays as it is."""
+    """Change the given properties; the others stay as they are."""
     path = scope.path(session, name)
     current = session.client.arm("GET", path)["properties"]
     old = current["destination"] or (current.get("deliveryWithResourceIdentity") or {}).get("destination") or {}
     change = {
-        "destination": _changed_destination(old, wish.destination(wish.endpoint_type or old.get("endpointType"))),
-        "filter": _merged(current["filter"], wish.filter),
-        "retryPolicy": _merged(current["retryPolicy"], wish.retry_policy),
-        **wish.other,
+        "destination": _changed_destination(old, wanted.destination(wanted.endpoint_type or old.get("endpointType"))),
+        "filter": _merged(current["filter"], wanted.filter),
+        "retryPolicy": _merged(current["retryPolicy"], wanted.retry_policy),
+        **wanted.other,
     }
     return _noted(session, session.patch(path, given(change), not no_wait))
 
@@ -74,32 +100,32 @@ def update(
 def show(
     session: Session,
     *,
-    name: common_flags.Name = None,
+    name: flags.Name = None,
     scope: Scope,
-    full_url: flag.FullUrl = None,
-    secrets: flag.Secrets = None,
+    full_url: FullUrl = None,
+    secrets: Secrets = None,
 ) -> Any:
     """Show an event subscription."""
     path = scope.path(session, name)
-    found = session.client.arm("GET", path)
-    place = found["properties"]["destination"] or {}
-    if truth(full_url, "--include-full-endpoint-url") and place:
-        place["properties"]["endpointUrl"] = session.client.arm("POST", f"{path}/getFullUrl")["endpointUrl"]
-    if truth(secrets, "--include-attrib-secret") and place:
-        shown = session.client.arm("POST", f"{path}/getDeliveryAttributes")["value"]
-        place["properties"]["deliveryAttributeMappings"] = shown
-    return found
+    subscription = session.client.arm("GET", path)
+    destination = subscription["properties"]["destination"] or {}
+    if truth(full_url, "--include-full-endpoint-url") and destination:
+        destination["properties"]["endpointUrl"] = session.client.arm("POST", f"{path}/getFullUrl")["endpointUrl"]
+    if truth(secrets, "--include-attrib-secret") and destination:
+        attributes = session.client.arm("POST", f"{path}/getDeliveryAttributes")["value"]
+        destination["properties"]["deliveryAttributeMappings"] = attributes
+    return subscription
 
 
 @noun.verb("list")
 def list_all(
     session: Session,
     scope: Scope,
-    location: flag.Location = None,
-    topic_type: flag.TopicType = None,
-    filter: common_flags.Filter = None,
+    location: Location = None,
+    topic_type: TopicType = None,
+    filter: flags.Filter = None,
 ) -> Any:
-    """List event subscriptions: of one thing, of a group, or all."""
+    """List event subscriptions of one resource, of a group, or all."""
     if scope.is_named:
         return session.client.list(f"{scope.of(session)}{PROVIDER}/eventSubscriptions", filter)
     path = (session.in_subscription if scope.group is None else session.group(scope.group)) + PROVIDER
@@ -111,13 +137,13 @@ def list_all(
 
 
 @noun.verb("delete")
-def delete(session: Session, *, name: common_flags.Name = None, scope: Scope) -> Any:
-    """Delete an event subscription; what it has not delivered yet is dropped."""
+def delete(session: Session, *, name: flags.Name = None, scope: Scope) -> Any:
+    """Delete an event subscription and drop its pending events."""
     return session.client.arm("DELETE", scope.path(session, name))
 
 
 def _changed_destination(old: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:
-    """The destination with what was named changed. The server keeps a secret that it is not sent."""
+    """The destination with the given members changed. The server keeps a secret that it is not sent."""
     if old.get("endpointType") != wanted["endpointType"]:
         return wanted
     if not wanted["properties"]:
@@ -129,9 +155,9 @@ def _merged(current: dict[str, Any], change: dict[str, Any]) -> dict[str, Any] |
     return {**current, **change} if change else None
 
 
-def _noted(session: Session, made: Any) -> Any:
-    """Say what the user must do now, if there is anything."""
-    message = made["properties"].get("handshakeMessage")
+def _noted(session: Session, subscription: Any) -> Any:
+    """Print what the user must do for the handshake, if anything."""
+    message = subscription["properties"].get("handshakeMessage")
     if message:
         session.note(message)
-    return made
+    return subscription

@@ -1,4 +1,4 @@
-"""`recapito explain`: what became of an event, or what would become of it, and why."""
+"""`recapito explain`: the filters, attempts and outcomes of an event, published or not."""
 
 import json
 from typing import Annotated, Any
@@ -17,21 +17,19 @@ app = commands()
 _PATH = "/deliveries/explain"
 
 
-@Noun(app).verb("explain", form=Output.TABLE, tell=explanation_lines)
+@Noun(app).verb("explain", form=Output.TABLE, to_lines=explanation_lines)
 def explain(
     session: Session,
-    event: Annotated[str, typer.Argument(help="The id of an event; with --dry-run, a file with one, - is stdin.")],
-    topic: Annotated[str | None, typer.Option(help="The topic of the event.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would become of an event that is not published yet.")
-    ] = False,
+    event: Annotated[str, typer.Argument(help="Event id; with --dry-run, a file with the event (- is stdin).")],
+    topic: Annotated[str | None, typer.Option(help="Topic of the event.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Explain an event that is not published.")] = False,
 ) -> Any:
-    """Say for each event subscription what became of an event: filter, attempts, when next, how it ended, and why."""
+    """Explain, per event subscription, filter, attempts and outcome of an event."""
     if not dry_run:
         query = {"event": event} | ({} if topic is None else {"topic": topic})
         return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
     if topic is None:
-        raise typer.BadParameter("say to which topic it would go", param_hint="--topic")
+        raise typer.BadParameter("name the topic that it would be published to", param_hint="--topic")
     drafts = read_events(read_content(event), "stdin" if event == "-" else event)
     answers = [_rehearse(session, topic, draft) for draft in drafts]
     return answers[0] if len(answers) == 1 else answers

@@ -1,4 +1,4 @@
-"""`recapito listen`: a webhook that prints what arrives, and misbehaves as it is told to."""
+"""`recapito listen`: a webhook that prints events and can simulate failures."""
 
 import json
 import secrets
@@ -13,8 +13,8 @@ import typer
 
 from recapito.cli.receiver.receiver import Arrival, Receiver
 from recapito.cli.receiver.script import from_flags, from_script
-from recapito.cli.text.escape import plain
-from recapito.cli.toolkit import common_flags
+from recapito.cli.text.terminal import plain
+from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.fatal import give_up_output
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import PROVIDER, Session
@@ -27,35 +27,38 @@ app = commands()
 @Noun(app).verb("listen")
 def listen(
     session: Session,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port, 0 for a free one.")] = 9000,
-    fail: Annotated[int | None, typer.Option(min=200, max=599, help="Answer this status …")] = None,
-    times: Annotated[int | None, typer.Option(min=0, help="… to the first requests.", show_default="all")] = None,
-    delay: Annotated[float, typer.Option(min=0, help="Answer after so many seconds.")] = 0.0,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 9000,
+    fail: Annotated[int | None, typer.Option(min=200, max=599, help="Status of the failing answers.")] = None,
+    times: Annotated[int | None, typer.Option(min=0, help="Number of requests to fail.", show_default="all")] = None,
+    delay: Annotated[float, typer.Option(min=0, help="Delay of each answer in seconds.")] = 0.0,
     script: Annotated[
-        Path | None, typer.Option(help="Answer as this file says, line by line: `503`, `200 delay=40`, `drop`.")
+        Path | None, typer.Option(help="File with one answer per line: `503`, `200 delay=40`, `drop`.")
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="How the server reaches it, with --subscribe.", show_default="host and port")
+        str | None,
+        typer.Option(help="URL for the server to deliver to, with --subscribe.", show_default="host and port"),
     ] = None,
-    subscribe: Annotated[str | None, typer.Option(help="Subscribe to this topic for as long as it runs.")] = None,
+    subscribe: Annotated[str | None, typer.Option(help="Topic to subscribe to while listening.")] = None,
     schema: Annotated[
-        str | None, typer.Option("--event-delivery-schema", help="In which schema, with --subscribe.")
+        str | None, typer.Option("--event-delivery-schema", help="Schema of the events, with --subscribe.")
     ] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.", show_default="never")] = None,
-    lines: Annotated[bool, typer.Option("--json-lines", help="Print each request as one line of JSON.")] = False,
-    group: common_flags.Group = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Number of events to end after.", show_default="never")
+    ] = None,
+    lines: Annotated[bool, typer.Option("--json-lines", help="Print each request as a line of JSON.")] = False,
+    group: flags.Group = None,
 ) -> None:
-    """Receive events and print them; both handshakes are answered. Ctrl-C ends it."""
+    """Receive and print events, after either handshake, until Ctrl-C."""
     if script is not None and (fail is not None or times is not None or delay):
-        raise typer.BadParameter("a script and --fail, --times or --delay exclude each other", param_hint="--script")
-    behaviour = from_flags(fail, times, delay) if script is None else from_script(script)
+        raise typer.BadParameter("give --script, or --fail, --times and --delay", param_hint="--script")
+    answers = from_flags(fail, times, delay) if script is None else from_script(script)
     ended = threading.Event()
     printer = _Printer(lines, count, ended)
     try:
-        receiver = Receiver(host, port, behaviour, printer.tell, printer.count)
+        receiver = Receiver(host, port, answers, printer.print, printer.count)
     except OSError as error:
-        text = f"{host}:{port} can not be listened on: {error.strerror}. Choose another with --port, or 0."
+        text = f"{host}:{port} cannot be used: {error.strerror}. Choose another port with --port, or 0 for a free one."
         raise CallerError("PortTaken", text) from None
     receiver.start()
     own = f"http://{f'[{host}]' if ':' in host else host}:{receiver.port}/"
@@ -68,7 +71,7 @@ def listen(
 
 
 class _Printer:
-    """Prints arrivals one at a time, and says when there were enough."""
+    """Prints arrivals one at a time, and sets `ended` after `count` events."""
 
     def __init__(self, lines: bool, count: int | None, ended: threading.Event) -> None:
         self._lines = lines
@@ -76,8 +79,8 @@ class _Printer:
         self._ended = ended
         self._turn = threading.Lock()
 
-    def tell(self, arrival: Arrival) -> None:
-        """Print one arrival. When nobody can read it any more, that is the end."""
+    def print(self, arrival: Arrival) -> None:
+        """Print one arrival. A closed stdout ends the command."""
         with self._turn:
             try:
                 typer.echo(json.dumps(arrival._asdict()) if self._lines else "\n".join(_describe(arrival)))
@@ -105,7 +108,7 @@ def _describe(arrival: Arrival) -> Iterator[str]:
 
 
 def _shorten(event: Any) -> str:
-    """An event on one line, as text: control characters of others have no power over our terminal."""
+    """An event on one line; its control characters are made harmless for the terminal."""
     if not isinstance(event, dict):
         return plain(json.dumps(event, ensure_ascii=False))
     name = event.get("eventType") or event.get("type")  # of the Event Grid schema, of CloudEvents
@@ -115,7 +118,7 @@ def _shorten(event: Any) -> str:
 
 @contextmanager
 def _subscribed(session: Session, topic: str | None, group: str | None, url: str, schema: str | None) -> Iterator[None]:
-    """A subscription for as long as this lasts."""
+    """Subscribe, and delete the subscription at the end."""
     if topic is None:
         yield
         return
@@ -132,7 +135,7 @@ def _subscribed(session: Session, topic: str | None, group: str | None, url: str
 
 
 def _wait(ended: threading.Event) -> None:
-    """Until enough has arrived, or somebody ends us: a subscription must not be left behind."""
+    """Wait for the last event, SIGTERM or Ctrl-C: no subscription may be left behind."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, lambda *_: ended.set())
     try:

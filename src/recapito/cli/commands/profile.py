@@ -10,27 +10,26 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from recapito.cli.text.duration import show_duration
 from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.lazy import commands
 from recapito.domain.delivery.delivery import Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.instant import SECOND
+from recapito.domain.instant import SECOND, show_duration
 from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
 from recapito.domain.resources.subscription import RetryPolicy
 from recapito.errors import InvalidInput
 
-app = commands("Show Event Grid's behaviour by date: the profiles.")
+app = commands("Show the profiles: Event Grid's behaviour by date.")
 
 
 class Output(StrEnum):
-    """How an answer is printed."""
+    """The formats of an answer."""
 
     TABLE = "table"
     JSON = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="For people, or for programs.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the answer.")]
 
 
 @app.command("list")
@@ -47,34 +46,34 @@ def list_profiles(output: OutputOption = Output.TABLE) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="For example 2021-03.")],
+    name: Annotated[str, typer.Argument(help="Profile, such as 2021-03.")],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show one profile, and when it tries an endpoint that is dead."""
+    """Show a profile and its retry schedule for a dead endpoint."""
     profile = _load(name)
     times = _dead_endpoint(profile)
     if output is Output.JSON:
         _print_json(msgspec.to_builtins(profile) | {"dead_endpoint": _timetable_data(times)})
         return
     _print_table(("profile", profile.name), _rows(profile))
-    typer.echo("A webhook where nobody listens, under the default retry policy, without random delays and holds:")
+    typer.echo("A webhook that does not answer, under the default retry policy, without jitter and holds:")
     _print_table(("attempt", "after publishing", "after the one before"), _timetable_rows(times))
 
 
 @app.command()
 def diff(
-    a: Annotated[str, typer.Argument(help="One profile.")],
-    b: Annotated[str, typer.Argument(help="Another one.")],
+    a: Annotated[str, typer.Argument(help="First profile.")],
+    b: Annotated[str, typer.Argument(help="Second profile.")],
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Show only what differs between two profiles."""
-    one, other = _load(a), _load(b)
+    """Show the differences between two profiles."""
+    first, second = _load(a), _load(b)
     if output is Output.JSON:
-        left, right = dict(_leaves(msgspec.to_builtins(one))), dict(_leaves(msgspec.to_builtins(other)))
+        left, right = dict(_leaves(msgspec.to_builtins(first))), dict(_leaves(msgspec.to_builtins(second)))
         keys = [key for key in left | right if left.get(key) != right.get(key)]
         _print_json([{"key": key, "a": left.get(key), "b": right.get(key)} for key in keys])
         return
-    pairs = zip(_rows(one), _rows(other), strict=True)
+    pairs = zip(_rows(first), _rows(second), strict=True)
     rows = [(label, x, y) for (label, x), (_, y) in pairs if x != y]
     _print_table(("", a, b), rows or [("nothing differs", "", "")])
 
@@ -140,7 +139,7 @@ def _probation(rules: DelayedDelivery | None) -> str:
 
 
 def _dead_endpoint(profile: Profile) -> Timetable:
-    """A webhook where nobody listens, under the default retry policy."""
+    """The schedule of a webhook that does not answer, under the default retry policy."""
     return timetable(profile, EndpointKind.WEBHOOK, RetryPolicy(), Outcome(Result.SOCKET_ERROR))
 
 

@@ -1,6 +1,6 @@
 """`recapito publish`: events from a file, from stdin, or made from flags.
 
-All events are read and checked before the first is sent, so that a bad one stops everything, unless `--partial`.
+All events are read and checked before the first is sent: one invalid event stops everything, unless `--partial`.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.requests.event_input import EventInput, Verifier, make_event, read_content, read_events, repeated
-from recapito.cli.toolkit import common_flags
+from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import Session
@@ -27,54 +27,58 @@ _CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 @Noun(app).verb("publish")
 def publish(
     session: Session,
-    topic: Annotated[str | None, typer.Argument(help="The topic, or a domain with --domain.")] = None,
-    file: Annotated[str | None, typer.Argument(help="A JSON array, or an event on each line; - is stdin.")] = None,
-    type: Annotated[str | None, typer.Option("--type", help="The type of an event made here.")] = None,
-    subject: Annotated[str | None, typer.Option(help="Its subject.")] = None,
-    data: Annotated[str | None, typer.Option(help="Its data: JSON, or else it is taken as text.")] = None,
+    topic: Annotated[str | None, typer.Argument(help="Topic, or domain with --domain.")] = None,
+    file: Annotated[str | None, typer.Argument(help="JSON array, or one event per line; - is stdin.")] = None,
+    type: Annotated[str | None, typer.Option("--type", help="Type of an event made from flags.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Subject of that event.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data of that event: JSON, or else text.")] = None,
     source: Annotated[
-        str | None, typer.Option(help="Its source, in CloudEvents.", show_default="/recapito/publish")
+        str | None, typer.Option(help="Source of that event, for CloudEvents.", show_default="/recapito/publish")
     ] = None,
     domain: Annotated[bool, typer.Option("--domain", help="Publish to a domain.")] = False,
-    domain_topic: Annotated[str | None, typer.Option(help="The topic of the domain that it is of.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How often all is published, with new ids.")] = 1,
-    rate: Annotated[float | None, typer.Option(min=0.001, help="Events a second.", show_default="no limit")] = None,
-    partial: Annotated[bool, typer.Option("--partial", help="Publish what is good when some is not.")] = False,
-    key: Annotated[str | None, typer.Option(help="The key of the topic.", show_default="asked of the server")] = None,
-    group: common_flags.Group = None,
+    domain_topic: Annotated[str | None, typer.Option(help="Topic within the domain.")] = None,
+    count: Annotated[int, typer.Option(min=1, help="Number of times to publish everything, each with new ids.")] = 1,
+    rate: Annotated[float | None, typer.Option(min=0.001, help="Events per second.", show_default="no limit")] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Publish the valid events even if some are invalid.")
+    ] = False,
+    key: Annotated[str | None, typer.Option(help="Key of the topic.", show_default="asked of the server")] = None,
+    group: flags.Group = None,
 ) -> Any:
-    """Publish events: from a file, from stdin, or one that is made from --type, --subject and --data."""
+    """Publish events from a file, stdin, or --type, --subject and --data."""
     if topic is None:
-        raise typer.BadParameter("name a topic", param_hint="TOPIC")
+        raise typer.BadParameter("a topic is required", param_hint="TOPIC")
     path = session.path("domains" if domain else "topics", topic, group)
-    shown = session.client.arm("GET", path)
-    verifier = Verifier(shown)
+    resource = session.client.arm("GET", path)
+    verifier = Verifier(resource)
     if file is None and type is not None:
-        made = [make_event(verifier.schema, type, subject or "", data, source, domain_topic)]
+        events = [make_event(verifier.schema, type, subject or "", data, source, domain_topic)]
     elif any(given is not None for given in (type, subject, data, source)):
         wrong = (
-            "an event is made from flags, or read from a file" if file else "an event that is made from flags has one"
+            "an event is made from flags, or read from a file"
+            if file
+            else "give --type with the other flags of an event"
         )
         raise typer.BadParameter(wrong, param_hint="--type")
     else:
-        made = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
-    good, bad = verifier.check(made)
+        events = read_events(read_content(file), "stdin" if file in (None, "-") else str(file))
+    good, bad = verifier.check(events)
     if bad and not partial:
-        for one in bad[:10]:
-            typer.echo(f"recapito: {one}", err=True)
+        for fault in bad[:10]:
+            typer.echo(f"recapito: {fault}", err=True)
         more = f" and {len(bad) - 10} more" if len(bad) > 10 else ""
-        raise CallerError("BadEvents", f"Nothing was published: {len(bad)} of {len(made)} events are wrong{more}.")
-    for one in bad:
-        session.note(f"left out: {one}")
-    sent = _send(session, shown, good, count, rate, choose("key", key) or _ask_key(session, path), verifier.schema)
+        raise CallerError("BadEvents", f"Nothing was published: {len(bad)} of {len(events)} events are wrong{more}.")
+    for fault in bad:
+        session.note(f"left out: {fault}")
+    sent = _send(session, resource, good, count, rate, choose("key", key) or _ask_key(session, path), verifier.schema)
     if bad:
         raise CallerError("BadEvents", f"Published {sent} events; {len(bad)} were left out.")
     named = {"id": id_of(good[0].body)} if sent == 1 else {}  # what `explain` is asked with
-    return {"topic": shown["name"], "published": sent, **named}
+    return {"topic": resource["name"], "published": sent, **named}
 
 
 def _ask_key(session: Session, path: str) -> str:
-    """The key of the topic. Who may not ask for it may still publish with a token."""
+    """The key of the topic; empty for a principal that may not read it and publishes with its token."""
     try:
         key: str = session.client.arm("POST", f"{path}/listKeys")["key1"]
     except CallerError:
@@ -86,17 +90,17 @@ def _ask_key(session: Session, path: str) -> str:
 
 def _send(
     session: Session,
-    shown: Any,
+    resource: Any,
     drafts: list[EventInput],
     count: int,
     rate: float | None,
     key: str,
     schema: InputSchema,
 ) -> int:
-    """Send in requests as large as is allowed, or as the rate allows; how many events were sent."""
-    from recapito.cli.text.progress import progress
+    """Send in requests as large as limits and rate allow; the number of events sent."""
+    from recapito.cli.text.terminal import progress
 
-    path = f"/{'domains' if '/domains/' in shown['id'] else 'topics'}/{shown['name']}/api/events"
+    path = f"/{'domains' if '/domains/' in resource['id'] else 'topics'}/{resource['name']}/api/events"
     content_type = _CONTENT.get(schema, "application/json")
     total, sent = len(drafts) * count, 0
     largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))

@@ -1,17 +1,16 @@
-"""`recapito schedule`: when an event is tried at an endpoint that keeps failing, and how it ends."""
+"""`recapito schedule`: the retry schedule of a failing endpoint."""
 
 from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.text.duration import show_duration
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
-from recapito.domain.instant import SECOND
+from recapito.domain.instant import SECOND, show_duration
 from recapito.domain.profiles.profile import DEFAULT, EndpointKind, load
 from recapito.domain.resources.subscription import RetryPolicy
 
@@ -20,19 +19,19 @@ app = commands()
 
 @Noun(app).verb("schedule", session=False, form=Output.TABLE)
 def schedule(
-    profile: Annotated[str, typer.Option(help="Event Grid's behaviour at a date.")] = DEFAULT,
+    profile: Annotated[str, typer.Option(help="Profile: Event Grid's behaviour at a date.")] = DEFAULT,
     policy: Annotated[
-        str | None, typer.Option(metavar="ATTEMPTS,MINUTES", help="The retry policy.", show_default="30,1440")
+        str | None, typer.Option(metavar="ATTEMPTS,MINUTES", help="Retry policy.", show_default="30,1440")
     ] = None,
     status: Annotated[
-        int | None, typer.Option(help="What the endpoint answers.", show_default="nobody listens there")
+        int | None, typer.Option(help="Status of the endpoint's answers.", show_default="no answer")
     ] = None,
     azure_resource: Annotated[
-        bool, typer.Option("--azure-resource", help="The endpoint is an Azure resource, not a webhook.")
+        bool, typer.Option("--azure-resource", help="Assume an Azure resource instead of a webhook.")
     ] = False,
-    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="The subscription keeps dead letters.")] = False,
+    dead_letters: Annotated[bool, typer.Option("--dead-letters", help="Assume that dead letters are kept.")] = False,
 ) -> list[dict[str, Any]]:
-    """Print when an event is tried at an endpoint that keeps failing, without random delays and holds."""
+    """Print the retry schedule of a failing endpoint, without jitter and holds."""
     if status is not None and not 100 <= status <= 599:
         raise typer.BadParameter(f"{status} is not an HTTP status", param_hint="--status")
     outcome = Outcome(Result.SOCKET_ERROR) if status is None else answered(status)

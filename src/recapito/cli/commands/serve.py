@@ -1,4 +1,4 @@
-"""`recapito serve`: run the server, and say what to do next."""
+"""`recapito serve`: run the server, and print the first steps."""
 
 import asyncio
 import signal
@@ -29,39 +29,39 @@ from recapito.settings.settings import Settings
 
 def serve(
     data: Annotated[
-        str | None, typer.Option(help="The data directory; made if it does not exist.", show_default="recapito-data")
+        str | None, typer.Option(help="Data directory; created if it does not exist.", show_default="recapito-data")
     ] = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory, nothing on disk.")] = False,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default="127.0.0.1")] = None,
+    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory and nothing on disk.")] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port to listen on, 0 for a free one.", show_default="8585")
+        int | None, typer.Option(help="Port to listen on; 0 chooses a free one.", show_default="8585")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Event Grid's behaviour at a date.", show_default="2021-03")
+        str | None, typer.Option(help="Profile: Event Grid's behaviour at a date.", show_default="2021-03")
     ] = None,
-    clock: Annotated[str | None, typer.Option(help="system, manual or scaled:N.", show_default="system")] = None,
+    clock: Annotated[str | None, typer.Option(help="Clock: system, manual or scaled:N.", show_default="system")] = None,
     egress: Annotated[
-        str | None, typer.Option(help="Which addresses may be dialled: local or public.", show_default="local")
+        str | None, typer.Option(help="Addresses that deliveries may reach: local or public.", show_default="local")
     ] = None,
     handshake: Annotated[
-        str | None, typer.Option(help="Ask webhooks for their consent: on, or off for local use.", show_default="on")
+        str | None, typer.Option(help="Validate webhooks before delivery: on, or off for local use.", show_default="on")
     ] = None,
     tls: Annotated[
-        bool, typer.Option("--tls", help="Serve HTTPS with a certificate made here; see `recapito tls`.")
+        bool, typer.Option("--tls", help="Serve HTTPS with a generated certificate; see `recapito tls`.")
     ] = False,
-    tls_cert: Annotated[str | None, typer.Option(help="Serve HTTPS with this certificate, a PEM file.")] = None,
-    tls_key: Annotated[str | None, typer.Option(help="The certificate's private key, a PEM file.")] = None,
+    tls_cert: Annotated[str | None, typer.Option(help="Certificate (PEM file) to serve HTTPS with.")] = None,
+    tls_key: Annotated[str | None, typer.Option(help="Private key (PEM file) of the certificate.")] = None,
     azurite: Annotated[
-        bool, typer.Option("--azurite", help="Storage accounts without a connection are an Azurite on this machine.")
+        bool, typer.Option("--azurite", help="Use a local Azurite for storage accounts without a connection.")
     ] = False,
-    no_portal: Annotated[bool, typer.Option("--no-portal", help="Serve no portal.")] = False,
+    no_portal: Annotated[bool, typer.Option("--no-portal", help="Do not serve the portal.")] = False,
     portal_port: Annotated[
-        int | None, typer.Option(help="The portal's port, 0 for a free one.", show_default="8586")
+        int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say only where the server listens.")] = False,
+    settings: Annotated[Path | None, typer.Option(help="Settings file; see `recapito settings`.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the server's address.")] = False,
 ) -> None:
-    """Run Recapito. Stop it with Ctrl-C: what was accepted is kept and delivered after the next start."""
+    """Run Recapito until Ctrl-C; accepted events survive a restart."""
     store: Literal["memory"] | None = "memory" if memory else None
     chosen = settings_module.load(
         settings,
@@ -130,7 +130,7 @@ async def _run(
     on_ready: Callable[[], None],
     journal: LineJournal,
 ) -> None:
-    """The roles, until told to stop or one of them can not start."""
+    """Run the roles until `stopping` is set or one of them cannot start."""
     if settings.one_process:
         from recapito.process import roles  # it takes a while to load, and the parent of two processes needs none of it
 
@@ -147,7 +147,7 @@ async def _run(
 
 @contextmanager
 def _listen_portal(settings: Settings, insists: bool) -> Iterator[socket.socket | None]:
-    """The portal's listening socket. That its usual port is busy is no reason not to serve."""
+    """The portal's listening socket; None if its default port is busy, which does not stop the server."""
     if not settings.portal.enabled:
         yield None
         return
@@ -171,7 +171,7 @@ async def _keep_portal(
     stopping: asyncio.Event,
     journal: LineJournal,
 ) -> None:
-    """The portal, from when the server is ready. Whatever becomes of it, the server goes on."""
+    """Run the portal once the server is ready. The server goes on even if the portal fails."""
     waiting = {asyncio.create_task(ready.wait()), asyncio.create_task(stopping.wait())}
     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in waiting:

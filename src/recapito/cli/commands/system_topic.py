@@ -5,9 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.requests.topic_body import given
-from recapito.cli.toolkit import common_flags
-from recapito.cli.toolkit.az_flags import pairs
+from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.defaults import choose
+from recapito.cli.toolkit.flags import pairs
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
 from recapito.cli.toolkit.verb import Noun, Session
@@ -20,13 +20,13 @@ system_topics = Resources("systemTopics")
 @noun.verb("create")
 def create(
     session: Session,
-    topic_type: Annotated[str, typer.Option(help="Of what it is, like Microsoft.Storage.StorageAccounts.")],
-    source: Annotated[str, typer.Option(help="The id of the resource whose events it carries.")],
-    name: common_flags.Name = None,
-    group: common_flags.Group = None,
-    location: common_flags.Location = None,
-    tags: common_flags.Tags = None,
-    no_wait: common_flags.NoWait = False,
+    topic_type: Annotated[str, typer.Option(help="Type of the topic, such as Microsoft.Storage.StorageAccounts.")],
+    source: Annotated[str, typer.Option(help="Id of the resource whose events it carries.")],
+    name: flags.Name = None,
+    group: flags.Group = None,
+    location: flags.Location = None,
+    tags: flags.Tags = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
     """Create a system topic."""
     properties = {"source": source, "topicType": topic_type}
@@ -37,10 +37,10 @@ def create(
 @noun.verb("update")
 def update(
     session: Session,
-    name: common_flags.NameOrId = None,
-    group: common_flags.Group = None,
-    tags: common_flags.Tags = None,
-    no_wait: common_flags.NoWait = False,
+    name: flags.NameOrId = None,
+    group: flags.Group = None,
+    tags: flags.Tags = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
     """Change the tags of a system topic."""
     return system_topics.patch(session, name, group, given({"tags": pairs(tags, "--tags")}), no_wait)

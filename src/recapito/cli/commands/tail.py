@@ -10,13 +10,12 @@ from urllib.parse import urlencode
 
 import typer
 
-from recapito.cli.text.colour import paint
-from recapito.cli.text.escape import visible
 from recapito.cli.text.explanation import show_ending, show_outcome, was_request
+from recapito.cli.text.terminal import paint, visible
 from recapito.cli.text.time import show_distance, show_moment
+from recapito.cli.toolkit.client import patiently
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.reconnect import patiently
 from recapito.cli.toolkit.verb import Noun, Session
 from recapito.errors import NotFound
 
@@ -27,8 +26,8 @@ _PAUSE_S = 0.5
 _LISTED = {"topic": ("topic", "recapito topic list"), "subscription": ("event subscription", "recapito top")}
 
 
-def tell_delivery(delivery: Any) -> Iterator[str]:
-    """One attempt on one line: when, of what, how it went, and what follows for its events."""
+def delivery_lines(delivery: Any) -> Iterator[str]:
+    """One attempt on one line: instant, subscription, outcome, and the consequence for its events."""
     place = visible(f"{delivery['topic']}/{delivery['subscription']}")
     outcome = visible(show_outcome(delivery))
     rest = visible(_request(delivery) if was_request(delivery) else _ending(delivery))
@@ -38,21 +37,21 @@ def tell_delivery(delivery: Any) -> Iterator[str]:
     yield f"{start}{paint(f'{outcome:<16}', delivery['outcome'])}  {rest[:room]}"
 
 
-@Noun(app).verb("tail", form=Output.TABLE, tell=tell_delivery)
+@Noun(app).verb("tail", form=Output.TABLE, to_lines=delivery_lines)
 def tail(
     session: Session,
-    topic: Annotated[str | None, typer.Argument(help="Only of this topic.")] = None,
+    topic: Annotated[str | None, typer.Argument(help="Show only this topic.")] = None,
     subscription: Annotated[
-        str | None, typer.Option("--subscription", "--event-subscription", help="Only of this event subscription.")
+        str | None, typer.Option("--subscription", "--event-subscription", help="Show only this event subscription.")
     ] = None,
-    outcome: Annotated[str | None, typer.Option(help="Only with this outcome: Success, Busy, TimedOut …")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only what failed.")] = False,
-    last: Annotated[int, typer.Option(min=0, max=_PAGE, help="Begin with so many that are past.")] = 10,
-    follow: Annotated[bool, typer.Option(help="Go on until Ctrl-C.")] = True,
+    outcome: Annotated[str | None, typer.Option(help="Show only this outcome: Success, Busy, TimedOut …")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Show only failed attempts.")] = False,
+    last: Annotated[int, typer.Option(min=0, max=_PAGE, help="Show the last N deliveries first.")] = 10,
+    follow: Annotated[bool, typer.Option(help="Go on until Ctrl-C, or stop after the last N.")] = True,
 ) -> Iterator[Any]:
-    """Print deliveries as they happen, one attempt a line. Ctrl-C ends it; a server that restarts is waited for."""
+    """Print one line per delivery attempt as it happens, until Ctrl-C."""
     if failed and outcome is not None:
-        raise typer.BadParameter("--failed is an outcome too; give one of them", param_hint="--outcome")
+        raise typer.BadParameter("give --failed or --outcome, not both", param_hint="--outcome")
     given = {"topic": topic, "subscription": subscription, "outcome": "Failed" if failed else outcome}
     return _deliveries(session, {name: value for name, value in given.items() if value is not None}, last, follow)
 
@@ -62,7 +61,7 @@ def _deliveries(session: Session, wanted: dict[str, Any], last: int, follow: boo
     if page.get("unknown") is not None:
         kind, list = _LISTED[page["unknown"]]
         name = visible(wanted[page["unknown"]])
-        raise NotFound("NotFound", f"There is no {kind} '{name}'. `{list}` shows those that there are.")
+        raise NotFound("NotFound", f"There is no {kind} '{name}'. `{list}` lists them.")
     yield from reversed(page["value"][:last])
     while follow:
         if len(page["value"]) < _PAGE:
@@ -91,7 +90,7 @@ def _events(delivery: Any) -> str:
 
 
 def _then(delivery: Any) -> str:
-    """What follows for the first of its events."""
+    """The consequence for the first of its events."""
     event = delivery["events"][0]
     match event["then"]:
         case "retry":

@@ -1,4 +1,4 @@
-"""`recapito tls`: how clients come to trust the server's own certificate, as commands to run."""
+"""`recapito tls`: the commands by which clients come to trust the server's own certificate."""
 
 import shlex
 from pathlib import Path
@@ -13,16 +13,16 @@ from recapito.settings import settings as settings_module
 
 
 def tls(
-    data: Annotated[str | None, typer.Option(help="The data directory of the server.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data directory of the server.")] = None,
     host: Annotated[
-        str | None, typer.Option(help="The address that it listens on.", show_default="the one served last")
+        str | None, typer.Option(help="Address that the server listens on.", show_default="that of the last run")
     ] = None,
     port: Annotated[
-        int | None, typer.Option(help="The port that it listens on.", show_default="the one served last")
+        int | None, typer.Option(help="Port that the server listens on.", show_default="that of the last run")
     ] = None,
-    settings: Annotated[Path | None, typer.Option(help="A settings file; see `recapito settings`.")] = None,
+    settings: Annotated[Path | None, typer.Option(help="Settings file; see `recapito settings`.")] = None,
 ) -> None:
-    """Print what to export so that Python, Node and az trust the certificate of `recapito serve --tls`."""
+    """Print the exports that make clients trust `recapito serve --tls`."""
     flags = {"server.data": data, "server.host": host, "server.port": port, "tls.enabled": True}
     chosen = settings_module.load(settings, flags=flags)
     if chosen.tls.cert:

@@ -1,4 +1,4 @@
-"""`recapito top`: a live table of event subscriptions: how fast, how much waits, who fails, and when it goes on."""
+"""`recapito top`: a live table of event subscriptions, with their rates, backlogs, failures and next attempts."""
 
 import os
 import shutil
@@ -20,28 +20,26 @@ _LEAST_SHARE = 5  # of the time, a server with very many lanes is asked a fifth 
 _WIDE = 160
 
 
-def tell_lanes(answer: Any) -> list[str]:
+def lane_lines(answer: Any) -> list[str]:
     """The table once, where it is not a terminal."""
     from recapito.cli.text.lane_table import snapshot_lines
 
     return snapshot_lines(answer, shutil.get_terminal_size().columns if "COLUMNS" in os.environ else _WIDE)
 
 
-@Noun(app).verb("top", form=Output.TABLE, tell=tell_lanes)
+@Noun(app).verb("top", form=Output.TABLE, to_lines=lane_lines)
 def top(
     session: Session,
     live: bool,
-    topic: Annotated[str | None, typer.Option(help="Only of this topic.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Show only this topic.")] = None,
     subscription: Annotated[
-        str | None, typer.Option("--subscription", "--event-subscription", help="Only this event subscription.")
+        str | None, typer.Option("--subscription", "--event-subscription", help="Show only this event subscription.")
     ] = None,
-    failing: Annotated[
-        bool, typer.Option("--failing", help="Only those that are held, or have something to retry.")
-    ] = False,
-    sort: Annotated[Sort, typer.Option(help="What comes first.")] = Sort.PENDING,
-    interval: Annotated[float, typer.Option(min=0, max=3600, help="Seconds between two looks; 0 looks once.")] = 2.0,
+    failing: Annotated[bool, typer.Option("--failing", help="Show only those that are held or have retries.")] = False,
+    sort: Annotated[Sort, typer.Option(help="Order of the rows.")] = Sort.PENDING,
+    interval: Annotated[float, typer.Option(min=0, max=3600, help="Seconds between refreshes; 0 prints once.")] = 2.0,
 ) -> Any:
-    """Show what event subscriptions do, live. Not on a terminal, or with -o, it looks twice and prints that."""
+    """Show event subscriptions live; off a terminal, print one table."""
     given = {"topic": topic, "subscription": subscription, "failing": "true" if failing else None}
     wanted = {name: value for name, value in given.items() if value is not None}
     first = look(session.client, wanted)
@@ -55,7 +53,7 @@ def top(
 
 
 class _Screen:
-    """The table on a terminal, drawn anew at each look."""
+    """The table on a terminal, redrawn at each refresh."""
 
     def __init__(self, session: Session, wanted: dict[str, str], sort: Sort, interval: float, first: Look) -> None:
         self._session = session
@@ -71,7 +69,7 @@ class _Screen:
         from rich.console import Console
         from rich.live import Live
 
-        from recapito.cli.text.keyboard import keyboard
+        from recapito.cli.text.terminal import keyboard
 
         console = Console(highlight=False)
         with Live(console=console, screen=True, auto_refresh=False) as screen, keyboard() as wait:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from recapito.cli.requests.topic_body import topic_body, topic_change
-from recapito.cli.toolkit import common_flags
+from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
 from recapito.cli.toolkit.verb import Noun, Session
@@ -18,17 +18,17 @@ topics = Resources("topics")
 @noun.verb("create")
 def create(
     session: Session,
-    name: common_flags.Name = None,
-    group: common_flags.Group = None,
-    location: common_flags.Location = None,
-    tags: common_flags.Tags = None,
-    input_schema: common_flags.InputSchema = None,
-    mapping_fields: common_flags.MappingFields = None,
-    mapping_defaults: common_flags.MappingDefaults = None,
-    ip_rules: common_flags.IpRules = None,
-    public_access: common_flags.PublicAccess = None,
-    no_local_auth: common_flags.NoLocalAuth = None,
-    no_wait: common_flags.NoWait = False,
+    name: flags.Name = None,
+    group: flags.Group = None,
+    location: flags.Location = None,
+    tags: flags.Tags = None,
+    input_schema: flags.InputSchema = None,
+    mapping_fields: flags.MappingFields = None,
+    mapping_defaults: flags.MappingDefaults = None,
+    ip_rules: flags.IpRules = None,
+    public_access: flags.PublicAccess = None,
+    no_local_auth: flags.NoLocalAuth = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
     """Create a topic, or replace its settings."""
     body = topic_body(
@@ -40,15 +40,15 @@ def create(
 @noun.verb("update")
 def update(
     session: Session,
-    name: common_flags.NameOrId = None,
-    group: common_flags.Group = None,
-    tags: common_flags.Tags = None,
-    ip_rules: common_flags.IpRules = None,
-    public_access: common_flags.PublicAccess = None,
-    no_local_auth: common_flags.NoLocalAuth = None,
-    no_wait: common_flags.NoWait = False,
+    name: flags.NameOrId = None,
+    group: flags.Group = None,
+    tags: flags.Tags = None,
+    ip_rules: flags.IpRules = None,
+    public_access: flags.PublicAccess = None,
+    no_local_auth: flags.NoLocalAuth = None,
+    no_wait: flags.NoWait = False,
 ) -> Any:
-    """Change what is named; the rest stays as it is."""
+    """Change the given properties; the others stay as they are."""
     return topics.patch(session, name, group, topic_change(tags, ip_rules, public_access, no_local_auth), no_wait)
 
 

@@ -1,4 +1,4 @@
-"""`recapito topic-type`: which Azure resources send events by themselves, and which events those are."""
+"""`recapito topic-type`: the types of system topics and their event types."""
 
 from typing import Annotated, Any
 
@@ -8,25 +8,27 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import PROVIDER, part
 from recapito.cli.toolkit.verb import Noun, Session
 
-app = commands("List the types of system topics and their events.")
+app = commands("List topic types and their event types.")
 noun = Noun(app)
 
-Name = Annotated[str | None, typer.Option("--name", "-n", help="The type, like Microsoft.Storage.StorageAccounts.")]
+Name = Annotated[
+    str | None, typer.Option("--name", "-n", help="Topic type, such as Microsoft.Storage.StorageAccounts.")
+]
 
 
 @noun.verb("list")
 def list_types(session: Session) -> Any:
-    """List the types of topics."""
+    """List the topic types."""
     return session.client.list(f"{PROVIDER}/topicTypes")
 
 
 @noun.verb("show")
 def show(session: Session, name: Name = None) -> Any:
-    """Show one type of topics."""
+    """Show a topic type."""
     return session.client.arm("GET", f"{PROVIDER}/topicTypes/{part(name or '')}")
 
 
 @noun.verb("list-event-types")
 def list_event_types(session: Session, name: Name = None) -> Any:
-    """List the events of one type of topics."""
+    """List the event types of a topic type."""
     return session.client.list(f"{PROVIDER}/topicTypes/{part(name or '')}/eventTypes")

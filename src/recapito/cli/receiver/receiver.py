@@ -1,4 +1,4 @@
-"""A webhook for trying things out: it does both handshakes, tells what arrives, and answers as it is told to."""
+"""A webhook for trials: it answers both handshakes, reports each request, and answers by a script."""
 
 import json
 import threading
@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from recapito.cli.receiver.script import ReceiverScript
+from recapito.domain.delivery.headers import DELETION, DELIVERY_COUNT, EVENT_TYPE, SUBSCRIPTION_NAME, VALIDATION
 
 _BODY_BYTES = 4 * 1024 * 1024
 _ORIGIN = "WebHook-Request-Origin"
@@ -22,24 +23,26 @@ class Arrival(NamedTuple):
     status: int
 
 
-Tell = Callable[[Arrival], None]
-Answered = Callable[[int], None]
+OnRequest = Callable[[Arrival], None]
+OnAnswer = Callable[[int], None]
 
 
 class Receiver:
     """A server on a thread of its own, from `start` to `stop`.
 
-    `tell` hears of a request when it has arrived, `answered` of how many events it had when its answer has left.
+    `on_request` gets each request when it has arrived; `on_answer` its number of events when its answer has left.
     """
 
-    def __init__(self, host: str, port: int, behaviour: ReceiverScript, tell: Tell, answered: Answered) -> None:
+    def __init__(
+        self, host: str, port: int, script: ReceiverScript, on_request: OnRequest, on_answer: OnAnswer
+    ) -> None:
         self.stopping = threading.Event()
         receiver = self
 
         class Handler(_Handler):
             def __init__(self, *args: Any) -> None:
-                self.behaviour, self.stopping = behaviour, receiver.stopping
-                self.tell, self.answered = tell, answered
+                self.script, self.stopping = script, receiver.stopping
+                self.on_request, self.on_answer = on_request, on_answer
                 super().__init__(*args)
 
         self._server = _Server((host, port), Handler)
@@ -47,7 +50,7 @@ class Receiver:
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """Port that the server listens on."""
         return int(self._server.server_address[1])
 
     def start(self) -> None:
@@ -66,20 +69,20 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 512
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Who hangs up meanwhile is not our trouble."""
+        """A client that closes its connection early is no error."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    behaviour: ReceiverScript
-    tell: Tell
-    answered: Answered
+    script: ReceiverScript
+    on_request: OnRequest
+    on_answer: OnAnswer
     stopping: threading.Event
 
     def do_OPTIONS(self) -> None:
-        """The handshake of CloudEvents: name who may send."""
+        """The handshake of CloudEvents: allow the origin that asks."""
         origin = self.headers.get(_ORIGIN, "*")
-        self._tell("handshake", [], 200)
+        self._report("handshake", [], 200)
         self._answer(200, {"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": "*"})
 
     def do_POST(self) -> None:
@@ -91,31 +94,31 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body = self.rfile.read(size)
         events = _events(body)
-        kind = self.headers.get("aeg-event-type", "")
-        if kind == "SubscriptionValidation":
-            self._tell("handshake", [], 200)
+        kind = self.headers.get(EVENT_TYPE, "")
+        if kind == VALIDATION:
+            self._report("handshake", [], 200)
             self._answer(200, body=json.dumps({"validationResponse": _code(events)}).encode())
-        elif kind == "SubscriptionDeletion":
-            self._tell("deleted", [], 200)
+        elif kind == DELETION:
+            self._report("deleted", [], 200)
             self._answer(200)
         else:
             self._take(events)
 
     def _take(self, events: list[Any]) -> None:
-        reply = self.behaviour.next()
-        self._tell("events", events, reply.status)
+        reply = self.script.next()
+        self._report("events", events, reply.status)
         if reply.delay_s:
             self.stopping.wait(reply.delay_s)
         if reply.status == 0:
             self.close_connection = True
         else:
             self._answer(reply.status, {} if reply.retry_after_s is None else {"Retry-After": str(reply.retry_after_s)})
-        self.answered(len(events))
+        self.on_answer(len(events))
 
-    def _tell(self, kind: str, events: list[Any], status: int) -> None:
-        count = self.headers.get("aeg-delivery-count") or "0"
+    def _report(self, kind: str, events: list[Any], status: int) -> None:
+        count = self.headers.get(DELIVERY_COUNT) or "0"
         attempt = int(count) + 1 if count.isdigit() else 1
-        self.tell(Arrival(kind, attempt, self.headers.get("aeg-subscription-name", ""), events, status))
+        self.on_request(Arrival(kind, attempt, self.headers.get(SUBSCRIPTION_NAME, ""), events, status))
 
     def _answer(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
         self.send_response(status)
@@ -126,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """What arrives is told already."""
+        """No log: `on_request` has reported the request."""
 
 
 def _events(body: bytes) -> list[Any]:

@@ -1,4 +1,4 @@
-"""How a receiver answers: well, or as it is told to by flags or by a script, request by request."""
+"""The answers of a receiver, request by request: 200, or those of flags or of a script."""
 
 import threading
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ class ReceiverScript:
         self._turn = threading.Lock()
 
     def next(self) -> Reply:
-        """The answer to the next request; when all are given, all is well."""
+        """The answer to the next request; 200 after the last one."""
         with self._turn:
             return next(self._replies, Reply())
 
@@ -40,7 +40,7 @@ def from_flags(fail: int | None, times: int | None, delay: float) -> ReceiverScr
 
 
 def from_script(file: Path) -> ReceiverScript:
-    """A receiver that answers as a file says, line by line, and then well."""
+    """A receiver that answers by a file, line by line, and then with 200."""
     try:
         lines = file.read_text("utf-8").splitlines()
     except OSError as error:

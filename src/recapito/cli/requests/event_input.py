@@ -67,7 +67,7 @@ def _value(data: str | None) -> Any:
 
 
 def read_content(file: str | None) -> bytes:
-    """What a file holds, or stdin."""
+    """The contents of a file, or of stdin."""
     if file is None or file == "-":
         if sys.stdin.isatty():
             typer.echo("recapito: reading events from the terminal; Ctrl-D ends them", err=True)
@@ -118,16 +118,16 @@ def repeated(draft: EventInput, number: int) -> bytes:
 class Verifier:
     """Checks events for one topic, as the API shows it."""
 
-    def __init__(self, shown: Any) -> None:
-        properties = shown["properties"]
+    def __init__(self, topic: Any) -> None:
+        properties = topic["properties"]
         self.schema = InputSchema(properties["inputSchema"])
-        _, _, subscription, _, group, *_ = shown["id"].split("/")
+        _, _, subscription, _, group, *_ = topic["id"].split("/")
         self._topic = Topic(
-            name=shown["name"],
-            kind=TopicKind.DOMAIN if "/domains/" in shown["id"] else TopicKind.CUSTOM,
+            name=topic["name"],
+            kind=TopicKind.DOMAIN if "/domains/" in topic["id"] else TopicKind.CUSTOM,
             azure_subscription=subscription,
             resource_group=group,
-            location=shown["location"],
+            location=topic["location"],
             input_schema=self.schema,
             mapping=_mapping(properties.get("inputSchemaMapping")),
             key1="",
@@ -154,15 +154,15 @@ class Verifier:
 
 
 def _reason(message: str) -> str:
-    """What is wrong, without what all such errors say, and without the number of the only event."""
+    """The fault, without the introduction of all such errors and the number of the only event."""
     reason = message.partition("expected schema. ")[2] or message
     return reason.removeprefix("Event 0: ")
 
 
-def _mapping(shown: Any) -> InputMapping | None:
-    if not shown:
+def _mapping(mapping: Any) -> InputMapping | None:
+    if not mapping:
         return None
-    fields = shown.get("properties") or {}
+    fields = mapping.get("properties") or {}
     return InputMapping(
         **{
             name: MappedField((fields.get(wire) or {}).get("sourceField"), (fields.get(wire) or {}).get("defaultValue"))

@@ -4,8 +4,8 @@ from typing import Any
 
 import typer
 
-from recapito.cli.toolkit.az_flags import flatten, pairs, truth
 from recapito.cli.toolkit.defaults import choose
+from recapito.cli.toolkit.flags import flatten, pairs, truth
 
 _FIELDS = {
     "id": "id",

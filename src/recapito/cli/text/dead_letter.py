@@ -1,4 +1,4 @@
-"""Dead letters, told in lines for people: a letter's name on a line of its own, to be copied, and what it is below.
+"""Dead letters as lines for people: a letter's name on a line of its own, to be copied, and its contents below.
 
 All words of others, of events, names and answers, are shown as text.
 """
@@ -6,8 +6,7 @@ All words of others, of events, names and answers, are shown as text.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recapito.cli.text.colour import bold
-from recapito.cli.text.escape import visible
+from recapito.cli.text.terminal import bold, visible
 from recapito.cli.text.time import show_moments
 
 Wire = Mapping[str, Any]
@@ -15,10 +14,11 @@ Wire = Mapping[str, Any]
 
 def dead_letter_lines(letters: Any) -> Iterator[str]:
     """One letter after the other."""
-    for one in letters:
-        yield bold(visible(one["name"]))
-        yield visible(f"  {one['topic']}/{one['subscription']}  {one['eventType']}  {one['subject']}  {one['eventId']}")
-        yield visible(f"  {_why(one)}")
+    for letter in letters:
+        yield bold(visible(letter["name"]))
+        owner = f"{letter['topic']}/{letter['subscription']}"
+        yield visible(f"  {owner}  {letter['eventType']}  {letter['subject']}  {letter['eventId']}")
+        yield visible(f"  {_why(letter)}")
     if not letters:
         yield "There are no such dead letters."
 

@@ -1,4 +1,4 @@
-"""What became of an event, told in lines for people: by subscription, from the filter to the end.
+"""The explanation of an event as lines for people: for each subscription, from the filter to the end.
 
 All words of others, of events, names and answers, are shown as text.
 """
@@ -6,12 +6,11 @@ All words of others, of events, names and answers, are shown as text.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from recapito.cli.text.colour import bold, paint
-from recapito.cli.text.duration import show_duration
-from recapito.cli.text.escape import visible
+from recapito.cli.text.terminal import bold, paint, visible
 from recapito.cli.text.time import seconds_between, show_distance, show_moment, show_moments
 from recapito.domain.delivery.state import LABELS
 from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.instant import show_duration
 
 Wire = Mapping[str, Any]
 
@@ -28,10 +27,10 @@ _LABEL = 10
 
 def explanation_lines(answer: Any) -> Iterator[str]:
     """One event's story, or several events' one after the other."""
-    for number, one in enumerate(answer if isinstance(answer, list) else [answer]):
+    for number, explanation in enumerate(answer if isinstance(answer, list) else [answer]):
         if number:
             yield ""
-        yield from _event(one)
+        yield from _event(explanation)
 
 
 def _event(answer: Wire) -> Iterator[str]:
@@ -53,36 +52,40 @@ def _event(answer: Wire) -> Iterator[str]:
         yield from _subscription(subscription, answer["now"], published, bool(event and event["position"] is None))
 
 
-def _subscription(one: Wire, now: str, published: str | None, rehearsed: bool) -> Iterator[str]:
-    state = "would be sent" if rehearsed and one["state"] == "unread" else str(LABELS.get(one["state"], one["state"]))
-    yield bold(visible(one["subscription"])) + ": " + paint(visible(state), one["state"])
-    decided = one.get("decidedBy")
+def _subscription(delivery: Wire, now: str, published: str | None, rehearsed: bool) -> Iterator[str]:
+    state = (
+        "would be sent"
+        if rehearsed and delivery["state"] == "unread"
+        else str(LABELS.get(delivery["state"], delivery["state"]))
+    )
+    yield bold(visible(delivery["subscription"])) + ": " + paint(visible(state), delivery["state"])
+    decided = delivery.get("decidedBy")
     because = f": {decided['text']} ({decided['clause']})" if decided else ""
-    yield from _row("filter", f"{_DECIDED[one['matched']]}{because}")
-    for attempt in one["attempts"]:
+    yield from _row("filter", f"{_DECIDED[delivery['matched']]}{because}")
+    for attempt in delivery["attempts"]:
         yield from _attempt(attempt, published)
-    end = one.get("end") or {}
-    if not end.get("reason") and one["matched"] is not False:  # those have said it
-        yield from _row("now", one.get("stateText") and show_moments(one["stateText"]))
-    following = one.get("next")
+    end = delivery.get("end") or {}
+    if not end.get("reason") and delivery["matched"] is not False:  # those have shown it
+        yield from _row("now", delivery.get("stateText") and show_moments(delivery["stateText"]))
+    following = delivery.get("next")
     if following:
         when = f"{show_moment(following['at'])} UTC ({show_distance(now, following['at'])})"
         yield from _row("next", f"{when}: {following.get('text') or RULES.get(following['rule'], following['rule'])}")
-    yield from _row("left", _left(one))
+    yield from _row("left", _left(delivery))
     if end.get("reason"):
         when = f"{show_moment(end['at'])} UTC: " if end.get("at") else ""
         where = f", {end['where']}" if end.get("where") else ""
         yield from _row("ended", f"{when}{end['reason']}{where}")
 
 
-def _left(one: Wire) -> str | None:
-    """How long and how often it may still be tried; nothing once it ended."""
+def _left(delivery: Wire) -> str | None:
+    """The time and the attempts that are left; nothing once the delivery ended."""
     parts = []
-    if one.get("ttlLeftSeconds") is not None:
-        until = f" (until {show_moment(one['expiresAt'])} UTC)" if one.get("expiresAt") else ""
-        parts.append(f"{show_duration(max(0, int(one['ttlLeftSeconds'])))} of its time to live{until}")
-    if one.get("attemptsLeft") is not None:
-        parts.append(f"{one['attemptsLeft']} attempt{'' if one['attemptsLeft'] == 1 else 's'}")
+    if delivery.get("ttlLeftSeconds") is not None:
+        until = f" (until {show_moment(delivery['expiresAt'])} UTC)" if delivery.get("expiresAt") else ""
+        parts.append(f"{show_duration(max(0, int(delivery['ttlLeftSeconds'])))} of its time to live{until}")
+    if delivery.get("attemptsLeft") is not None:
+        parts.append(f"{delivery['attemptsLeft']} attempt{'' if delivery['attemptsLeft'] == 1 else 's'}")
     return ", ".join(parts) if parts else None
 
 
@@ -101,18 +104,18 @@ def _attempt(attempt: Wire, published: str | None) -> Iterator[str]:
 
 
 def _after(published: str | None, at: str) -> str:
-    """How long after publishing; nothing for what was attempted before the event was published again or redriven."""
+    """Time since publishing; nothing for attempts before the event was published again or redriven."""
     passed = -1 if published is None else round(seconds_between(published, at))
     return f" (+{show_duration(passed)})" if passed >= 0 else ""
 
 
 def was_request(attempt: Wire) -> bool:
-    """Whether it was a request; history also keeps what ended without one."""
+    """True for a request; history also keeps deliveries that ended without one."""
     return attempt["outcome"] not in ENDING_LABELS
 
 
 def show_ending(attempt: Wire, event: Wire) -> str:
-    """What ended without a request: why, and where it lies."""
+    """The end of a delivery without a request: the reason, and the dead letter's location."""
     why = f" ({event['reason']})" if event.get("reason") else ""
     where = f": {event['where']}" if event.get("where") else ""
     return f"{ENDING_LABELS[attempt['outcome']]}{why}{where}"
@@ -126,7 +129,7 @@ def show_outcome(attempt: Wire) -> str:
 
 
 def _consequence(event: Wire) -> str | None:
-    """What an attempt led to; nothing if that is plain from its outcome."""
+    """The consequence of an attempt; nothing if its outcome implies it."""
     match event.get("then"):
         case "retry":
             at = f" at {show_moment(event['dueAt'])} UTC" if event.get("dueAt") else ""

@@ -1,4 +1,4 @@
-"""What event subscriptions do, measured: the state of each now, and how fast, from two looks at the counters."""
+"""The rows of `recapito top`: the state of each event subscription, and its rates from two readings of the counters."""
 
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -55,7 +55,7 @@ def measure(before: Look | None, after: Look, sort: Sort) -> list[Row]:
 
 
 def is_failing(row: Row) -> bool:
-    """Whether the last request of a lane failed, or something waits to be tried again."""
+    """True if the lane's last request failed or a delivery waits for its retry."""
     return bool(row["failuresInARow"] or row["probationUntil"] or row["parked"])
 
 
@@ -89,7 +89,7 @@ def _failed(lane: Wire) -> int:
 
 
 def _rate(before: Wire | None, lane: Wire, seconds: float, count: Callable[[Wire], int]) -> float | None:
-    """How many a second; a server that began to count anew gives none."""
+    """Events per second; 0 after a restart, which resets the counters."""
     if before is None or seconds <= 0:
         return None
     return max(0.0, round((count(lane) - count(before)) / seconds, 1))

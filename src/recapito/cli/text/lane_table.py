@@ -8,10 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from recapito.cli.text.duration import show_briefly
-from recapito.cli.text.escape import visible
 from recapito.cli.text.lane_rates import Row, is_failing, totals
-from recapito.cli.text.time import seconds_between, show_moment
+from recapito.cli.text.terminal import visible
+from recapito.cli.text.time import seconds_between, show_briefly, show_moment
 
 _NAMES = 30  # what the names of topic and subscription need at least
 _AROUND = 7  # lines that are not rows: two of the head, four of the frame, the foot
@@ -55,15 +54,15 @@ def picture(
     rows: Sequence[Row], now: str, width: int, height: int | None, hint: str = "", trouble: str = ""
 ) -> RenderableType:
     """The table in a terminal of this size; without a height, all of it."""
-    shown = rows if height is None else rows[: max(1, height - _AROUND)]
+    visible_rows = rows if height is None else rows[: max(1, height - _AROUND)]
     parts: list[RenderableType] = [_line(_head(rows, now), "bold")]
     if hint or trouble:
         parts.append(_line(visible(trouble or hint), "red" if trouble else "dim"))
     if not rows:
-        return Group(*parts, Text("\nNo event subscription is meant; `recapito event-subscription create` makes one."))
-    parts.append(_table(shown, now, width))
-    if len(shown) < len(rows):
-        parts.append(_line(f"and {len(rows) - len(shown):,} more", "dim"))
+        return Group(*parts, Text("\nNo event subscription matches; `recapito event-subscription create` creates one."))
+    parts.append(_table(visible_rows, now, width))
+    if len(visible_rows) < len(rows):
+        parts.append(_line(f"and {len(rows) - len(visible_rows):,} more", "dim"))
     return Group(*parts)
 
 

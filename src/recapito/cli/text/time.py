@@ -1,9 +1,28 @@
-"""Instants as the API writes them, for people: UTC, to the millisecond, and how far two are apart."""
+"""Instants and durations for people: UTC to the millisecond, and `4 min 3 s`."""
 
 import re
 from datetime import UTC, datetime
 
-from recapito.cli.text.duration import show_duration
+import typer
+
+from recapito.domain import instant
+from recapito.domain.instant import show_duration
+
+
+def read_duration(text: str) -> float:
+    """The seconds of `90`, `10m`, `1h30m`, `2d`, `1 h 46 min 40 s`."""
+    try:
+        return instant.read_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="DURATION") from None
+
+
+def show_briefly(seconds: float) -> str:
+    """A duration where room is short, in its two largest units: `1h46m`."""
+    whole = round(max(0.0, seconds))
+    units = ((whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "m"), (whole % 60, "s"))
+    return "".join([f"{count}{unit}" for count, unit in units if count][:2]) or "0s"
+
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{7}Z")
 
@@ -19,7 +38,7 @@ def show_moments(text: str) -> str:
 
 
 def seconds_between(earlier: str, later: str) -> float:
-    """How many seconds pass from one to the other; less than none if they are the other way round."""
+    """Seconds from one instant to the other; negative if `later` is the earlier one."""
     return (_read(later) - _read(earlier)).total_seconds()
 
 

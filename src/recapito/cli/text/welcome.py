@@ -1,4 +1,4 @@
-"""What a server says when it is ready: where it is, its first topic and key, and commands that work as they stand."""
+"""The text of a server that is ready: its address, its first topic and key, and commands that can be pasted."""
 
 import json
 import shlex
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapito.cli.toolkit.defaults import DEFAULTS
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.identity.server_identity import Development, Identity
 from recapito.portal.config import portal_url
 from recapito.settings import settings as settings_module
@@ -29,7 +30,7 @@ It does not speak TLS: keys, secrets and tokens cross the network in clear. Star
 
 
 def print_welcome(settings: Settings, identity: Identity | None, console: Console, out: TextIO, quiet: bool) -> None:
-    """Print it from a thread of its own: it asks the server, which must go on meanwhile."""
+    """Print the text on its own thread: it asks the server, which must go on meanwhile."""
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if settings.portal.enabled:
         print(f"The portal is at {portal_url(settings)}", file=out, flush=True)
@@ -65,13 +66,14 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
     subscription = f"{settings.public_url}{topic_id}/eventSubscriptions/first?api-version={API_VERSION}"
     consent = " that answers the handshake" if settings.delivery.handshake == "on" else ""
     curl = f"curl --cacert {_authority(settings)}" if _made_here(settings) else "curl"
+    explain = f"recapito explain 1{_server_flags(settings)}"
     commands = (
         f"# 1. where events go (a receiver of yours at port 9000{consent}; examples/receiver.py is one)\n"
         f"{curl} -X PUT -H 'Content-Type: application/json' '{subscription}' \\\n  -d '{HOOK}'\n"
         "# 2. publish an event\n"
-        f"{curl} -i -H 'aeg-sas-key: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
+        f"{curl} -i -H '{SAS_KEY}: {key}' -H 'Content-Type: application/json' '{endpoint}' \\\n  -d '[{EVENT}]'\n"
         "# 3. what became of it\n"
-        f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: recapito explain 1{_asking(settings)}\n"
+        f"{curl} -s '{settings.public_url}/deliveries/explain?event=1'   # or: {explain}\n"
     )
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
 
@@ -79,7 +81,7 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
 def _print_development(settings: Settings, development: Development, console: Console) -> None:
     trust = "" if settings.tls.on else "   # they need HTTPS: start with --tls"
     if _made_here(settings):
-        trust = f"   # what makes them trust this server: recapito tls{_telling(settings)}"
+        trust = f"   # they trust this server after: recapito tls{_tls_flags(settings)}"
     console.print(
         f"# a principal for az and the Azure SDKs{trust}\n"
         f"export AZURE_TENANT_ID={development.tenant} AZURE_CLIENT_ID={development.client_id}\n"
@@ -98,14 +100,14 @@ def _authority(settings: Settings) -> str:
     return shlex.quote(str(settings.data / "tls" / "ca.pem"))
 
 
-def _asking(settings: Settings) -> str:
-    """The flags by which a command finds this server, where it is not what commands assume."""
+def _server_flags(settings: Settings) -> str:
+    """The flags by which a command finds this server, where they differ from the defaults."""
     server = "" if settings.public_url == DEFAULTS["server"].value else f" --server {settings.public_url}"
     return f"{server} --ca-file {_authority(settings)}" if _made_here(settings) else server
 
 
-def _telling(settings: Settings) -> str:
-    """The flags by which `recapito tls` tells of this server, where it is not what it assumes."""
+def _tls_flags(settings: Settings) -> str:
+    """The flags that `recapito tls` needs for this server, where they differ from its defaults."""
     usual = settings_module.load(environment={})
     data = "" if settings.data == usual.data else f" --data {shlex.quote(str(settings.data))}"
     host = "" if settings.server.host == usual.server.host else f" --host {settings.server.host}"
@@ -140,7 +142,7 @@ def _call(settings: Settings, method: str, path: str) -> dict[str, Any]:
 
 
 def _tls(settings: Settings) -> list[urllib.request.HTTPSHandler]:
-    """We trust the very certificate that we serve, whoever issued it and for whatever name."""
+    """Trust exactly the certificate that this server serves, whatever its issuer and name."""
     if not settings.tls.on:
         return []
     context = ssl.create_default_context(cafile=str(settings.certificate_files[0]))

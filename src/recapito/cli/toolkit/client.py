@@ -1,4 +1,4 @@
-"""A small client of our own API: one connection, errors in one line, and what to do about each of them."""
+"""A small client of the server's API: one connection, and for each error one line with its remedy."""
 
 import http.client
 import json
@@ -6,11 +6,12 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from recapito.cli.text.escape import plain
+from recapito.cli.text.terminal import plain
+from recapito.domain.delivery.headers import SAS_KEY
 from recapito.errors import CallerError, NotFound
 
 API_VERSION = "2022-06-15"
@@ -19,12 +20,12 @@ DATA = "https://eventgrid.azure.net"
 _TIMEOUT_S = 60.0
 _CLOCK_TIMEOUT_S = 3600.0
 _PAGE = 100
-_IDLE_S = 2.0  # a server may end a connection that nobody uses: after 5 s uvicorn does
+_IDLE_S = 2.0  # a server may close an idle connection: uvicorn does so after 5 s
 _AWAY = (502, 503, 504)
 
 
 class NoAnswer(CallerError):
-    """The server is not there, or not ready; it may be later."""
+    """The server is absent or not ready; trying again may succeed."""
 
 
 class Credential(NamedTuple):
@@ -39,7 +40,7 @@ class Credential(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a server answered."""
+    """The status and the body of an answer."""
 
     status: int
     body: bytes
@@ -61,11 +62,11 @@ class Client:
 
     @property
     def signs_in(self) -> bool:
-        """Whether it has a principal to show."""
+        """True if it has a credential or a token."""
         return self._credential is not None or bool(os.environ.get("RECAPITO_TOKEN"))
 
     def elsewhere(self, url: str) -> "Client":
-        """A client of another address, which trusts whom this one trusts and signs in nowhere."""
+        """A client of another address, with the same CA file and no credential."""
         return Client(url, self._ca_file)
 
     def close(self) -> None:
@@ -82,12 +83,12 @@ class Client:
         """All members of a list that a filter on names takes, page by page."""
         query = {"api-version": API_VERSION, "$top": _PAGE} | ({} if filter is None else {"$filter": filter})
         page = self.call("GET", f"{path}?{urlencode(query, quote_via=quote)}")
-        found: list[Any] = list(page["value"])
+        members: list[Any] = list(page["value"])
         while page.get("nextLink"):
             link = urlsplit(page["nextLink"])
             page = self.call("GET", f"{link.path}?{link.query}")
-            found += page["value"]
-        return found
+            members += page["value"]
+        return members
 
     def call(self, method: str, target: str, body: Any = None, timeout_s: float = _TIMEOUT_S) -> Any:
         """A request that must succeed; its JSON answer, None if it has none."""
@@ -105,7 +106,7 @@ class Client:
         return self.request(method, target, content, headers, timeout_s)
 
     def look(self, target: str) -> Answer:
-        """What is shown to us, or, if we cannot sign in, to anybody; whatever the answer says."""
+        """The answer to a GET, of any status; without a token if signing in fails."""
         try:
             return self._ask("GET", target, None, _TIMEOUT_S)
         except CallerError:
@@ -117,7 +118,7 @@ class Client:
 
     def publish(self, path: str, body: bytes, content_type: str, key: str) -> None:
         """Publish a body with a key, or with a token where there is none."""
-        sign = {"aeg-sas-key": key} if key else self._bearer(DATA)
+        sign = {SAS_KEY: key} if key else self._bearer(DATA)
         answer = self.request("POST", path, body, {"Content-Type": content_type, **sign})
         if answer.status != 200:
             raise self._refusal(answer)
@@ -125,7 +126,7 @@ class Client:
     def request(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
     ) -> Answer:
-        """A request as it is; its answer, whatever it says."""
+        """Send a request as it is; its answer, of any status."""
         try:
             connection = self._connect(timeout_s)
             connection.request(method, target, body, dict(headers))
@@ -175,12 +176,12 @@ class Client:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         answer = self.request("POST", target, urlencode(form).encode(), headers)
         if answer.status == 404:
-            text = "This server believes the tokens of another issuer; get one there and set RECAPITO_TOKEN."
+            text = "This server trusts another token issuer; get a token there and set RECAPITO_TOKEN."
             raise CallerError("SignInFailed", text)
         granted = self._decode(answer.body) or {}
         if answer.status != 200 or "access_token" not in granted:
-            said = plain(str(granted.get("error_description", f"status {answer.status}")))
-            raise CallerError("SignInFailed", f"Signing in as {credential.client_id} failed: {said}")
+            reason = plain(str(granted.get("error_description", f"status {answer.status}")))
+            raise CallerError("SignInFailed", f"Signing in as {credential.client_id} failed: {reason}")
         token: str = granted["access_token"]
         return token
 
@@ -212,7 +213,7 @@ class Client:
         return kind(code, f"({code}) {message}", target)
 
     def _trouble(self, error: Exception) -> CallerError:
-        """What went wrong below HTTP, and what to do about it."""
+        """A failure below HTTP, with its remedy."""
         return NoAnswer("NoAnswer", self._explain(error))
 
     def _explain(self, error: Exception) -> str:
@@ -227,18 +228,40 @@ class Client:
                 return f"{self.url} does not speak TLS as it should ({error.reason}). Is it http:// there?"
             case ConnectionRefusedError():
                 return (
-                    f"No server listens at {self.url}. Start one with `recapito serve`, or say where it is with"
+                    f"No server listens at {self.url}. Start one with `recapito serve`, or name another with"
                     " --server or `recapito config set server URL`."
                 )
             case socket.gaierror():
-                return f"The name in {self.url} can not be found: {error.strerror}."
+                return f"The name in {self.url} cannot be found: {error.strerror}."
             case TimeoutError():
                 return f"{self.url} did not answer in time."
             case FileNotFoundError():
-                return f"The file {self._ca_file} that --ca-file names is not there."
+                return f"The CA file {self._ca_file} does not exist; correct --ca-file."
             case http.client.RemoteDisconnected() | http.client.BadStatusLine() | ConnectionError():
                 return f"{self.url} ended the connection without an answer. If it speaks TLS, use https://."
             case OSError():
-                return f"{self.url} can not be reached: {error.strerror or error}."
+                return f"{self.url} cannot be reached: {error.strerror or error}."
         # The error itself may quote a key.
-        return f"{self.url} can not be asked: a name, a key or a token has characters in it that can not be sent."
+        return f"{self.url} cannot be asked: a name, a key or a token has characters in it that cannot be sent."
+
+
+Asked = TypeVar("Asked")
+
+_PAUSE_S = 1.0
+
+
+def patiently(ask: Callable[[], Asked], note: Callable[[str], None]) -> Asked:
+    """The server's answer; while there is none, ask again once a second. `note` gets a line for each change."""
+    lost = False
+    while True:
+        try:
+            answer = ask()
+        except NoAnswer as error:
+            if not lost:
+                note(f"the connection is lost, trying again: {error.message}")
+            lost = True
+            time.sleep(_PAUSE_S)
+        else:
+            if lost:
+                note("connected again")
+            return answer

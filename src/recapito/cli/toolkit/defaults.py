@@ -1,4 +1,4 @@
-"""What the command line assumes: from a flag, else the environment, else a small file, else what a local server has."""
+"""The defaults of flags: from the environment, else from a small file, else those of a local server."""
 
 import json
 import os
@@ -13,7 +13,7 @@ FILE_VARIABLE = "RECAPITO_CONFIG"
 
 
 class Default(NamedTuple):
-    """One thing that is assumed: its environment variable, its value if nobody says another, and what it is."""
+    """The default of a flag: its environment variable, its built-in value, and its description."""
 
     variable: str
     value: str
@@ -21,20 +21,18 @@ class Default(NamedTuple):
 
 
 DEFAULTS = {
-    "server": Default("RECAPITO_SERVER", "http://127.0.0.1:8585", "The URL of the server."),
-    "subscription": Default(
-        "RECAPITO_SUBSCRIPTION", "00000000-0000-0000-0000-000000000000", "The Azure subscription id."
-    ),
-    "group": Default("RECAPITO_GROUP", "local", "The resource group."),
-    "location": Default("RECAPITO_LOCATION", "local", "The location of what is created."),
-    "key": Default("RECAPITO_KEY", "", "The key that publishes; without one the server is asked for it."),
-    "ca_file": Default("RECAPITO_CA_FILE", "", "The certificate authority that the server is trusted by, a PEM file."),
-    "output": Default("RECAPITO_OUTPUT", "json", "How answers are printed: json, jsonc, yaml, table, tsv or none."),
+    "server": Default("RECAPITO_SERVER", "http://127.0.0.1:8585", "URL of the server."),
+    "subscription": Default("RECAPITO_SUBSCRIPTION", "00000000-0000-0000-0000-000000000000", "Azure subscription id."),
+    "group": Default("RECAPITO_GROUP", "local", "Resource group."),
+    "location": Default("RECAPITO_LOCATION", "local", "Location of created resources."),
+    "key": Default("RECAPITO_KEY", "", "Key to publish with; without one, the server is asked for it."),
+    "ca_file": Default("RECAPITO_CA_FILE", "", "CA certificate (PEM file) used to verify the server."),
+    "output": Default("RECAPITO_OUTPUT", "json", "Format of answers: json, jsonc, yaml, table, tsv or none."),
 }
 
 
 def file_path(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where the file is."""
+    """The path of the file; RECAPITO_CONFIG names another."""
     if environment.get(FILE_VARIABLE):
         return Path(environment[FILE_VARIABLE])
     home = environment.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
@@ -42,7 +40,7 @@ def file_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the file says; what is wrong in it is said by name."""
+    """The contents of the file, or a SettingsError that names the wrong key."""
     path = file_path(environment)
     try:
         read = tomllib.loads(path.read_text("utf-8"))
@@ -61,7 +59,7 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def write_file(values: Mapping[str, str], environment: Mapping[str, str] = os.environ) -> Path:
-    """Replace the file. It may hold a key, so it is its owner's alone."""
+    """Replace the file. It may hold a key, so only its owner can read it."""
     path = file_path(environment)
     text = "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in values.items())
     new = path.with_name(f"{path.name}.new")
@@ -76,7 +74,7 @@ def write_file(values: Mapping[str, str], environment: Mapping[str, str] = os.en
 
 
 def choose(key: str, flag: str | None, environment: Mapping[str, str] = os.environ) -> str:
-    """What holds for one key."""
+    """The value of a key: of the flag, the environment, the file, or the built-in one."""
     if flag is not None:
         return flag
     default = DEFAULTS[key]

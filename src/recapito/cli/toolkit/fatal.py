@@ -1,4 +1,4 @@
-"""How a run of the command line ends when it can not go on: one line, whoever's fault it is, and never a traceback."""
+"""The last words of a command that failed: one line and never a traceback, whatever the cause."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ def ready_streams() -> None:
 
 
 def give_up_output() -> None:
-    """Nobody can be told anything more on stdout; what is still buffered must not raise again at the very end."""
+    """Discard stdout, which its reader has closed: text that is still buffered must not raise at exit."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (OSError, ValueError):  # it is no file, as in a test
@@ -27,13 +27,13 @@ def give_up_output() -> None:
 
 
 def describe_os_error(error: OSError) -> str:
-    """What a file, a disk or a pipe said."""
+    """The error of a file, a disk or a pipe, with its path."""
     where = f": {error.filename}" if error.filename else ""
     return f"{error.strerror or error}{where}"
 
 
 def describe_defect(error: Exception) -> str:
-    """A mistake of ours, with its place; who wants all of it can have it."""
+    """A defect, with its place in the code; RECAPITO_TRACEBACK=1 shows the traceback."""
     if os.environ.get(TRACEBACK):
         return "".join(traceback.format_exception(error)).rstrip()
     frame = traceback.extract_tb(error.__traceback__)[-1]

@@ -1,13 +1,69 @@
-"""Commands that are imported when they are run, so that the help and a small command start quickly."""
+"""Commands that start quickly: a module is imported when its command runs, and Typer's slow conversions are skipped.
+
+Typer converts every value by pydantic, which takes longer to load than most commands take to run. A value that has its
+flag's type already, and a flag that was not given, skip that; all others go the usual way.
+"""
 
 from collections.abc import Mapping
+from enum import Enum
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from recapito.cli.toolkit.typer_startup import quicken
+_UNKNOWN = object()
+
+
+def quicken(command: Any) -> None:
+    """Skip the conversion of plain values in a command and all commands below it."""
+    for parameter in command.params:
+        _quicken(parameter)
+    _quicken_help(command)
+    for below in getattr(command, "commands", {}).values():
+        quicken(below)
+
+
+def _quicken_help(command: Any) -> None:
+    """--help is no parameter of a command; Typer makes it on demand."""
+    usual = command.get_help_option
+
+    def get_help_option(ctx: Any) -> Any:
+        option = usual(ctx)
+        if option is not None:
+            _quicken(option)
+        return option
+
+    command.get_help_option = get_help_option
+
+
+def _quicken(parameter: Any) -> None:
+    usual = parameter.process_value
+    annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+
+    def process_value(ctx: Any, value: Any) -> Any:
+        converted = _unconverted(parameter, annotation, value)
+        if converted is _UNKNOWN:
+            return usual(ctx, value)
+        return converted if parameter.callback is None else parameter.callback(ctx, parameter, converted)
+
+    parameter.process_value = process_value
+
+
+def _unconverted(parameter: Any, annotation: Any, value: Any) -> Any:
+    if value is None and not parameter.required:
+        return () if parameter.multiple or parameter.nargs == -1 else None
+    if isinstance(annotation, type) and type(value) is annotation:
+        return value
+    if annotation == list[str] and isinstance(value, list | tuple) and all(type(member) is str for member in value):
+        return list(value) if value or not parameter.required else _UNKNOWN
+    if (
+        isinstance(annotation, type)
+        and issubclass(annotation, Enum)
+        and value in [member.value for member in annotation]
+    ):
+        return annotation(value)
+    return _UNKNOWN
 
 
 def commands(help: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
@@ -18,7 +74,7 @@ def commands(help: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typ
 
 
 class Target(NamedTuple):
-    """Where a command is: a module of `cli/commands` and what it is called there, with what the help says of it."""
+    """A command: its module in `cli/commands`, its name there, and its line in the help."""
 
     module: str
     attribute: str
@@ -26,27 +82,27 @@ class Target(NamedTuple):
 
 
 class LazyCommand(TyperCommand):
-    """Stands for a command or a group until somebody runs it."""
+    """Stands for a command or a group until it runs."""
 
     def __init__(self, name: str, target: Target) -> None:
         super().__init__(name, help=target.help, rich_markup_mode=None)
         self._target = target
 
     def load(self) -> TyperCommand | TyperGroup:
-        """The real one."""
-        found = getattr(import_module(f"recapito.cli.commands.{self._target.module}"), self._target.attribute)
-        if not isinstance(found, typer.Typer):
+        """The command itself, from its module."""
+        target = getattr(import_module(f"recapito.cli.commands.{self._target.module}"), self._target.attribute)
+        if not isinstance(target, typer.Typer):
             alone = commands()
-            alone.command(self.name)(found)
-            found = alone
-        real = typer.main.get_command(found)
+            alone.command(self.name)(target)
+            target = alone
+        real = typer.main.get_command(target)
         assert isinstance(real, TyperCommand | TyperGroup)
         real.name = self.name
         quicken(real)
         return real
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The real one's context, in which the real one is the command."""
+        """The context of the command itself."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -60,6 +116,6 @@ class LazyGroup(TyperGroup):
         self.commands.update({name: LazyCommand(name, target) for name, target in self.table.items()})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """As usual; only here are all flags known, since Typer adds some to a group that is made."""
+        """As usual. Only here are all flags known: Typer adds some to a group after its construction."""
         quicken(self)
         return super().parse_args(ctx, args)

@@ -1,6 +1,6 @@
-"""How an answer is printed: `-o` and `--query`, as az has them.
+"""The formats of answers: `-o` and `--query`, as az has them.
 
-Shown is what az shows: `properties` are part of what they belong to, and the resource group has a name of its own.
+As in az, `properties` are merged into their resource, and the resource group is a member of its own.
 """
 
 import json
@@ -13,10 +13,10 @@ from typing import Any
 
 import typer
 
-from recapito.cli.text.escape import escape, plain
+from recapito.cli.text.terminal import escape, plain
 
 Select = Callable[[Any], Any]
-Tell = Callable[[Any], Iterable[str]]
+ToLines = Callable[[Any], Iterable[str]]
 
 _GROUP = re.compile(r"/resourceGroups/([^/]+)/", re.IGNORECASE)
 _HIDDEN_COLUMNS = ("id", "type", "etag", "kind", "metricResourceId", "publicNetworkAccess", "disableLocalAuth")
@@ -35,7 +35,7 @@ class Output(StrEnum):
 
 
 def read_output(text: str, hint: str) -> Output:
-    """The form of that name, or an error that says where the name stands."""
+    """The format of that name, or an error that names its source, `hint`."""
     if text not in tuple(Output):
         raise typer.BadParameter(f"'{text}' is not one of {', '.join(Output)}", param_hint=hint)
     return Output(text)
@@ -44,37 +44,37 @@ def read_output(text: str, hint: str) -> Output:
 def show(value: Any) -> Any:
     """A resource, or a list of them, as az shows it; what is not a resource stays as it is."""
     if isinstance(value, list):
-        return [show(one) for one in value]
+        return [show(member) for member in value]
     return _flatten(value) if isinstance(value, dict) and isinstance(value.get("id"), str) else value
 
 
 def _flatten(value: Any) -> Any:
     if isinstance(value, list):
-        return [_flatten(one) for one in value]
+        return [_flatten(member) for member in value]
     if not isinstance(value, dict):
         return value
-    shown: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, member in value.items():
         if name == "properties" and isinstance(member, dict):
-            shown.update(_flatten(member))
+            flat.update(_flatten(member))
         else:
-            shown[name] = _flatten(member)
+            flat[name] = _flatten(member)
     group = _GROUP.search(str(value.get("id", "")))
     if group and "name" in value:
-        shown["resourceGroup"] = group[1]
-    return dict(sorted(shown.items()))
+        flat["resourceGroup"] = group[1]
+    return dict(sorted(flat.items()))
 
 
 def read_query(query: str | None) -> Select | None:
-    """What selects from an answer, or an error before anything is asked."""
+    """The function that selects from an answer, or an error before the server is asked."""
     if query is None:
         return None
     import jmespath
     from jmespath.exceptions import JMESPathError
 
     def explain(error: Exception) -> typer.BadParameter:
-        said = str(error).splitlines()[0].removesuffix(", for expression:")
-        return typer.BadParameter(f"this is not a JMESPath expression: {said}", param_hint="--query")
+        reason = str(error).splitlines()[0].removesuffix(", for expression:")
+        return typer.BadParameter(f"this is not a JMESPath expression: {reason}", param_hint="--query")
 
     try:
         compiled = jmespath.compile(query)
@@ -84,7 +84,7 @@ def read_query(query: str | None) -> Select | None:
     def select(value: Any) -> Any:
         try:
             return compiled.search(value)
-        except JMESPathError as error:  # a function that was given what it can not take
+        except JMESPathError as error:  # a function that was given what it cannot take
             raise explain(error) from None
 
     return select
@@ -93,21 +93,21 @@ def read_query(query: str | None) -> Select | None:
 class Printer:
     """Prints what one command answers: all of it, or bit by bit as it comes."""
 
-    def __init__(self, output: Output, select: Select | None, tell: Tell | None) -> None:
+    def __init__(self, output: Output, select: Select | None, to_lines: ToLines | None) -> None:
         self._output = output
         self._select = select
-        self._tell = tell if output is Output.TABLE and select is None else None
+        self._to_lines = to_lines if output is Output.TABLE and select is None else None
 
     @property
     def live(self) -> bool:
-        """Whether a person looks at it, on a terminal, as it comes."""
-        return self._tell is not None and sys.stdout.isatty()
+        """True if a person reads the answer on a terminal as it comes."""
+        return self._to_lines is not None and sys.stdout.isatty()
 
     def print(self, answer: Any) -> Any:
         """Print an answer, and give it back."""
         if isinstance(answer, Iterator):
             self._print_bits(answer)
-        elif self._tell is not None and answer is not None:
+        elif self._to_lines is not None and answer is not None:
             self._print_lines(answer)
         else:
             print_answer(answer, self._output, self._select)
@@ -122,13 +122,13 @@ class Printer:
             return
 
     def _print_lines(self, value: Any) -> None:
-        assert self._tell is not None
-        for line in self._tell(value):
+        assert self._to_lines is not None
+        for line in self._to_lines(value):
             typer.echo(line)
 
     def _print_bit(self, value: Any) -> None:
         """One of many: JSON on one line each, so that a program can read line by line."""
-        if self._tell is not None:
+        if self._to_lines is not None:
             self._print_lines(value)
         elif self._output in (Output.YAML, Output.TSV):
             print_answer([value], self._output, self._select and (lambda bits: [self._pick(bit) for bit in bits]))
@@ -175,7 +175,7 @@ def _cells(row: Any) -> Iterable[Any]:
 
 
 def _tsv(cell: Any) -> str:
-    """A cell on one line: tabs and line ends would break the row. Of what is nested az too says only how much it is."""
+    """A cell on one line, without tabs and line ends. As in az, only the size of a nested value is shown."""
     if isinstance(cell, dict | list):
         return str(len(cell))
     return plain(_text(cell).replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n"))
@@ -193,7 +193,7 @@ def _print_table(value: Any) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [_row(one) for one in (value if isinstance(value, list) else [value])]
+    rows = [_row(resource) for resource in (value if isinstance(value, list) else [value])]
     if not rows:
         return
     columns = list(dict.fromkeys(name for row in rows for name in row))
@@ -210,7 +210,7 @@ def _print_table(value: Any) -> None:
 
 
 def _row(value: Any) -> dict[str, Any]:
-    """What a table shows of a resource: its plain values."""
+    """The members of a resource that a table shows: the plain values."""
     if isinstance(value, dict):
         plain = {name: cell for name, cell in value.items() if not isinstance(cell, dict | list) and cell is not None}
         hidden = _HIDDEN_COLUMNS if "id" in value else ()  # they are so of resources

@@ -1,8 +1,8 @@
-"""What topics, domains and system topics have in common on the command line: show, list, delete, and keys."""
+"""The verbs that topics, domains and system topics share: show, list, delete, and those of keys."""
 
 from typing import Any, ClassVar
 
-from recapito.cli.toolkit import common_flags
+from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.lazy import LazyGroup, Target
 from recapito.cli.toolkit.session import PROVIDER
 from recapito.cli.toolkit.verb import Noun, Session
@@ -35,18 +35,18 @@ class Resources:
     def add_verbs(self, noun: Noun, title: str) -> None:
         """Add the verbs that are the same for every kind."""
 
-        def show(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+        def show(session: Session, name: flags.NameOrId = None, group: flags.Group = None) -> Any:
             return session.client.arm("GET", self.path(session, name, group))
 
-        def list_all(session: Session, group: common_flags.Group = None, filter: common_flags.Filter = None) -> Any:
+        def list_all(session: Session, group: flags.Group = None, filter: flags.Filter = None) -> Any:
             within = session.in_subscription if group is None else session.group(group)
             return session.client.list(f"{within}{PROVIDER}/{self._kind}", filter)
 
-        def delete(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+        def delete(session: Session, name: flags.NameOrId = None, group: flags.Group = None) -> Any:
             return session.client.arm("DELETE", self.path(session, name, group))
 
         show.__doc__ = f"Show a {title}."
-        list_all.__doc__ = f"List every {title}, or those of a group."
+        list_all.__doc__ = f"List all {title}s, or those of a group."
         delete.__doc__ = f"Delete a {title} and all its event subscriptions."
         noun.verb("show")(show)
         noun.verb("list")(list_all)
@@ -55,17 +55,17 @@ class Resources:
     def add_key_verbs(self, noun: Noun) -> None:
         """Add the verbs of keys."""
 
-        def list_keys(session: Session, name: common_flags.NameOrId = None, group: common_flags.Group = None) -> Any:
+        def list_keys(session: Session, name: flags.NameOrId = None, group: flags.Group = None) -> Any:
             """Show both keys."""
             return session.client.arm("POST", f"{self.path(session, name, group)}/listKeys")
 
         def regenerate(
             session: Session,
-            key_name: common_flags.KeyName,
-            name: common_flags.NameOrId = None,
-            group: common_flags.Group = None,
+            key_name: flags.KeyName,
+            name: flags.NameOrId = None,
+            group: flags.Group = None,
         ) -> Any:
-            """Make a key anew; the old one opens nothing any more."""
+            """Regenerate a key; the old one stops working at once."""
             path = f"{self.path(session, name, group)}/regenerateKey"
             return session.client.arm("POST", path, {"keyName": key_name})
 

@@ -1,4 +1,4 @@
-"""One run of a command against one server: where it is, who asks, and under which paths things are."""
+"""A command's session with one server: its address, the credential, the paths of resources, and notes to the user."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 import typer
 
 from recapito.cli.toolkit.client import Client, Credential
-from recapito.cli.toolkit.defaults import choose, source
+from recapito.cli.toolkit.defaults import choose, file_path, source
 from recapito.domain.access.roles import is_loopback
 
 PROVIDER = "/providers/Microsoft.EventGrid"
@@ -47,14 +47,14 @@ class Session:
         """Change, and show what came of it."""
         return self._settled(path, self.client.arm("PATCH", path, body), wait)
 
-    def _settled(self, path: str, made: Any, wait: bool) -> Any:
-        """The server has done all when it answers, and says so to those who ask again."""
-        if wait and made["properties"]["provisioningState"] in _WAITING:
+    def _settled(self, path: str, resource: Any, wait: bool) -> Any:
+        """The resource after its change: a server has finished when it answers, and a second GET shows so."""
+        if wait and resource["properties"]["provisioningState"] in _WAITING:
             return self.client.arm("GET", path)
-        return made
+        return resource
 
     def note(self, text: str) -> None:
-        """Tell the user something that is not part of the answer."""
+        """Print a line that is not part of the answer, unless the session is quiet."""
         if not self.quiet:
             typer.echo(f"recapito: {text}", err=True)
 
@@ -87,7 +87,7 @@ def connect(
 
 
 def host_of(url: str, hint: str) -> str:
-    """The host of a server's URL, or an error that says where the URL stands."""
+    """The host of a server's URL, or an error that names the URL's source, `hint`."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -99,7 +99,7 @@ def host_of(url: str, hint: str) -> str:
 
 
 def _credential(tenant: str | None, client_id: str | None, secret: str | None, local: bool) -> Credential | None:
-    """Who signs in. The environment counts off loopback only: it may hold the secrets of another cloud."""
+    """The credential. The environment counts only off loopback: it may hold the secrets of another cloud."""
     given = [tenant, client_id, secret]
     if not any(given) and local:
         return None
@@ -115,3 +115,28 @@ def part(text: str) -> str:
     if "/" in text or text in ("", ".", ".."):
         raise typer.BadParameter(f"'{text}' is not a name")
     return quote(text, safe="")
+
+
+def note_once(session: Session, name: str, text: str) -> None:
+    """Note a text unless this user has read it before. With `quiet` it is neither noted nor remembered."""
+    path = _path()
+    noted = _read(path)
+    if name in noted or session.quiet:
+        return
+    session.note(text)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{line}\n" for line in [*noted, name]), "utf-8")
+    except OSError:
+        return  # then it is noted again
+
+
+def _path() -> Path:
+    return file_path().with_name("told")
+
+
+def _read(path: Path) -> list[str]:
+    try:
+        return path.read_text("utf-8", "replace").split()
+    except OSError:
+        return []

@@ -1,4 +1,4 @@
-"""What all commands that ask a server have in common: flags, the session, and how what they return is printed.
+"""The frame of all commands that ask a server: common flags, the session, and the printing of the answer.
 
 A command is a function of a session; the flags of every command are added here, once.
 """
@@ -10,28 +10,27 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.toolkit.az_flags import AzFlagsCommand
 from recapito.cli.toolkit.defaults import choose, source
 from recapito.cli.toolkit.exit_codes import FAILED
-from recapito.cli.toolkit.flags import gather, spread
-from recapito.cli.toolkit.output import Output, Printer, Tell, read_output, read_query, show
+from recapito.cli.toolkit.flags import AzFlagsCommand, gather, spread
+from recapito.cli.toolkit.output import Output, Printer, ToLines, read_output, read_query, show
 from recapito.cli.toolkit.session import Session, connect
 
 Command = Callable[..., Any]
 Judge = Callable[[Any], bool]
 
 _QUERY: dict[str, Any] = {
-    "query": Annotated[str | None, typer.Option(help="A JMESPath expression that selects from the answer.")]
+    "query": Annotated[str | None, typer.Option(help="JMESPath expression applied to the answer.")]
 }
 _CONNECTION: dict[str, Any] = {
-    "server": Annotated[str | None, typer.Option(help="The URL of the server.", show_default="http://127.0.0.1:8585")],
-    "subscription": Annotated[str | None, typer.Option(help="The Azure subscription id.")],
-    "ca_file": Annotated[str | None, typer.Option(help="The authority that the server is trusted by, a PEM file.")],
-    "tenant": Annotated[str | None, typer.Option(help="The tenant to sign in at.")],
-    "client_id": Annotated[str | None, typer.Option(help="Who signs in.")],
-    "client_secret": Annotated[str | None, typer.Option(help="The secret of who signs in.")],
+    "server": Annotated[str | None, typer.Option(help="URL of the server.", show_default="http://127.0.0.1:8585")],
+    "subscription": Annotated[str | None, typer.Option(help="Azure subscription id.")],
+    "ca_file": Annotated[str | None, typer.Option(help="CA certificate (PEM file) used to verify the server.")],
+    "tenant": Annotated[str | None, typer.Option(help="Tenant to sign in to.")],
+    "client_id": Annotated[str | None, typer.Option(help="Client id to sign in with.")],
+    "client_secret": Annotated[str | None, typer.Option(help="Client secret to sign in with.")],
     "only_show_errors": Annotated[
-        bool | None, typer.Option("--only-show-errors", help="Say nothing but answers and errors.")
+        bool | None, typer.Option("--only-show-errors", help="Print only answers and errors.")
     ],
 }
 COMMON = ("output", *_QUERY, *_CONNECTION)
@@ -50,26 +49,26 @@ class Noun:
         session: bool = True,
         form: Output = Output.JSON,
         judge: Judge = lambda answer: True,
-        tell: Tell | None = None,
+        to_lines: ToLines | None = None,
     ) -> Callable[[Command], Command]:
         """A verb. With `session` its function gets one as its first argument.
 
-        `form` is how it prints if nobody says otherwise; `judge` says whether the answer is a success; `tell` gives
-        the lines that people read in place of a table. An answer that comes bit by bit, an iterator, is printed so.
+        `form` is the default format; `judge` returns whether an answer is a success; `to_lines` makes the lines that
+        people read in place of a table. An answer that is an iterator is printed item by item.
         """
 
         def add(function: Command) -> Command:
-            self._app.command(name, cls=AzFlagsCommand)(dress(function, session, form, judge, tell))
+            self._app.command(name, cls=AzFlagsCommand)(dress(function, session, form, judge, to_lines))
             return function
 
         return add
 
 
-def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: Tell | None = None) -> Command:
+def dress(function: Command, session: bool, usual: Output, judge: Judge, to_lines: ToLines | None = None) -> Command:
     """The function as Typer sees it: with the flags that all verbs have, printing what it returns.
 
-    A flag of its own goes before the common one of the same name. A parameter `live` is no flag: it says whether a
-    person looks at the answer as it comes.
+    A flag of its own replaces the common one of the same name. A parameter `live` is no flag: it is true if a person
+    reads the answer as it comes.
     """
     signature = inspect.signature(function, eval_str=True)
     own = list(signature.parameters.values())[1 if session else 0 :]
@@ -82,7 +81,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
 
     @functools.wraps(function)
     def run(**given: Any) -> None:
-        printer = Printer(_form(given.pop("output"), usual, session), read_query(given.pop("query")), tell)
+        printer = Printer(_form(given.pop("output"), usual, session), read_query(given.pop("query")), to_lines)
         connection = {key: given.pop(key) for key in asking}
         if by_position:
             given["name"] = _pick(given.pop("positional_name"), given["name"])
@@ -105,7 +104,7 @@ def dress(function: Command, session: bool, usual: Output, judge: Judge, tell: T
 
 def _printed(usual: Output) -> Any:
     return Annotated[
-        Output | None, typer.Option("--output", "-o", help="How the answer is printed.", show_default=usual.value)
+        Output | None, typer.Option("--output", "-o", help="Format of the answer.", show_default=usual.value)
     ]
 
 
@@ -123,7 +122,7 @@ def _pick(positional: str | None, flag: str | None) -> str:
 
 
 def _form(output: Output | None, usual: Output, strict: bool) -> Output:
-    """How to print. Who asks no server is not strict: `recapito config` must work to put a wrong default right."""
+    """The format. Commands without a server ignore a wrong default: `recapito config` must run to correct it."""
     if output is not None:
         return output
     if source("output") == "default":

@@ -7,9 +7,9 @@ from collections import Counter
 
 from recapito.domain.delivery.attributes import Attributes
 from recapito.domain.delivery.batch import Form, form_of
-from recapito.domain.delivery.broker_message import keys_of
 from recapito.domain.events.conversion import Convert, conversion
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.resources.destination import kind_of
 from recapito.domain.resources.subscription import Subscription
 from recapito.observability.journal import Journal
 
@@ -33,7 +33,7 @@ class DeliveryFormat:
         self._journal = journal
         self._left: Counter[str] = Counter()
         attributes = subscription.attributes
-        keys = keys_of(subscription.destination)
+        keys = kind_of(subscription.destination).sort_keys
         self.attributes = Attributes(attributes, published, self._left_out, keys) if attributes else None
 
     def body(self, stored: bytes) -> bytes:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from msgspec import Raw
 
 from recapito.domain import limits
+from recapito.domain.delivery.headers import PREFIX
 from recapito.domain.events.conversion import split_data
 from recapito.domain.events.json_text import reach, scalar, top
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.filters.field_reader import path_of
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
-RESERVED_PREFIX = "aeg-"
 # Headers that the service sets itself, or that frame the request.
 RESERVED = frozenset(
     {
@@ -63,7 +63,7 @@ def is_header_name(name: str) -> bool:
 def is_allowed(name: str) -> bool:
     """Whether a subscriber may set a header of this name: a valid one that the service does not reserve."""
     lower = name.lower()
-    return is_header_name(name) and lower not in RESERVED and not lower.startswith(RESERVED_PREFIX)
+    return is_header_name(name) and lower not in RESERVED and not lower.startswith(PREFIX)
 
 
 def is_sendable(value: str) -> bool:

@@ -5,8 +5,8 @@ Names that a broker understands become its own fields (spec §1.9); all others a
 
 from typing import NamedTuple
 
+from recapito.domain.delivery import headers
 from recapito.domain.delivery.batch import Batch, Form
-from recapito.domain.resources.subscription import Destination, EventHub, ServiceBusQueue, ServiceBusTopic
 
 MESSAGE_ID = "MessageId"
 PARTITION_KEY = "PartitionKey"
@@ -26,7 +26,6 @@ SERVICE_BUS_FIELDS = {
     )
 }
 EVENT_HUB_FIELDS = {PARTITION_KEY.lower(): PARTITION_KEY}
-_SERVICE_BUS_KEYS = frozenset({"messageid", "partitionkey", "sessionid", "replytosessionid", "viapartitionkey"})
 
 
 class Message(NamedTuple):
@@ -44,13 +43,6 @@ class Message(NamedTuple):
 
     def __repr__(self) -> str:
         return f"<Message of {len(self.body)} bytes>"
-
-
-def keys_of(destination: Destination) -> frozenset[str]:
-    """The names, in lower case, of the properties that are message keys at a destination."""
-    if isinstance(destination, ServiceBusQueue | ServiceBusTopic):
-        return _SERVICE_BUS_KEYS
-    return frozenset(EVENT_HUB_FIELDS) if isinstance(destination, EventHub) else frozenset()
 
 
 def service_bus_message(batch: Batch) -> Message:
@@ -81,15 +73,15 @@ def _message(batch: Batch, body: bytes, fields: dict[str, str]) -> Message:
 def _metadata(batch: Batch) -> dict[str, str]:
     """The values of the `aeg-` headers of a webhook request."""
     properties = {
-        "aeg-subscription-name": batch.subscription.upper(),
-        "aeg-delivery-count": str(batch.attempts_before),
-        "aeg-event-type": "Notification",
-        "aeg-metadata-version": "1" if batch.form is Form.EVENTS else "1.0",
+        headers.SUBSCRIPTION_NAME: batch.subscription.upper(),
+        headers.DELIVERY_COUNT: str(batch.attempts_before),
+        headers.EVENT_TYPE: headers.NOTIFICATION,
+        headers.METADATA_VERSION: "1" if batch.form is Form.EVENTS else "1.0",
     }
     if batch.data_version is not None:
-        properties["aeg-data-version"] = batch.data_version
+        properties[headers.DATA_VERSION] = batch.data_version
     if batch.output_id is not None:
-        properties["aeg-output-event-id"] = batch.output_id
+        properties[headers.OUTPUT_EVENT_ID] = batch.output_id
     if batch.traceparent:
         properties["traceparent"] = batch.traceparent
     return properties

@@ -4,6 +4,7 @@ No message contains a secret of the endpoint.
 """
 
 from recapito.domain import limits
+from recapito.domain.delivery.headers import EVENT_TYPE, VALIDATION
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
 from recapito.domain.handshake.handshake import ORIGIN, VALIDATION_EVENT, Invitation, allowed_origin, answered_code
@@ -99,7 +100,7 @@ def _sent(invitation: Invitation, tries: int) -> str:
     often = "" if tries == 1 else f", {tries} times, {limits.HANDSHAKE_PAUSE_NS // SECOND} seconds apart"
     if asks_by_options(invitation.subscription):
         return f"OPTIONS with WebHook-Request-Origin: {ORIGIN}{often}"
-    return f"POST with aeg-event-type: SubscriptionValidation and one {VALIDATION_EVENT}{often}"
+    return f"POST with {EVENT_TYPE}: {VALIDATION} and one {VALIDATION_EVENT}{often}"
 
 
 def _came_back(invitation: Invitation, answer: CallResult) -> str:
@@ -155,12 +156,12 @@ def _advise_validation(invitation: Invitation, reply: Reply) -> str:
     if reply.status == 200:
         return (
             "The endpoint answers 200 to everything, but does not know the handshake. When the header "
-            f"aeg-event-type is SubscriptionValidation, answer with {_ECHO}, {by_hand}"
+            f"{EVENT_TYPE} is {VALIDATION}, answer with {_ECHO}, {by_hand}"
         )
     if 400 <= reply.status < 500 and reply.status not in _EITHER and reply.status not in _VALIDATION:
         return (
-            "The endpoint does not take the validation event. Look for the header aeg-event-type: "
-            f"SubscriptionValidation before anything else, and answer with {_ECHO}. If the endpoint expects "
+            f"The endpoint does not take the validation event. Look for the header {EVENT_TYPE}: "
+            f"{VALIDATION} before anything else, and answer with {_ECHO}. If the endpoint expects "
             "CloudEvents, set eventDeliverySchema to CloudEventSchemaV1_0."
         )
     return _by_status(_VALIDATION, reply.status, _ECHO)

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_NONE
-from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription
 
 
 def needs_consent(old: Subscription | None, wanted: Subscription) -> bool:

@@ -11,11 +11,21 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from recapito.domain.delivery.headers import (
+    DATA_VERSION,
+    DELETION,
+    DELIVERY_COUNT,
+    EVENT_TYPE,
+    METADATA_VERSION,
+    SUBSCRIPTION_NAME,
+    VALIDATION,
+)
 from recapito.domain.excerpt import secrets_of
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
 from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
 from recapito.domain.instant import stamp
-from recapito.domain.resources.subscription import StaticAttribute, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import StaticAttribute, Subscription
 from recapito.domain.resources.topic import Topic
 
 ORIGIN = "eventgrid.azure.net"
@@ -105,9 +115,7 @@ def validation_request(invitation: Invitation, event_id: str, now: int) -> Reque
         asked = (("WebHook-Request-Origin", ORIGIN), ("WebHook-Request-Callback", invitation.callback))
         return Request("OPTIONS", webhook_of(subscription).url, (*asked, *_static(subscription)))
     data = {"validationCode": invitation.code, "validationUrl": invitation.callback}
-    return _system_event(
-        invitation.topic, subscription, "SubscriptionValidation", VALIDATION_EVENT, data, event_id, now
-    )
+    return _system_event(invitation.topic, subscription, VALIDATION, VALIDATION_EVENT, data, event_id, now)
 
 
 def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> Request | None:
@@ -116,7 +124,7 @@ def deletion_request(topic: Topic, subscription: Subscription, event_id: str, no
         return None
     name = f"{_scope(topic, subscription)}/providers/Microsoft.EventGrid/eventSubscriptions/{subscription.name}"
     data = {"eventSubscriptionId": name}
-    return _system_event(topic, subscription, "SubscriptionDeletion", DELETED_EVENT, data, event_id, now)
+    return _system_event(topic, subscription, DELETION, DELETED_EVENT, data, event_id, now)
 
 
 def _system_event(
@@ -134,11 +142,11 @@ def _system_event(
     }
     headers = (
         ("Content-Type", "application/json; charset=utf-8"),
-        ("aeg-event-type", kind),
-        ("aeg-subscription-name", subscription.name.upper()),
-        ("aeg-delivery-count", "0"),
-        ("aeg-data-version", "1"),
-        ("aeg-metadata-version", "1"),
+        (EVENT_TYPE, kind),
+        (SUBSCRIPTION_NAME, subscription.name.upper()),
+        (DELIVERY_COUNT, "0"),
+        (DATA_VERSION, "1"),
+        (METADATA_VERSION, "1"),
     )
     return Request("POST", webhook_of(subscription).url, headers + _static(subscription), msgspec.json.encode([event]))
 

@@ -11,7 +11,8 @@ from recapito.domain.delivery.delivery import Delivery
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.instant import MILLISECOND, stamp, utc
-from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Subscription
 
 Record = dict[str, str]
 

@@ -35,7 +35,7 @@ class ResourceId(NamedTuple):
 
     @property
     def key(self) -> str:
-        """By which resources are compared."""
+        """The key by which resources are compared."""
         return self.text.lower()
 
     @property
@@ -52,7 +52,7 @@ class ResourceId(NamedTuple):
 
 
 def parse_resource_id(text: str, target: str = "resourceId") -> ResourceId:
-    """The resource that a text names, or InvalidInput that says what is wrong with it."""
+    """The resource that a text names; InvalidInput if the text is no resource id."""
     shape = _SHAPE.fullmatch(text)
     if shape is None or len(text) > limits.RESOURCE_ID_CHARS or _NEVER.search(text):
         raise InvalidInput(

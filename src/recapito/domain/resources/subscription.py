@@ -1,4 +1,4 @@
-"""An event subscription: which events of a topic go where, how they are batched, retried and buried."""
+"""An event subscription: its filter, destination, batching, retry policy and dead-letter destination."""
 
 from typing import Any
 
@@ -8,90 +8,8 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import MINUTE
-from recapito.domain.profiles.profile import EndpointKind
-from recapito.domain.resources.resource_id import container_id, queue_id
-
-
-class WebHook(msgspec.Struct, frozen=True, kw_only=True, tag="WebHook", tag_field="endpoint_type"):
-    """A webhook. The URL's query may be a secret: show `base_url`, never `url`.
-
-    With a tenant and an application its requests carry a bearer token that was issued for that application.
-    """
-
-    url: str
-    tenant: str | None = None
-    application: str | None = None
-
-    @property
-    def base_url(self) -> str:
-        """The URL without its query."""
-        return self.url.partition("?")[0]
-
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.WEBHOOK
-
-    def __repr__(self) -> str:
-        return f"<WebHook {self.base_url}>"
-
-    def __rich_repr__(self) -> list[tuple[str, Any]]:
-        return [("base_url", self.base_url)]  # msgspec's own would show the query in a pretty traceback
-
-
-class _Azure(msgspec.Struct, frozen=True, kw_only=True, tag_field="endpoint_type"):
-    @property
-    def endpoint_kind(self) -> EndpointKind:
-        """Under which of the profile's tables this destination falls."""
-        return EndpointKind.AZURE_RESOURCE
-
-
-class StorageQueue(_Azure, frozen=True, kw_only=True, tag="StorageQueue"):
-    """A queue of a storage account, which is named by its ARM id. Messages last `ttl_s` seconds; -1 is for ever."""
-
-    account: str
-    queue: str
-    ttl_s: int = limits.QUEUE_MESSAGE_TTL_S_DEFAULT
-
-    @property
-    def resource_id(self) -> str:
-        """The ARM id of the queue."""
-        return queue_id(self.account, self.queue)
-
-
-class AzureFunction(_Azure, frozen=True, kw_only=True, tag="AzureFunction"):
-    """A function with an Event Grid trigger, which is named by its ARM id; its host is asked for no consent."""
-
-    resource_id: str
-
-
-class HybridConnection(_Azure, frozen=True, kw_only=True, tag="HybridConnection"):
-    """A hybrid connection of a relay, which is named by its ARM id; whoever listens to it gets what a webhook would."""
-
-    resource_id: str
-
-
-class ServiceBusQueue(_Azure, frozen=True, kw_only=True, tag="ServiceBusQueue"):
-    """A queue of a Service Bus namespace, by its ARM id."""
-
-    resource_id: str
-
-
-class ServiceBusTopic(_Azure, frozen=True, kw_only=True, tag="ServiceBusTopic"):
-    """A topic of a Service Bus namespace, by its ARM id."""
-
-    resource_id: str
-
-
-class EventHub(_Azure, frozen=True, kw_only=True, tag="EventHub"):
-    """A hub of an Event Hubs namespace, by its ARM id."""
-
-    resource_id: str
-
-
-Broker = ServiceBusQueue | ServiceBusTopic | EventHub
-AzureResource = StorageQueue | AzureFunction | HybridConnection | Broker
-Destination = WebHook | AzureResource
+from recapito.domain.resources.destination import Destination
+from recapito.domain.resources.resource_id import container_id
 
 
 class Batching(msgspec.Struct, frozen=True):
@@ -102,24 +20,24 @@ class Batching(msgspec.Struct, frozen=True):
 
     @property
     def on(self) -> bool:
-        """True when the subscriber asked for batches. Microsoft's SDKs always say 1 and 64, which is no batching."""
+        """True when the subscriber asked for batches. Microsoft's SDKs always send 1 and 64, which is no batching."""
         return self.event_limit > 1
 
     @property
     def event_limit(self) -> int:
-        """How many events a batch may hold. Only the size given: as many as fit (spec A8)."""
+        """The most events of a batch. If only the size is given, as many as fit (spec A8)."""
         if self.max_events is not None:
             return self.max_events
         return limits.BATCH_EVENTS_DEFAULT if self.preferred_kilobytes is None else limits.BATCH_EVENTS[1]
 
     @property
     def byte_limit(self) -> int:
-        """How large a request body should be at most, unless a single event is larger."""
+        """The most bytes of a request body, unless a single event is larger."""
         return (self.preferred_kilobytes or limits.BATCH_KILOBYTES_DEFAULT) * limits.KB
 
 
 class RetryPolicy(msgspec.Struct, frozen=True):
-    """When delivery of an event is given up: after so many attempts or so many minutes, whichever is first."""
+    """The end of delivery: after `max_attempts` attempts or `ttl_minutes` minutes, whichever is first."""
 
     max_attempts: int = limits.ATTEMPTS_DEFAULT
     ttl_minutes: int = limits.TTL_MINUTES_DEFAULT
@@ -142,7 +60,7 @@ class DeadLetterDirectory(msgspec.Struct, frozen=True, tag="Directory", tag_fiel
 
     @property
     def container(self) -> str:
-        """The name by which a vault knows the place."""
+        """The name of the container for a vault."""
         return self.name
 
 
@@ -154,7 +72,7 @@ class DeadLetterBlobs(msgspec.Struct, frozen=True, tag="StorageBlob", tag_field=
 
     @property
     def container(self) -> str:
-        """The name by which a vault knows the place."""
+        """The name of the container for a vault."""
         return container_id(self.account, self.container_name).lower()
 
 
@@ -162,7 +80,7 @@ DeadLetterDestination = DeadLetterDirectory | DeadLetterBlobs
 
 
 class StaticAttribute(msgspec.Struct, frozen=True, tag="Static", tag_field="type"):
-    """A header of every delivery, with a value of the subscriber's; a secret one is shown on demand only."""
+    """A header of every delivery with a fixed value; a secret value is shown on demand only."""
 
     name: str
     value: str
@@ -186,9 +104,9 @@ DeliveryAttribute = StaticAttribute | DynamicAttribute
 
 
 class Handshake(msgspec.Struct, frozen=True):
-    """An endpoint's consent that is still to come: whoever fetches a URL with this code before `until` gives it.
+    """The consent of an endpoint that is still missing: a request with this code before `until` gives it.
 
-    `note` says why it has not come yet, for people, without a secret.
+    `note` is the reason for people, without a secret.
     """
 
     code: str
@@ -214,11 +132,11 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     A segment is matched by the filter in force at its position (`filters`, ascending); destination, batching
     and policy are those of now. A deleted subscription stays until its lane has ended, with `deleted_position`.
-    In a domain `domain_topic` says of which topic it is; None is of all of them.
+    In a domain `domain_topic` is the topic that it belongs to; None is all of them.
 
-    While an endpoint has not consented, `handshake` says what is awaited and `proposed` is the subscription as it
-    will be then. Lanes know nothing of that: until then what is in force is what was before, or takes no events.
-    `kept` is what a client asked for that has no effect here; it is shown back as it came.
+    While an endpoint has not consented, `handshake` holds the code and `proposed` is the subscription as it will be
+    afterwards. Lanes ignore both: until then the former subscription is in force, or one that takes no events.
+    `kept` are properties from clients that have no effect here; they are shown back unchanged.
     """
 
     id: int = 0
@@ -245,7 +163,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """By which it is found on its topic, in lower case; domain topics have names of their own."""
+        """Its key on its topic, in lower case; each domain topic has its own names."""
         return subscription_key(self.name, self.domain_topic)
 
     @property
@@ -267,5 +185,5 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subscription_key(name: str, domain_topic: str | None) -> str:
-    """By which a subscription is found on its topic."""
+    """The key of a subscription on its topic."""
     return (name if domain_topic is None else f"{domain_topic}/{name}").lower()

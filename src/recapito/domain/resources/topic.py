@@ -17,14 +17,14 @@ class TopicKind(StrEnum):
 
 
 class Domain(msgspec.Struct, frozen=True):
-    """What only a domain has: whether its topics come and go with their subscriptions."""
+    """The properties of a domain alone: its topics may be created and deleted with their subscriptions."""
 
     auto_create: bool = True
     auto_delete: bool = True
 
 
 class Source(msgspec.Struct, frozen=True):
-    """What only a system topic has: the Azure resource whose events it carries, and of which type that is.
+    """The properties of a system topic alone: the Azure resource whose events it carries, and its type.
 
     An implicit one was made with the first subscription of its source, and goes with the last.
     """

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class EventType(NamedTuple):
-    """One type of event. `default` says whether a subscription that names no types gets it."""
+    """One type of event. A subscription that names no types gets it if `default` is true."""
 
     name: str
     title: str

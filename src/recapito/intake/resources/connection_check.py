@@ -13,16 +13,16 @@ from recapito.domain import limits
 from recapito.domain.connections.connection import AccountKey, Connection, Service, check_usable
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
+from recapito.domain.resources.destination import DESTINATION_KINDS, WebHook, service_of
 from recapito.domain.resources.resource_id import (
-    EVENT_HUBS_NAMESPACE,
     ResourceId,
     container_id,
     parse_resource_id,
     queue_id,
 )
-from recapito.domain.resources.subscription import DeadLetterBlobs, Subscription, WebHook
+from recapito.domain.resources.subscription import DeadLetterBlobs, Subscription
 from recapito.errors import InvalidInput, NotFound, SettingsError
-from recapito.intake.resources.connection_required import SERVICE_OF, Find
+from recapito.intake.resources.connection_required import Find
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 STAND_IN = "recapito-check"
@@ -111,9 +111,9 @@ class ConnectionChecker:
             return Finding(WRONG, name, "The signature is not usable.", error.message)
         if target.service is Service.RELAY and not target.made_up:
             if parse_resource_id(connection.resource_id).key == target.place.key:
-                text = "It is not tried, because its listener would get the request."
-                return Finding(NOTE, name, text, "publish an event, and look at its delivery")
-            target = Target(Service.RELAY, _within(target.place.top, "hybridConnections"), made_up=True)
+                said = "It is not tried, because its listener would get the request."
+                return Finding(NOTE, name, said, "publish an event, and look at its delivery")
+            target = _stand_in(target.place.top, Service.RELAY)
         try:
             async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
                 outcome = await self._probes[target.service](target.place, connection)
@@ -163,7 +163,7 @@ def _named(subscription: Subscription) -> list[Target]:
     destination, place = subscription.destination, subscription.dead_letter
     targets: list[Target] = []
     if not isinstance(destination, WebHook):
-        targets.append(Target(SERVICE_OF[type(destination)], parse_resource_id(destination.resource_id)))
+        targets.append(Target(service_of(destination), parse_resource_id(destination.resource_id)))
     if isinstance(place, DeadLetterBlobs):
         targets.append(Target(Service.BLOB, parse_resource_id(container_id(place.account, place.container_name))))
     return targets
@@ -174,16 +174,17 @@ def _stand_ins(connection: Connection) -> list[Target]:
     resource = parse_resource_id(connection.resource_id)
     if resource != resource.top:
         return [Target(service, resource) for service in connection.endpoints]
-    entities = "eventHubs" if resource.kind == EVENT_HUBS_NAMESPACE else "queues"
-    made_up = {
-        Service.BLOB: lambda: parse_resource_id(container_id(resource.text, STAND_IN)),
-        Service.QUEUE: lambda: parse_resource_id(queue_id(resource.text, STAND_IN)),
-        Service.MESSAGING: lambda: _within(resource, entities),
-        Service.FUNCTION: lambda: _within(resource, "functions"),
-        Service.RELAY: lambda: _within(resource, "hybridConnections"),
-    }
-    return [Target(service, made_up[service](), made_up=True) for service in connection.endpoints]
+    return [_stand_in(resource, service) for service in connection.endpoints]
 
 
-def _within(top: ResourceId, collection: str) -> ResourceId:
-    return parse_resource_id(f"{top.text}/{collection}/{STAND_IN}")
+def _stand_in(top: ResourceId, service: Service) -> Target:
+    """A name that is not in an account or a namespace; of a resource that has no parts, the resource itself."""
+    if service is Service.BLOB:
+        return Target(service, parse_resource_id(container_id(top.text, STAND_IN)), made_up=True)
+    if service is Service.QUEUE:
+        return Target(service, parse_resource_id(queue_id(top.text, STAND_IN)), made_up=True)
+    for kind in DESTINATION_KINDS.values():
+        parent, _, collection = (kind.resource or "").rpartition("/")
+        if kind.service is service and parent == top.kind:
+            return Target(service, parse_resource_id(f"{top.text}/{collection}/{STAND_IN}"), made_up=True)
+    return Target(service, top)

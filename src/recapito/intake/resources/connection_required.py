@@ -3,31 +3,13 @@
 from collections.abc import Awaitable, Callable
 
 from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service, check_usable, command_for
+from recapito.domain.resources.destination import AzureResource, service_of
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.domain.resources.subscription import (
-    AzureFunction,
-    AzureResource,
-    DeadLetterBlobs,
-    DeadLetterDestination,
-    EventHub,
-    HybridConnection,
-    ServiceBusQueue,
-    ServiceBusTopic,
-    StorageQueue,
-)
+from recapito.domain.resources.subscription import DeadLetterBlobs, DeadLetterDestination
 from recapito.errors import InvalidInput, SettingsError
 
 Find = Callable[[str], Awaitable[Connection | None]]
 """The connection to use for a resource id."""
-
-SERVICE_OF = {
-    StorageQueue: Service.QUEUE,
-    AzureFunction: Service.FUNCTION,
-    HybridConnection: Service.RELAY,
-    ServiceBusQueue: Service.MESSAGING,
-    ServiceBusTopic: Service.MESSAGING,
-    EventHub: Service.MESSAGING,
-}
 
 
 async def nowhere(resource_id: str) -> Connection | None:
@@ -37,7 +19,7 @@ async def nowhere(resource_id: str) -> Connection | None:
 
 async def check_connected(find: Find, destination: AzureResource, now: int) -> None:
     """Raise InvalidInput, with the command to run, if this destination has no usable connection; `now` is real time."""
-    await _check(find, destination.resource_id, SERVICE_OF[type(destination)], now, "resourceId")
+    await _check(find, destination.resource_id, service_of(destination), now, "resourceId")
 
 
 async def check_dead_letters_connected(find: Find, place: DeadLetterDestination | None, now: int) -> None:

@@ -7,11 +7,11 @@ import msgspec
 
 from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, Filter
+from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDestination,
     DeliveryAttribute,
-    Destination,
     RetryPolicy,
     Subscription,
 )

@@ -34,7 +34,8 @@ from recapito.domain.handshake.handshake import (
     validation_request,
 )
 from recapito.domain.handshake.http_call import CallResult, FailureKind, Reply, Request
-from recapito.domain.resources.subscription import Handshake, StaticAttribute, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Handshake, StaticAttribute, Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import Busy, Conflict, InvalidInput
 from recapito.observability.journal import Journal, silent

@@ -14,7 +14,8 @@ from recapito.contracts.registry import Registry
 from recapito.domain.access.egress import Egress
 from recapito.domain.handshake.consent import needs_consent, with_consent
 from recapito.domain.handshake.handshake import ConsentTarget, is_code
-from recapito.domain.resources.subscription import Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import Gone, NotFound
 from recapito.intake.resources.connection_required import Find, check_connected, check_dead_letters_connected, nowhere

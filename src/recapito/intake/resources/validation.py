@@ -16,7 +16,8 @@ from recapito.domain.filters.filter import Filter
 from recapito.domain.handshake.consent import shown
 from recapito.domain.profiles import profile
 from recapito.domain.profiles.profile import Profile
-from recapito.domain.resources.subscription import Batching, DeliveryAttribute, FilterSince, Subscription, WebHook
+from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.subscription import Batching, DeliveryAttribute, FilterSince, Subscription
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.domain.resources.topic_type import TOPIC_TYPES, topic_type
 from recapito.errors import Conflict, InvalidInput, PreconditionFailed

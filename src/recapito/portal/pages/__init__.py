@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from recapito.portal.page import Page
 from recapito.portal.pages import (
+    clock,
     dead_letter,
     delivery,
     explain,
@@ -13,7 +14,6 @@ from recapito.portal.pages import (
     topic_form,
     topics,
 )
-from recapito.portal.panels import clock
 
 PAGES: dict[str, Callable[[Page], Awaitable[None]]] = {
     "/": overview.build,

@@ -10,19 +10,19 @@ from recapito.portal.urls import explain_path
 from recapito.portal.widgets.pieces import Fact, code, facts, panel
 
 
-async def build_list(visit: Page) -> None:
+async def build_list(page: Page) -> None:
     """All dead letters of the server."""
-    visit.layout("Dead letters", "/dead-letters")
+    page.layout("Dead letters", "/dead-letters")
     with panel():
-        letters = DeadLetterList(visit)
+        letters = DeadLetterList(page)
     await letters.listing.refresh()
 
 
-async def build_one(visit: Page) -> None:
+async def build_one(page: Page) -> None:
     """One dead letter, with its event as it was buried."""
-    letter = await visit.server.letter(visit.request.path_params["name"])
+    letter = await page.server.letter(page.request.path_params["name"])
     id = letter.get("eventId") or ""
-    visit.layout(f"Dead letter {id}", "/dead-letters", Crumb("Dead letters", "/dead-letters"))
+    page.layout(f"Dead letter {id}", "/dead-letters", Crumb("Dead letters", "/dead-letters"))
     with panel("Letter"):
         facts(
             [

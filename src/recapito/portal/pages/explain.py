@@ -1,4 +1,4 @@
-"""What became of an event, subscription by subscription; or what would, before it is published."""
+"""The explanation of an event by subscription, published or not."""
 
 import json
 from functools import partial
@@ -23,25 +23,25 @@ _EVENT = {
 _POLL_S = 3.0
 
 
-async def build(visit: Page) -> None:
+async def build(page: Page) -> None:
     """Build the page: of the event that the query names, or only the forms."""
-    event, topic = visit.request.query_params.get("event", ""), visit.request.query_params.get("topic", "")
-    visit.layout(f"Event {event}" if event else "Explain an event", "/deliveries")
+    event, topic = page.request.query_params.get("event", ""), page.request.query_params.get("topic", "")
+    page.layout(f"Event {event}" if event else "Explain an event", "/deliveries")
     if event:
-        fates = ExplanationPanel(visit, lambda: visit.server.explain(event, topic or None))
+        fates = ExplanationPanel(page, lambda: page.server.explain(event, topic or None))
         await fates.refresh()
-        visit.poll(fates.refresh, _POLL_S)
+        page.poll(fates.refresh, _POLL_S)
     else:
         _search(topic)
-    _dry_run(visit, topic)
+    _dry_run(page, topic)
 
 
 def _search(topic: str) -> None:
-    with panel("What became of it?"):
+    with panel("Explain a published event"):
         form = Form()
         with ui.element("div").classes("form"):
             id = form.text("event", "Event id", check=check_required)
-            name = form.text("topic", "Topic", topic, hint="Empty: wherever it is known.")
+            name = form.text("topic", "Topic", topic, hint="Empty: any topic.")
 
         def go() -> None:
             if form.is_valid:
@@ -52,9 +52,9 @@ def _search(topic: str) -> None:
         id.on("keydown.enter", go)
 
 
-def _dry_run(visit: Page, topic: str) -> None:
-    with panel("What would become of an event?"):
-        text("p", "Nothing is published: the event is held against every filter of the topic.", "muted")
+def _dry_run(page: Page, topic: str) -> None:
+    with panel("Try an event without publishing it"):
+        text("p", "Nothing is published; the event is only matched against every filter of the topic.", "muted")
         form = Form()
         with ui.element("div").classes("form"):
             name = form.text("topic", "Topic", topic, check=check_required).classes("wide")
@@ -67,17 +67,17 @@ def _dry_run(visit: Page, topic: str) -> None:
         async def ask() -> None:
             if not form.is_valid:
                 return
-            tried = partial(visit.server.dry_run, (name.value or "").strip(), json.loads(event.value or ""))
+            tried = partial(page.server.dry_run, (name.value or "").strip(), json.loads(event.value or ""))
             place.clear()
             with place:
-                fates = ExplanationPanel(visit, tried)
+                fates = ExplanationPanel(page, tried)
             try:
                 await fates.refresh()
             except Refused as error:
                 place.clear()
                 form.blame(error)
 
-        press.on_click(visit.doing(ask))
+        press.on_click(page.doing(ask))
 
 
 def _check_object(given: str) -> str | None:

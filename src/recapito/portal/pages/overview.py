@@ -1,4 +1,4 @@
-"""The first page: whether the server is well, which subscriptions fail, and the topics."""
+"""The first page: the server's health, failing subscriptions, and the topics."""
 
 import asyncio
 
@@ -16,20 +16,22 @@ _CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "
 _WRONG = {"damage": "wait"}  # the server does all it can: somebody has to look, and nothing stands still
 
 
-async def build(visit: Page) -> None:
+async def build(page: Page) -> None:
     """Build the page."""
-    server = visit.server
-    visit.layout("Overview", "/")
+    server = page.server
+    page.layout("Overview", "/")
     with panel("Server"), bar() as health:
         pass
-    with panel("Subscriptions that need a look", "failing"):
-        calm = text("p", "Every subscription is delivering.", "muted")
-        failing = Table("Subscriptions that need a look", ("Subscription", "Topic", "State", "Why", "Pending#"))
+    with panel("Subscriptions with problems", "failing"):
+        calm = text("p", "All subscriptions deliver.", "muted")
+        failing = Table("Subscriptions with problems", ("Subscription", "Topic", "State", "Why", "Pending#"))
     with panel("Topics"):
         topics = Table("Topics", ("Topic", "Published#", "Publish failed#", "Unmatched#", "Subscriptions#"))
-        with empty("There is no topic yet.", "A topic is where events are published to. Create one to begin.") as none:
+        with empty("There is no topic yet.", "Events are published to topics. Create one to begin.") as none:
             link_button("Create a topic", "/new-topic", "primary")
-        with empty("No topic has a subscription yet.", "A subscription says which events go where.") as unheard:
+        with empty(
+            "No topic has a subscription yet.", "A subscription delivers events of a topic to an endpoint."
+        ) as unheard:
             first = link_button("Create a subscription", "/topics", "primary")
         with bar("end"):
             link("All topics", "/topics")
@@ -52,8 +54,10 @@ async def build(visit: Page) -> None:
         failing.show([_failing_row(lane) for lane in lanes])
         listed = []
         for azure in await server.azure_subscriptions():
-            page = await server.page(f"/subscriptions/{azure}/providers/Microsoft.EventGrid/topics", size=_TOPICS)
-            listed += page.value
+            topics_page = await server.page(
+                f"/subscriptions/{azure}/providers/Microsoft.EventGrid/topics", size=_TOPICS
+            )
+            listed += topics_page.value
         listed = listed[:_TOPICS]
         none.set_visibility(not listed)
         counts = await asyncio.gather(*(server.count(one["name"], "topics") for one in listed))
@@ -63,7 +67,7 @@ async def build(visit: Page) -> None:
         topics.show([_topic_row(one["id"], count) for one, count in zip(listed, counts, strict=True)])
 
     await refresh()
-    visit.poll(refresh, _POLL_S)
+    page.poll(refresh, _POLL_S)
 
 
 def _failing_row(lane: Lane) -> Row:

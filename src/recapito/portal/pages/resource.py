@@ -1,4 +1,4 @@
-"""The page of a resource, whichever it is: the id says."""
+"""The page of a resource; its id decides which page that is."""
 
 from recapito.portal.client import Refused
 from recapito.portal.page import Page
@@ -6,23 +6,23 @@ from recapito.portal.pages import subscription, subscription_form, topic, topic_
 from recapito.portal.urls import read_id
 
 
-async def build(visit: Page) -> None:
+async def build(page: Page) -> None:
     """Build the page of a topic or a subscription."""
-    address = read_id("/" + visit.request.path_params["id"])
+    address = read_id("/" + page.request.path_params["id"])
     if address is None:
         raise Refused(404, "NotFound", "This is not the id of a topic, a domain or an event subscription.", None)
     if address.subscription is not None:
-        await subscription.build(visit, address)
+        await subscription.build(page, address)
     else:
-        await topic.build(visit, address)
+        await topic.build(page, address)
 
 
-async def build_edit(visit: Page) -> None:
+async def build_edit(page: Page) -> None:
     """Build the page on which a resource is changed."""
-    address = read_id("/" + visit.request.path_params["id"])
+    address = read_id("/" + page.request.path_params["id"])
     if address is None or (address.subscription is None and address.kind != "topics"):
-        raise Refused(404, "NotFound", "This can not be changed here.", None)
+        raise Refused(404, "NotFound", "This resource cannot be changed here.", None)
     if address.subscription is not None:
-        await subscription_form.build_edit(visit, address)
+        await subscription_form.build_edit(page, address)
     else:
-        await topic_form.build_edit(visit, address)
+        await topic_form.build_edit(page, address)

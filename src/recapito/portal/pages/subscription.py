@@ -1,4 +1,4 @@
-"""A subscription's page: how it is, live; when it retries; what it delivered; its dead letters; its settings."""
+"""A subscription's page: live state, retry timetable, recent deliveries, dead letters, settings."""
 
 import asyncio
 from typing import Any
@@ -18,20 +18,19 @@ from recapito.portal.panels.dead_letters import DeadLetterList
 from recapito.portal.panels.retry import retry_panel
 from recapito.portal.urls import Address, resource_path
 from recapito.portal.widgets.chart import SERIES, LaneChart, totals
-from recapito.portal.widgets.confirm import confirm
-from recapito.portal.widgets.pieces import Tiles, bar, button, chip, facts, link_button, panel, set_tone, text
+from recapito.portal.widgets.pieces import Tiles, bar, button, chip, confirm, facts, link_button, panel, set_tone, text
 
-_NOW = {"pending": "Pending", "parked": "Wait for a retry", "unread": "Unread, at most", "latency": "Mean latency"}
+_NOW = {"pending": "Pending", "parked": "Waiting for a retry", "unread": "Unread, at most", "latency": "Mean latency"}
 
 
-async def build(visit: Page, address: Address) -> None:
+async def build(page: Page, address: Address) -> None:
     """Build the page."""
-    shown, topic = await asyncio.gather(visit.server.arm("GET", address.id), visit.server.arm("GET", address.topic_id))
+    shown, topic = await asyncio.gather(page.server.arm("GET", address.id), page.server.arm("GET", address.topic_id))
     crumbs = [LISTS[address.kind], Crumb(topic["name"], resource_path(address.topic_id))]
     if address.domain_topic is not None:
         crumbs.append(Crumb(address.domain_topic, resource_path(address.parent_id)))
-    visit.layout(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
-    state = _head(visit, address, shown)
+    page.layout(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    state = _head(page, address, shown)
     _consent(shown)
     with panel("Now"):
         why = text("p", "", "note bad hold")
@@ -40,23 +39,22 @@ async def build(visit: Page, address: Address) -> None:
         chart = LaneChart(POLL_S)
         tiles = Tiles(_NOW)
         reasons = text("p", "", "muted")
-    clock = clock_panel(visit) if visit.settings.clock.manual else None
-    retry_panel(visit, topic, shown)
+    clock = clock_panel(page) if page.settings.clock.manual else None
+    retry_panel(page, topic, shown)
     with panel("Recent deliveries"):
-        deliveries = recent_deliveries(visit, topic["name"], shown["name"])
+        deliveries = recent_deliveries(page, topic["name"], shown["name"])
     with panel("Dead letters"):
-        letters = DeadLetterList(visit, topic["name"], shown["name"])
+        letters = DeadLetterList(page, topic["name"], shown["name"])
     with panel("Settings"):
         facts(settings_facts(shown))
 
     async def refresh() -> None:
-        lane = await _find(visit, address)
+        lane = await _find(page, address)
         word, tone = lane.state
         state.text = word
         set_tone(state, tone)
-        said = _why(lane)
-        why.text = said
-        why.set_visibility(bool(said))
+        why.text = _why(lane)
+        why.set_visibility(bool(why.text))
         chart.show(lane)
         series.show({name: format.number(total) for name, total in zip(SERIES, totals(lane), strict=True)})
         tiles.show(_now(lane))
@@ -70,26 +68,26 @@ async def build(visit: Page, address: Address) -> None:
 
     seen = {"letters": -1}
     await refresh()
-    visit.poll(refresh)
+    page.poll(refresh)
 
 
-async def _find(visit: Page, address: Address) -> Lane:
-    found = await visit.server.lanes(topic=address.topic, subscription=address.subscription)
+async def _find(page: Page, address: Address) -> Lane:
+    found = await page.server.lanes(topic=address.topic, subscription=address.subscription)
     for lane in found.value:
         if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
             return lane
-    raise Refused(404, "NotFound", "This subscription is gone.", None)
+    raise Refused(404, "NotFound", "This subscription does not exist any more.", None)
 
 
 def _same(one: str | None, other: str | None) -> bool:
     return (one or "").lower() == (other or "").lower()
 
 
-def _head(visit: Page, address: Address, shown: dict[str, Any]) -> Any:
+def _head(page: Page, address: Address, shown: dict[str, Any]) -> Any:
     async def delete() -> None:
-        detail = "What waits to be delivered is given up. It can not be undone."
+        detail = "Its pending events are dropped. This cannot be undone."
         if await confirm(f"Delete '{shown['name']}'?", detail, "Delete"):
-            await visit.server.arm("DELETE", address.id)
+            await page.server.arm("DELETE", address.id)
             ui.navigate.to(resource_path(address.parent_id))
 
     with bar("head"):
@@ -98,22 +96,22 @@ def _head(visit: Page, address: Address, shown: dict[str, Any]) -> Any:
             state = chip("…")
         with bar():
             link_button("Edit", f"/edit{address.id}")
-            button("Delete", visit.doing(delete), "danger")
+            button("Delete", page.doing(delete), "danger")
     return state
 
 
 def _consent(shown: dict[str, Any]) -> None:
-    """Handshake help: what is awaited, and what the server advises."""
+    """Help with the handshake: its state, and the server's advice."""
     properties = shown["properties"]
     state = properties["provisioningState"]
     if state not in ("AwaitingManualAction", "Failed"):
         return
     with panel("The endpoint has not consented yet" if state != "Failed" else "The endpoint did not consent in time"):
-        text("p", str(properties.get("handshakeMessage") or "It was asked, and did not agree."), "note wait")
+        text("p", str(properties.get("handshakeMessage") or "The endpoint was asked and did not consent."), "note wait")
         text(
             "p",
-            "Until it consents, nothing new is delivered to it. Open the validation URL that it was sent, or change "
-            "the endpoint and save the subscription again: it is then asked anew.",
+            "Until it consents, no new event is delivered to it. Open the validation URL that it was sent, or change "
+            "the endpoint and save the subscription again, which repeats the handshake.",
         )
 
 

@@ -8,7 +8,7 @@ from recapito.portal.widgets.pieces import Fact
 
 
 def settings_facts(shown: dict[str, Any]) -> list[Fact]:
-    """What a subscription is set to."""
+    """The settings of a subscription."""
     properties = shown["properties"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
     destination = properties.get("destination") or wrapped.get("destination") or {}

@@ -35,23 +35,23 @@ _CONSENT = (
 )
 
 
-async def build_new(visit: Page) -> None:
+async def build_new(page: Page) -> None:
     """Create a subscription on the topic that the path names."""
-    address = read_id("/" + visit.request.path_params["id"])
+    address = read_id("/" + page.request.path_params["id"])
     if address is None or address.subscription is not None:
         raise Refused(404, "NotFound", "This is not the id of a topic or a domain.", None)
-    topic = await visit.server.arm("GET", address.topic_id)
-    visit.layout("Create an event subscription", LISTS[address.kind].path, *_way(address))
-    _Editor(visit, address, topic, None)
+    topic = await page.server.arm("GET", address.topic_id)
+    page.layout("Create an event subscription", LISTS[address.kind].path, *_way(address))
+    _Editor(page, address, topic, None)
 
 
-async def build_edit(visit: Page, address: Address) -> None:
+async def build_edit(page: Page, address: Address) -> None:
     """Change a subscription."""
-    current = await visit.server.arm("GET", address.id)
-    topic = await visit.server.arm("GET", address.topic_id)
+    current = await page.server.arm("GET", address.id)
+    topic = await page.server.arm("GET", address.topic_id)
     way = (*_way(address), Crumb(current["name"], resource_path(address.id)))
-    visit.layout(f"Edit {current['name']}", LISTS[address.kind].path, *way)
-    _Editor(visit, address, topic, current)
+    page.layout(f"Edit {current['name']}", LISTS[address.kind].path, *way)
+    _Editor(page, address, topic, current)
 
 
 def _way(address: Address) -> tuple[Crumb, Crumb]:
@@ -61,8 +61,8 @@ def _way(address: Address) -> tuple[Crumb, Crumb]:
 class _Editor:
     """The whole form; `current` is what is there, None for a new subscription."""
 
-    def __init__(self, visit: Page, address: Address, topic: dict[str, Any], current: dict[str, Any] | None) -> None:
-        self._visit = visit
+    def __init__(self, page: Page, address: Address, topic: dict[str, Any], current: dict[str, Any] | None) -> None:
+        self._page = page
         self._address = address
         self._current = current
         shown = (current or {}).get("properties") or {}
@@ -79,7 +79,7 @@ class _Editor:
             self._schema = self._form.choice("properties.eventDeliverySchema", "Event schema", schemas, schema)
         with panel("Endpoint"):
             self._destination = DestinationSection(self._form, destination)
-            if visit.settings.delivery.handshake == "on":
+            if page.settings.delivery.handshake == "on":
                 text("p", _CONSENT, "muted")
         with panel("Filters"):
             self._filter = FilterSection(self._form, shown.get("filter") or {})
@@ -92,7 +92,7 @@ class _Editor:
         with panel("More"):
             self._end = EndSection(self._form, shown)
         with bar():
-            button("Save" if current else "Create", visit.doing(self._send), "primary")
+            button("Save" if current else "Create", page.doing(self._send), "primary")
             link_button("Cancel", resource_path(address.id))
 
     async def _send(self) -> None:
@@ -107,7 +107,7 @@ class _Editor:
                 self._form.blame(Refused(409, "Conflict", message, "name"))
                 return
         try:
-            await self._visit.server.arm("PUT", id, {"properties": await self._read()})
+            await self._page.server.arm("PUT", id, {"properties": await self._read()})
         except Refused as error:
             self._refused(error)
             return
@@ -139,18 +139,18 @@ class _Editor:
         return body
 
     async def _hidden(self) -> tuple[str | None, dict[str, str]]:
-        """What is there and not shown, as far as it stays."""
+        """The stored URL and secrets, which are not shown, if they stay."""
         url, secrets = None, {}
         if self._current is not None and self._destination.keeps_url:
-            url = (await self._visit.server.arm("POST", f"{self._address.id}/getFullUrl"))["endpointUrl"]
+            url = (await self._page.server.arm("POST", f"{self._address.id}/getFullUrl"))["endpointUrl"]
         if self._current is not None and self._headers.needs_hidden:
-            found = await self._visit.server.arm("POST", f"{self._address.id}/getDeliveryAttributes")
+            found = await self._page.server.arm("POST", f"{self._address.id}/getDeliveryAttributes")
             secrets = {one["name"].lower(): one["properties"].get("value") or "" for one in found["value"]}
         return url, secrets
 
     async def _is_taken(self, id: str) -> bool:
         try:
-            await self._visit.server.arm("GET", id)
+            await self._page.server.arm("GET", id)
         except Refused as error:
             if error.status == 404:
                 return False
@@ -161,7 +161,7 @@ class _Editor:
         if "validate the provided endpoint" not in error.message:
             self._form.blame(error)
             return
-        short = "The endpoint did not consent; what to change is said at the top."
+        short = "The endpoint did not consent; see the advice at the top."
         self._form.blame(Refused(error.status, error.code, short, "properties.destination.properties.endpointUrl"))
         self._show_help(error.message)
 

@@ -12,7 +12,6 @@ from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.panels.sample_event import sample_event
 from recapito.portal.urls import Address, resource_path
-from recapito.portal.widgets.confirm import confirm
 from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import (
     Fact,
@@ -20,6 +19,7 @@ from recapito.portal.widgets.pieces import (
     bar,
     button,
     code,
+    confirm,
     empty,
     facts,
     link_button,
@@ -43,36 +43,36 @@ _TILES = {
 _COLUMNS = ("Subscription", "State", "Endpoint", "Matched#", "Delivered#", "Pending#", "Dead-lettered#", "Dropped#")
 
 
-async def build(visit: Page, address: Address) -> None:
+async def build(page: Page, address: Address) -> None:
     """Build the page."""
-    topic = await visit.server.arm("GET", address.topic_id)
+    topic = await page.server.arm("GET", address.topic_id)
     crumbs = [LISTS[address.kind]]
     if address.domain_topic is not None:
-        await visit.server.arm("GET", address.parent_id)
+        await page.server.arm("GET", address.parent_id)
         crumbs.append(Crumb(topic["name"], resource_path(address.topic_id)))
-    visit.layout(address.domain_topic or topic["name"], LISTS[address.kind].path, *crumbs, heading=False)
-    _head(visit, address, topic)
+    page.layout(address.domain_topic or topic["name"], LISTS[address.kind].path, *crumbs, heading=False)
+    _head(page, address, topic)
     tiles = None
     if address.domain_topic is None:
         tiles = Tiles(_TILES)
         why = text("p", "", "muted")
     with panel("Event subscriptions"):
         search = ui.input("Search by name").props("outlined dense clearable debounce=300")
-        listing = _subscriptions(visit, address, search)
+        listing = _subscriptions(page, address, search)
     if address.kind == "domains" and address.domain_topic is None:
-        await _domain_topics(visit, address)
+        await _domain_topics(page, address)
     if address.kind != "systemTopics":
-        sample_event(visit, topic, address.domain_topic)
+        sample_event(page, topic, address.domain_topic)
     with ui.element("div").classes("columns"):
         with panel("Settings"):
             facts(_facts(topic))
         if address.kind != "systemTopics" and address.domain_topic is None:
-            _keys(visit, topic)
+            _keys(page, topic)
 
     async def refresh() -> None:
         await listing.refresh()
         if tiles is not None:
-            count = await visit.server.count(topic["name"], address.kind)
+            count = await page.server.count(topic["name"], address.kind)
             tiles.show(
                 {
                     "published": format.number(count.published),
@@ -84,16 +84,16 @@ async def build(visit: Page, address: Address) -> None:
             why.text = f"Publish failures by reason: {format.tally(count.publish_failed)}." if count.failures else ""
 
     await refresh()
-    visit.poll(refresh)
+    page.poll(refresh)
 
 
-def _head(visit: Page, address: Address, topic: dict[str, Any]) -> None:
+def _head(page: Page, address: Address, topic: dict[str, Any]) -> None:
     async def delete() -> None:
-        what = "its subscriptions, and everything that waits to be delivered"
+        what = "its subscriptions and their pending events"
         if await confirm(
-            f"Delete '{topic['name']}'?", f"This deletes the topic, {what}. It can not be undone.", "Delete"
+            f"Delete '{topic['name']}'?", f"This deletes the topic, {what}. It cannot be undone.", "Delete"
         ):
-            await visit.server.arm("DELETE", topic["id"])
+            await page.server.arm("DELETE", topic["id"])
             ui.navigate.to(LISTS[address.kind].path)
 
     with bar("head"):
@@ -103,16 +103,16 @@ def _head(visit: Page, address: Address, topic: dict[str, Any]) -> None:
             if address.kind == "topics":
                 link_button("Edit", f"/edit{topic['id']}")
             if address.domain_topic is None:
-                button("Delete", visit.doing(delete), "danger")
+                button("Delete", page.doing(delete), "danger")
 
 
-def _subscriptions(visit: Page, address: Address, search: ui.input) -> PagedList:
+def _subscriptions(page: Page, address: Address, search: ui.input) -> PagedList:
     table = Table("Event subscriptions", _COLUMNS)
-    with empty("There is no such subscription.", "A subscription says which events go where.") as none:
+    with empty("There is no such subscription.", "A subscription delivers events of a topic to an endpoint.") as none:
         link_button("Create a subscription", f"/new-subscription{address.parent_id}", "primary")
 
     async def load(start: str | None) -> Lanes:
-        return await visit.server.lanes(topic=address.topic, search=search.value, after=start, limit=str(PAGE))
+        return await page.server.lanes(topic=address.topic, search=search.value, after=start, limit=str(PAGE))
 
     async def show(found: Lanes) -> str | None:
         lanes = [lane for lane in found.value if _belongs(lane, address)]
@@ -120,7 +120,7 @@ def _subscriptions(visit: Page, address: Address, search: ui.input) -> PagedList
         table.show([lane_row(lane) for lane in lanes])
         return found.next
 
-    listing = PagedList(visit, load, show)
+    listing = PagedList(page, load, show)
     search.on_value_change(listing.restart)
     return listing
 
@@ -155,7 +155,7 @@ def lane_row(lane: Lane) -> Row:
     )
 
 
-async def _domain_topics(visit: Page, address: Address) -> None:
+async def _domain_topics(page: Page, address: Address) -> None:
     with panel("Domain topics"):
         table = Table("Domain topics", ("Name", "State"))
         with empty(
@@ -164,7 +164,7 @@ async def _domain_topics(visit: Page, address: Address) -> None:
             pass
 
         async def load(start: str | None) -> Any:
-            return await visit.server.page(f"{address.topic_id}/topics", start=start)
+            return await page.server.page(f"{address.topic_id}/topics", start=start)
 
         async def show(found: Any) -> str | None:
             none.set_visibility(not found.value)
@@ -180,7 +180,7 @@ async def _domain_topics(visit: Page, address: Address) -> None:
             following: str | None = found.next
             return following
 
-        await PagedList(visit, load, show).refresh()
+        await PagedList(page, load, show).refresh()
 
 
 def _facts(topic: dict[str, Any]) -> list[Fact]:
@@ -202,25 +202,25 @@ def _facts(topic: dict[str, Any]) -> list[Fact]:
     return [fact for fact in shown if fact.value]
 
 
-def _keys(visit: Page, topic: dict[str, Any]) -> None:
+def _keys(page: Page, topic: dict[str, Any]) -> None:
     with panel("Access keys"):
         text("p", "Whoever has a key can publish to this topic.", "muted")
         place = ui.element("div")
 
         async def show() -> None:
-            _show_keys(place, await visit.server.arm("POST", f"{topic['id']}/listKeys"))
+            _show_keys(place, await page.server.arm("POST", f"{topic['id']}/listKeys"))
 
         async def renew() -> None:
             if await confirm(
                 "Make a new key1?", "Publishers that use the old one are refused from then on.", "New key"
             ):
-                answer = await visit.server.arm("POST", f"{topic['id']}/regenerateKey", {"keyName": "key1"})
+                answer = await page.server.arm("POST", f"{topic['id']}/regenerateKey", {"keyName": "key1"})
                 _show_keys(place, answer)
 
         with bar():
-            button("Show keys", visit.doing(show))
+            button("Show keys", page.doing(show))
             button("Hide", lambda: place.clear(), "quiet")
-            button("New key1", visit.doing(renew), "quiet")
+            button("New key1", page.doing(renew), "quiet")
 
 
 def _show_keys(place: Element, keys: dict[str, str]) -> None:

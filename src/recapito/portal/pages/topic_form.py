@@ -26,10 +26,10 @@ _TOPICS = Crumb("Topics", "/topics")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
 
-async def build_new(visit: Page) -> None:
+async def build_new(page: Page) -> None:
     """Create a topic."""
-    subscriptions = await visit.server.azure_subscriptions()
-    visit.layout("Create a topic", "/topics", _TOPICS)
+    subscriptions = await page.server.azure_subscriptions()
+    page.layout("Create a topic", "/topics", _TOPICS)
     with panel():
         form = Form()
         with ui.element("div").classes("form"):
@@ -37,62 +37,60 @@ async def build_new(visit: Page) -> None:
             schema = form.choice("properties.inputSchema", "Input schema", _SCHEMAS, InputSchema.EVENT_GRID.value)
             azure = form.text("subscriptionId", "Azure subscription", subscriptions[0], check=_check_part)
             group = form.text("resourceGroupName", "Resource group", "local", check=_check_part)
-            chosen, tags = _behaviour(visit, form, {})
+            chosen, tags = _behaviour(page, form, {})
 
         async def create() -> None:
             if not form.is_valid:
                 return
             given = f"/subscriptions/{azure.value.strip()}/resourceGroups/{group.value.strip()}"
             id = f"{given}{PROVIDER}/topics/{name.value.strip()}"
-            if await _exists(visit, id):
-                refused = Refused(409, "Conflict", "There is a topic of this name already; choose another.", "name")
+            if await _exists(page, id):
+                refused = Refused(409, "Conflict", "A topic with this name exists; choose another name.", "name")
                 form.blame(refused)
                 return
             body = {"properties": {"inputSchema": schema.value}, "tags": _tags(tags, chosen)}
-            await _send(visit, form, "PUT", id, body)
+            await _send(page, form, "PUT", id, body)
 
         with bar("end"):
-            button("Create", visit.doing(create), "primary")
+            button("Create", page.doing(create), "primary")
             link_button("Cancel", "/topics")
 
 
-async def build_edit(visit: Page, address: Address) -> None:
+async def build_edit(page: Page, address: Address) -> None:
     """Change a topic: its tags and its profile."""
-    topic = await visit.server.arm("GET", address.topic_id)
-    visit.layout(f"Edit {topic['name']}", "/topics", _TOPICS, Crumb(topic["name"], resource_path(topic["id"])))
+    topic = await page.server.arm("GET", address.topic_id)
+    page.layout(f"Edit {topic['name']}", "/topics", _TOPICS, Crumb(topic["name"], resource_path(topic["id"])))
     with panel():
         form = Form()
         text("p", "A topic's name and input schema stay as they are.", "muted")
         with ui.element("div").classes("form"):
-            chosen, tags = _behaviour(visit, form, topic.get("tags") or {})
+            chosen, tags = _behaviour(page, form, topic.get("tags") or {})
 
         async def change() -> None:
             if form.is_valid:
-                await _send(visit, form, "PATCH", topic["id"], {"tags": _tags(tags, chosen)})
+                await _send(page, form, "PATCH", topic["id"], {"tags": _tags(tags, chosen)})
 
         with bar("end"):
-            button("Save", visit.doing(change), "primary")
+            button("Save", page.doing(change), "primary")
             link_button("Cancel", resource_path(topic["id"]))
 
 
-def _behaviour(visit: Page, form: Form, tags: dict[str, str]) -> tuple[ui.select, Any]:
-    default = visit.settings.delivery.profile
-    profiles = {"": f"The server's ({default})"} | {
+def _behaviour(page: Page, form: Form, tags: dict[str, str]) -> tuple[ui.select, Any]:
+    default = page.settings.delivery.profile
+    profiles = {"": f"Default of the server ({default})"} | {
         name: f"{name}: {profile.load(name).title}" for name in profile.names()
     }
     current = tags.get(PROFILE_TAG, "")
-    chosen = form.choice(
-        f"tags.{PROFILE_TAG}", "Event Grid's behaviour of", profiles, current if current in profiles else ""
-    )
+    chosen = form.choice(f"tags.{PROFILE_TAG}", "Profile", profiles, current if current in profiles else "")
     lines = "\n".join(f"{name}={value}" for name, value in tags.items() if name != PROFILE_TAG)
     return chosen, form.text(
         "tags", "Tags", lines, lines=True, hint="One name=value on each line", check=_check_tags
     ).classes("wide")
 
 
-async def _exists(visit: Page, id: str) -> bool:
+async def _exists(page: Page, id: str) -> bool:
     try:
-        await visit.server.arm("GET", id)
+        await page.server.arm("GET", id)
     except Refused as error:
         if error.status == 404:
             return False
@@ -100,13 +98,13 @@ async def _exists(visit: Page, id: str) -> bool:
     return True
 
 
-async def _send(visit: Page, form: Form, method: str, id: str, body: dict[str, Any]) -> None:
+async def _send(page: Page, form: Form, method: str, id: str, body: dict[str, Any]) -> None:
     try:
-        made = await visit.server.arm(method, id, body)
+        topic = await page.server.arm(method, id, body)
     except Refused as error:
         form.blame(error)
         return
-    ui.navigate.to(resource_path(made["id"]))
+    ui.navigate.to(resource_path(topic["id"]))
 
 
 def _tags(field: Any, chosen: ui.select) -> dict[str, str]:
@@ -116,7 +114,7 @@ def _tags(field: Any, chosen: ui.select) -> dict[str, str]:
 
 
 def check_topic_name(given: str) -> str | None:
-    """What is wrong with the name of a topic."""
+    """The fault of a topic's name, or None."""
     least, most = limits.TOPIC_NAME_CHARS
     if not least <= len(given) <= most or not _NAME.fullmatch(given):
         return f"A name has {least} to {most} letters, digits and hyphens."
@@ -126,7 +124,7 @@ def check_topic_name(given: str) -> str | None:
 def _check_part(given: str) -> str | None:
     if not given:
         return check_required(given)
-    return None if quote(given, safe="()") == given else "This can not be part of a resource id."
+    return None if quote(given, safe="()") == given else "This text cannot be part of a resource id."
 
 
 def _check_tags(given: str) -> str | None:

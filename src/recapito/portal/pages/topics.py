@@ -27,9 +27,7 @@ class _Kind(NamedTuple):
     hint: str
 
 
-_TOPICS = _Kind(
-    "topics", "Topics", "/topics", "There is no such topic.", "A topic is where events are published to. Create one."
-)
+_TOPICS = _Kind("topics", "Topics", "/topics", "There is no such topic.", "Events are published to topics. Create one.")
 _DOMAINS = _Kind(
     "domains",
     "Domains",
@@ -47,10 +45,10 @@ _SYSTEM = _Kind(
 )
 
 
-async def _build(kind: _Kind, visit: Page) -> None:
-    server = visit.server
+async def _build(kind: _Kind, page: Page) -> None:
+    server = page.server
     subscriptions = await server.azure_subscriptions()
-    visit.layout(kind.title, kind.path, heading=False)
+    page.layout(kind.title, kind.path, heading=False)
     with bar("head"):
         text("h1", kind.title)
         if kind is _TOPICS:
@@ -74,11 +72,11 @@ async def _build(kind: _Kind, visit: Page) -> None:
         table.show([_row(one, count) for one, count in zip(found.value, counts, strict=True)])
         return found.next
 
-    listing = PagedList(visit, load, show)
+    listing = PagedList(page, load, show)
     search.on_value_change(listing.restart)
     azure.on_value_change(listing.restart)
     await listing.refresh()
-    visit.poll(listing.refresh, 5.0)
+    page.poll(listing.refresh, 5.0)
 
 
 def _row(topic: dict[str, Any], count: Count) -> Row:

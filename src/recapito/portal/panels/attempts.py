@@ -24,20 +24,20 @@ RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retry
 _COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "DispositionKind", "Answer")
 
 
-def recent_deliveries(visit: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
-    """The table with what narrows it; of one subscription, or of all."""
+def recent_deliveries(page: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
+    """The table and its filters, of one subscription or of all."""
     with bar():
         search = ui.input("Search by event id").props("outlined dense clearable debounce=300").classes("grow")
         outcome = ui.select(OUTCOMES, label="Outcome", value="").props("outlined dense").classes("grow")
     columns = _COLUMNS if subscription else (*_COLUMNS[:1], "Subscription", *_COLUMNS[1:])
     table = Table("Recent deliveries", columns)
-    with empty("No delivery matches.", "Publish an event, or ask for another outcome or id.") as none:
+    with empty("No delivery matches.", "Publish an event, or choose another outcome or id.") as none:
         pass
-    further = text("p", "Nothing among the newest attempts matches: Next looks further back.", "note")
+    further = text("p", "None of the newest attempts matches; Next searches further back.", "note")
     kept = text("p", "", "muted")
 
     async def load(start: str | None) -> Attempts:
-        return await visit.server.deliveries(
+        return await page.server.deliveries(
             topic=topic,
             subscription=subscription,
             outcome=outcome.value,
@@ -53,7 +53,7 @@ def recent_deliveries(visit: Page, topic: str | None = None, subscription: str |
         kept.text = _kept(found)
         return found.next
 
-    listing = PagedList(visit, load, show)
+    listing = PagedList(page, load, show)
     search.on_value_change(listing.restart)
     outcome.on_value_change(listing.restart)
     return listing
@@ -81,7 +81,7 @@ def tone_of(attempt: Attempt) -> str:
 
 
 def number_text(attempt: Attempt, event: AttemptEvent) -> str:
-    """Which attempt it was; what ended without a request was none."""
+    """The number of the attempt; a dash for an end without a request."""
     return "–" if attempt.outcome in ENDING_LABELS else str(event.attempt)
 
 
@@ -97,16 +97,16 @@ def outcome_text(attempt: Attempt) -> str:
 
 
 def then_text(event: AttemptEvent) -> str:
-    """What was decided about the event."""
-    said = THEN.get(event.then, event.then)
+    """The decision about the event."""
+    decision = THEN.get(event.then, event.then)
     if event.due_at is not None:
         rule = f", by {RULES.get(event.rule or '', event.rule)}" if event.rule else ""
-        return f"{said} at {format.clock_time(event.due_at)[:8]}{rule}"
-    return f"{said}: {event.reason}" if event.reason else said
+        return f"{decision} at {format.clock_time(event.due_at)[:8]}{rule}"
+    return f"{decision}: {event.reason}" if event.reason else decision
 
 
 def _kept(found: Attempts) -> str:
     if not found.kept.attempts:
         return ""
-    said = f"{format.number(found.kept.attempts)} attempts are kept, since {format.instant(found.kept.since)}."
-    return said + (f" {format.number(found.kept.not_kept)} were not kept." if found.kept.not_kept else "")
+    kept = f"{format.number(found.kept.attempts)} attempts are kept, since {format.instant(found.kept.since)}."
+    return kept + (f" {format.number(found.kept.not_kept)} were not kept." if found.kept.not_kept else "")

@@ -1,4 +1,4 @@
-"""The controls of a manual clock: move it, and see what happened meanwhile."""
+"""The controls of a manual clock, with the counts of what happened during a move."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -13,8 +13,8 @@ from recapito.portal.widgets.pieces import attribute, bar, button, panel, text
 _STEPS = {"1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400}
 
 
-def clock_panel(visit: Page, moved: Callable[[], Awaitable[None]] | None = None) -> Callable[[], Awaitable[None]]:
-    """The panel; `moved` is done after each move. What it gives back shows the time anew."""
+def clock_panel(page: Page, moved: Callable[[], Awaitable[None]] | None = None) -> Callable[[], Awaitable[None]]:
+    """The panel; `moved` runs after each move. Returns the function that refreshes the time."""
     with panel("Clock", "clock"):
         now = text("p", "", "mono")
         with bar():
@@ -24,18 +24,18 @@ def clock_panel(visit: Page, moved: Callable[[], Awaitable[None]] | None = None)
         with bar("end"):
             seconds = form.number("seconds", "Seconds", limits.ADVANCE_S, None)
             by = button("Advance")
-        said = text("p", "", "note")
-        attribute(said, role="status")
-        said.set_visibility(False)
+        message = text("p", "", "note")
+        attribute(message, role="status")
+        message.set_visibility(False)
 
     async def show() -> None:
-        clock = await visit.server.clock()
-        now.text = f"It is {format.instant(clock.now)} UTC, and stays so until you move it."
+        clock = await page.server.clock()
+        now.text = f"It is {format.instant(clock.now)} UTC until you move the clock."
 
     async def move(body: dict[str, object]) -> None:
-        said.text = "Moving …"
-        said.set_visibility(True)
-        said.text = _happened(await visit.server.advance(body))
+        message.text = "Moving …"
+        message.set_visibility(True)
+        message.text = _happened(await page.server.advance(body))
         await show()
         if moved is not None:
             await moved()
@@ -44,10 +44,10 @@ def clock_panel(visit: Page, moved: Callable[[], Awaitable[None]] | None = None)
         if form.is_valid:
             await move({"seconds": int(seconds.value)})
 
-    for made, step in zip(buttons, _STEPS.values(), strict=True):
-        made.on_click(visit.doing(partial(move, {"seconds": step})))
-    idle.on_click(visit.doing(partial(move, {"until": "idle"})))
-    by.on_click(visit.doing(move_by_seconds))
+    for pressed, step in zip(buttons, _STEPS.values(), strict=True):
+        pressed.on_click(page.doing(partial(move, {"seconds": step})))
+    idle.on_click(page.doing(partial(move, {"until": "idle"})))
+    by.on_click(page.doing(move_by_seconds))
     return show
 
 
@@ -56,17 +56,3 @@ def _happened(moved: Moved) -> str:
         f"It is now {format.instant(moved.now)}. Meanwhile: {moved.attempts} attempts, {moved.delivered} delivered, "
         f"{moved.dead_lettered} dead-lettered, {moved.dropped} dropped; {moved.pending} are pending."
     )
-
-
-async def build(visit: Page) -> None:
-    """The page of the clock."""
-    visit.layout("Clock", "/clock")
-    clock = await visit.server.clock()
-    if clock.manual:
-        show = clock_panel(visit)
-        await show()
-        visit.poll(show)
-        return
-    with panel():
-        text("p", f"The clock is {clock.mode}: {format.instant(clock.now)} UTC.")
-        text("p", "Start the server with --clock manual to move time by hand, for tests and rehearsals.", "muted")

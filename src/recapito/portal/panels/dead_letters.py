@@ -1,4 +1,4 @@
-"""Dead letters: a page of them, what becomes of redriving or purging them, and then doing it, with its progress."""
+"""Dead letters: a page of them, and the buttons that redrive or purge them, with a preview and progress."""
 
 from typing import Any
 from urllib.parse import quote
@@ -10,9 +10,8 @@ from recapito.portal import format
 from recapito.portal.api_types import DeadLetter, DeadLetters, Progress
 from recapito.portal.client import PAGE
 from recapito.portal.page import Page
-from recapito.portal.widgets.confirm import confirm
 from recapito.portal.widgets.paged_list import PagedList
-from recapito.portal.widgets.pieces import attribute, bar, button, empty, note, text
+from recapito.portal.widgets.pieces import attribute, bar, button, confirm, empty, note, text
 from recapito.portal.widgets.table import Cell, Row, Table
 
 _COLUMNS = ("Event", "Reason", "Type", "Attempts#", "Last outcome", "Published (UTC)", "Redriven")
@@ -21,29 +20,29 @@ _WHICH = {"": "All", "false": "Not redriven", "true": "Redriven"}
 
 
 class DeadLetterList:
-    """The letters of one subscription, or of all, with what can be done about them."""
+    """The letters of one subscription, or of all, with their actions."""
 
-    def __init__(self, visit: Page, topic: str | None = None, subscription: str | None = None) -> None:
-        self._visit = visit
+    def __init__(self, page: Page, topic: str | None = None, subscription: str | None = None) -> None:
+        self._page = page
         self._where = {"topic": topic, "subscription": subscription}
         with bar():
             self._which = ui.select(_WHICH, label="Show", value="").props("outlined dense").classes("grow")
-            button("Redrive…", visit.doing(self._redrive), "primary")
-            button("Purge…", visit.doing(self._purge), "danger")
+            button("Redrive…", page.doing(self._redrive), "primary")
+            button("Purge…", page.doing(self._purge), "danger")
         self._progress: TextElement = text("p", "", "note")
         attribute(self._progress, role="status")
         self._progress.set_visibility(False)
         columns = _COLUMNS if subscription else ("Subscription", *_COLUMNS)
         self._table = Table("Dead letters", columns)
-        hint = "Events that are given up are kept here, if their subscription has a dead-letter destination."
+        hint = "Undelivered events are kept here if their subscription has a dead-letter destination."
         with empty("There are no dead letters.", hint) as self._none:
             pass
         self._problems = ui.element("div")
-        self.listing = PagedList(visit, self._load, self._show)
+        self.listing = PagedList(page, self._load, self._show)
         self._which.on_value_change(self.listing.restart)
 
     async def _load(self, start: str | None) -> DeadLetters:
-        return await self._visit.server.letters(**self._where, redriven=self._which.value, after=start, limit=str(PAGE))
+        return await self._page.server.letters(**self._where, redriven=self._which.value, after=start, limit=str(PAGE))
 
     async def _show(self, found: DeadLetters) -> str | None:
         self._none.set_visibility(not found.value)
@@ -71,21 +70,21 @@ class DeadLetterList:
         if not meant.selected:
             self._say("There is nothing to purge.")
             return
-        detail = f"{_letters(meant.selected)} would be removed for good. They can not be brought back."
+        detail = f"{_letters(meant.selected)} would be removed for good. They cannot be restored."
         if await confirm(f"Purge {_letters(meant.selected)}?", detail, "Purge"):
             done = await self._go_through("purge", dry_run=False)
             self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_refused(done)}")
             await self.listing.restart()
 
     async def _go_through(self, verb: str, dry_run: bool) -> Progress:
-        """Turn by turn, with the progress of each."""
+        """Page by page, with the progress of each."""
         total = Progress()
         body: dict[str, Any] = {name: value for name, value in self._where.items() if value}
         body |= {"limit": _STEP, "dryRun": dry_run}
         if verb == "purge" and self._which.value:
             body["redriven"] = self._which.value == "true"
         while True:
-            turn = await self._visit.server.turn(verb, body)
+            turn = await self._page.server.turn(verb, body)
             total = _sum(total, turn)
             counted = f"{format.number(total.selected)} looked at" if dry_run else f"{format.number(total.done)} done"
             self._say(f"{'Counting' if dry_run else 'Working'}: {counted} …")
@@ -116,7 +115,7 @@ def _letters(count: int) -> str:
 def _refused(progress: Progress) -> str:
     if not progress.refused:
         return ""
-    return f" {format.number(progress.refused)} can not be: {'; '.join(progress.problems)}"
+    return f" {format.number(progress.refused)} were refused: {'; '.join(progress.problems)}"
 
 
 def _row(letter: DeadLetter, with_subscription: bool) -> Row:

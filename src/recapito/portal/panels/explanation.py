@@ -1,4 +1,4 @@
-"""What became of an event, subscription by subscription: a page at a time, those that are not well first.
+"""The explanation of an event by subscription: a page at a time, failures first.
 
 A topic may have hundreds of subscriptions; the counts above the page are of all of them.
 """
@@ -46,7 +46,7 @@ _ORDER = {state.value: n for n, state in enumerate(_SHOWN_FIRST)}
 
 
 class Part(NamedTuple):
-    """What is shown of an explanation: the fates from one on that are asked for, and how many these are."""
+    """The part of an explanation that is shown: the fates of one page, and the number of all that match."""
 
     found: Explanation
     fates: list[SubscriptionOutcome]
@@ -55,9 +55,9 @@ class Part(NamedTuple):
 
 
 class ExplanationPanel:
-    """All that is known of an event, as it is now, and asked for again whenever it is refreshed."""
+    """The explanation of an event, loaded again at each refresh."""
 
-    def __init__(self, visit: Page, ask: Callable[[], Awaitable[Explanation]]) -> None:
+    def __init__(self, page: Page, ask: Callable[[], Awaitable[Explanation]]) -> None:
         self._ask = ask
         self._shown: object = None
         self._head = ui.element("div")
@@ -66,11 +66,11 @@ class ExplanationPanel:
         self._search.classes("apart")
         self._search.set_visibility(False)
         self._place = ui.element("div")
-        self._listing = PagedList(visit, self._load, self._show)
+        self._listing = PagedList(page, self._load, self._show)
         self._search.on_value_change(self._listing.restart)
 
     async def refresh(self) -> None:
-        """Ask again, and show what has changed."""
+        """Load it again, and show the changes."""
         await self._listing.refresh()
 
     async def _load(self, start: str | None) -> Part:
@@ -96,10 +96,10 @@ class ExplanationPanel:
             for fate in part.fates:
                 _fate(fate, part.found.now)
             if not part.found.subscriptions:
-                hint = "Create one on its topic; it gets what is published from then on."
-                say_empty("No subscription knows of it.", hint)
+                hint = "Create one on its topic; it gets the events published from then on."
+                say_empty("No subscription has seen this event.", hint)
             elif not part.fates:
-                say_empty("There is no such subscription.", "Its name holds what is searched for.")
+                say_empty("There is no such subscription.", "Search for another name.")
 
 
 def choose(found: Explanation, search: str, first: int) -> Part:
@@ -110,13 +110,13 @@ def choose(found: Explanation, search: str, first: int) -> Part:
 
 
 def tally(fates: list[SubscriptionOutcome]) -> str:
-    """How many subscriptions there are of each state; nothing if one look shows it."""
+    """The number of subscriptions in each state; nothing if all fit on one page."""
     if len(fates) <= PAGE:
         return ""
     counts = Counter(fate.state for fate in fates)
     states = sorted(counts, key=lambda state: _ORDER.get(state, 0))
-    said = ", ".join(f"{LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
-    return f"{format.number(len(fates))} subscriptions: {said}."
+    summary = ", ".join(f"{LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
+    return f"{format.number(len(fates))} subscriptions: {summary}."
 
 
 def _event(found: Explanation) -> None:

@@ -11,23 +11,23 @@ from recapito.portal.panels.retry_chart import ANSWERS, draw, sentence, timetabl
 from recapito.portal.widgets.pieces import panel, text
 
 
-def retry_panel(visit: Page, topic: dict[str, Any], shown: dict[str, Any]) -> None:
-    """The picture, the sentence that says the same, and every attempt in words."""
+def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any]) -> None:
+    """The chart, one sentence, and the list of all attempts."""
     properties = shown["properties"]
     policy = properties["retryPolicy"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
     destination = properties.get("destination") or wrapped.get("destination") or {}
     is_webhook = destination.get("endpointType") == "WebHook"
     dead_letters = bool(properties.get("deadLetterDestination") or properties.get("deadLetterWithResourceIdentity"))
-    profile = (topic.get("tags") or {}).get("recapito-profile") or visit.settings.delivery.profile
+    profile = (topic.get("tags") or {}).get("recapito-profile") or page.settings.delivery.profile
     with panel("Retry timetable", "retry"):
         text(
             "p",
-            f"If the endpoint keeps failing, by the profile {profile}; random delays and probation not counted.",
+            f"For an endpoint that keeps failing, by profile {profile}, without random delays and probation.",
             "muted",
         )
         answer = ui.select(ANSWERS, label="The endpoint answers", value="none").props("outlined dense")
-        said = text("p", "")
+        summary = text("p", "")
         picture = ui.element("div")
         with ui.element("details"):
             text("summary", "Every attempt")
@@ -36,7 +36,7 @@ def retry_panel(visit: Page, topic: dict[str, Any], shown: dict[str, Any]) -> No
         def show() -> None:
             attempts, minutes = policy["maxDeliveryAttempts"], policy["eventTimeToLiveInMinutes"]
             times = timetable_of(profile, is_webhook, attempts, minutes, str(answer.value), dead_letters)
-            said.text = sentence(times, dead_letters)
+            summary.text = sentence(times, dead_letters)
             draw(picture, times)
             steps = (f"{n}: {format.duration(at / SECOND)}" for n, at in enumerate(times.attempts, 1))
             listed.text = " · ".join(steps)

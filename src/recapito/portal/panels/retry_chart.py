@@ -1,4 +1,4 @@
-"""The retry timetable as a picture: each attempt a dot on a line of time that is stretched near its beginning."""
+"""The retry timetable as a chart: each attempt a dot on a time line that is stretched near its beginning."""
 
 import math
 
@@ -14,7 +14,7 @@ from recapito.portal import format
 from recapito.portal.widgets.pieces import attribute, text
 
 ANSWERS = {
-    "none": "Nobody listens",
+    "none": "Does not answer",
     "500": "500, it fails",
     "503": "503, it is busy",
     "408": "408, it is too slow",
@@ -30,7 +30,7 @@ _TICKS = ((0, "0"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"),
 def timetable_of(
     profile: str, is_webhook: bool, attempts: int, minutes: int, answer: str, dead_letters: bool
 ) -> Timetable:
-    """When an event is tried whose endpoint always answers so."""
+    """The attempts at an endpoint that always gives this answer."""
     outcome = Outcome(Result.SOCKET_ERROR) if answer == "none" else answered(int(answer))
     kind = EndpointKind.WEBHOOK if is_webhook else EndpointKind.AZURE_RESOURCE
     return timetable(load(profile), kind, RetryPolicy(attempts, minutes), outcome, dead_letters)
@@ -46,7 +46,7 @@ def sentence(times: Timetable, dead_letters: bool) -> str:
 
 
 def draw(box: Element, times: Timetable) -> None:
-    """Draw the timetable into a box, in place of what was there."""
+    """Draw the timetable into a box, replacing its contents."""
     box.clear()
     longest = max(times.end / SECOND, 60.0)
     with box, ui.element("svg").classes("chart timetable") as svg:

@@ -18,7 +18,7 @@ _CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
 
 
-def sample_event(visit: Page, topic: dict[str, Any], domain_topic: str | None) -> None:
+def sample_event(page: Page, topic: dict[str, Any], domain_topic: str | None) -> None:
     """The panel with the form."""
     schema = InputSchema(topic["properties"]["inputSchema"])
     in_domain = topic["type"].lower().endswith("/domains")
@@ -29,7 +29,7 @@ def sample_event(visit: Page, topic: dict[str, Any], domain_topic: str | None) -
             if schema is not InputSchema.CUSTOM:
                 fields["type"] = form.text("eventType", "Event type", "Recapito.Test", check=check_required)
                 fields["subject"] = form.text("subject", "Subject", "test", check=check_required)
-                fields["id"] = form.text("id", "Id", "", hint="Empty: a new one is made.")
+                fields["id"] = form.text("id", "Id", "", hint="Empty: a new id is generated.")
             if in_domain:
                 fields["topic"] = form.text("topic", "Domain topic", domain_topic or "", check=check_required)
             label = "The whole event, as JSON" if schema is InputSchema.CUSTOM else "Data, as JSON"
@@ -37,7 +37,7 @@ def sample_event(visit: Page, topic: dict[str, Any], domain_topic: str | None) -
             fields["data"].classes("wide")
         with bar():
             send = button("Send", kind="primary")
-            said = ui.element("span")
+            result = ui.element("span")
 
         async def publish() -> None:
             if not form.is_valid:
@@ -47,17 +47,17 @@ def sample_event(visit: Page, topic: dict[str, Any], domain_topic: str | None) -
             body = _event(schema, id, given, topic["id"] if in_domain else None)
             try:
                 content_type = _CLOUD_EVENT if schema is InputSchema.CLOUD_EVENT else _JSON
-                await visit.server.publish(topic, body, content_type)
+                await page.server.publish(topic, body, content_type)
             except Refused as error:
                 form.blame(error)
                 return
-            said.clear()
-            with said:
+            result.clear()
+            with result:
                 text("span", "Published. ")
                 if schema is not InputSchema.CUSTOM:
-                    link("What became of it?", explain_path(id, topic["name"]))
+                    link("Explain this event", explain_path(id, topic["name"]))
 
-        send.on_click(visit.doing(publish))
+        send.on_click(page.doing(publish))
 
 
 def _event(schema: InputSchema, id: str, given: dict[str, str], domain_id: str | None) -> bytes:

@@ -1,4 +1,4 @@
-"""Where events go: the kind of endpoint, what that kind needs, and how events are batched for it."""
+"""The form section of a destination: the kind of endpoint, its fields, and batching."""
 
 import re
 from typing import Any
@@ -8,51 +8,28 @@ from nicegui import ui
 from nicegui.element import Element
 
 from recapito.domain import limits
-from recapito.domain.resources.resource_id import (
-    EVENT_HUB,
-    FUNCTION,
-    HYBRID_CONNECTION,
-    SERVICE_BUS_QUEUE,
-    SERVICE_BUS_TOPIC,
-    STORAGE_ACCOUNT,
-    parse_resource_id,
-)
+from recapito.domain.resources.destination import DESTINATION_KINDS
+from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import CallerError
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import text
 
 AT = "properties.destination"
-_KINDS = {
-    "WebHook": "Web hook",
-    "AzureFunction": "Azure function",
-    "EventHub": "Event hub",
-    "ServiceBusQueue": "Service Bus queue",
-    "ServiceBusTopic": "Service Bus topic",
-    "StorageQueue": "Storage queue",
-    "HybridConnection": "Hybrid connection",
-}
-_RESOURCES = {
-    "AzureFunction": FUNCTION,
-    "EventHub": EVENT_HUB,
-    "ServiceBusQueue": SERVICE_BUS_QUEUE,
-    "ServiceBusTopic": SERVICE_BUS_TOPIC,
-    "StorageQueue": STORAGE_ACCOUNT,
-    "HybridConnection": HYBRID_CONNECTION,
-}
-_BATCHED = ("WebHook", "AzureFunction")
+_KINDS = {kind.endpoint_type: kind for kind in DESTINATION_KINDS.values()}
+_TITLES = {endpoint_type: kind.title for endpoint_type, kind in _KINDS.items()}
 _QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 UNCHANGED = "Empty: the URL stays as it is. Its query is never shown."
 
 
 class DestinationSection:
-    """The fields of a destination. `current` is the one that is there, as the API shows it."""
+    """The fields of a destination. `current` is the stored one, as the API shows it."""
 
     def __init__(self, form: Form, current: dict[str, Any] | None) -> None:
         self._current = current or {}
         properties = self._current.get("properties") or {}
         kind = self._current.get("endpointType", "WebHook")
         with ui.element("div").classes("form"):
-            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _KINDS, kind, on_change=self._switch)
+            self._kind = form.choice(f"{AT}.endpointType", "Endpoint type", _TITLES, kind, on_change=self._switch)
             self._url = form.text(
                 f"{AT}.properties.endpointUrl",
                 "Endpoint URL",
@@ -109,7 +86,7 @@ class DestinationSection:
 
     @property
     def keeps_url(self) -> bool:
-        """Whether the URL that is there, and hidden, stays."""
+        """True if the stored URL, which is not shown, stays."""
         return self.kind == "WebHook" and not (self._url.value or "").strip()
 
     def read(self, hidden_url: str | None) -> dict[str, Any]:
@@ -128,7 +105,7 @@ class DestinationSection:
         if self.kind == "StorageQueue":
             properties["queueName"] = (self._queue.value or "").strip()
             properties["queueMessageTimeToLiveInSeconds"] = int(self._queue_ttl.value)
-        if self.kind in _BATCHED:
+        if _KINDS[self.kind].batches:
             properties["maxEventsPerBatch"] = int(self._events.value)
             properties["preferredBatchSizeInKilobytes"] = int(self._kilobytes.value)
         return {"endpointType": self.kind, "properties": properties}
@@ -140,7 +117,7 @@ class DestinationSection:
             self._id: self.kind != "WebHook",
             self._queue: self.kind == "StorageQueue",
             self._queue_ttl: self.kind == "StorageQueue",
-            self._batching: self.kind in _BATCHED,
+            self._batching: _KINDS[self.kind].batches,
         }
         for element, visible in shown.items():
             element.set_visibility(visible)
@@ -148,7 +125,7 @@ class DestinationSection:
     def _check_url(self, given: str) -> str | None:
         was_webhook = self._current.get("endpointType") == "WebHook"
         if not given:
-            return None if was_webhook else "A URL is needed, like https://example.com/events"
+            return None if was_webhook else "Enter a URL, such as https://example.com/events"
         try:
             parts = urlsplit(given)
             good = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -161,8 +138,8 @@ class DestinationSection:
             found = parse_resource_id(given)
         except CallerError as error:
             return error.message
-        wanted = _RESOURCES.get(self.kind)
-        return None if found.kind == wanted else f"This must be the resource id of: {_KINDS[self.kind].lower()}."
+        kind = _KINDS[self.kind]
+        return None if found.kind == kind.resource else f"This must be the resource id of {kind.noun}."
 
 
 def _check_queue(given: str) -> str | None:

@@ -1,12 +1,12 @@
-"""Which events a subscription takes: by type, by subject, by conditions on what is in them."""
+"""The form section of a filter: types, subjects and advanced filters."""
 
 from typing import Any
 
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.filters.filter import Operator
-from recapito.portal.widgets.condition_text import BARE, check_values, hint, read_values, show_values
+from recapito.domain.filters.filter import ARITY, Arity, Operator
+from recapito.portal.widgets.condition_text import check_values, hint, read_values, show_values
 from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import text
 from recapito.portal.widgets.rows import Rows
@@ -33,9 +33,9 @@ class FilterSection:
                 f"{AT}.subjectBeginsWith", "Subject begins with", current.get("subjectBeginsWith") or ""
             )
             self._ends = form.text(f"{AT}.subjectEndsWith", "Subject ends with", current.get("subjectEndsWith") or "")
-        self._case = ui.checkbox("Upper and lower case count", value=bool(current.get("isSubjectCaseSensitive")))
+        self._case = ui.checkbox("Match upper and lower case", value=bool(current.get("isSubjectCaseSensitive")))
         text("h3", "Advanced filters")
-        text("p", "All of them must hold. Keys are like data.total or subject.", "muted")
+        text("p", "All of them must hold. A key is a path such as data.total or subject.", "muted")
         conditions = [{**one, "text": show_values(one)} for one in current.get("advancedFilters") or []]
         self._conditions = Rows(
             form,
@@ -89,12 +89,12 @@ class _Condition:
         }
 
     def state(self) -> dict[str, Any]:
-        """What the fields hold."""
+        """The contents of the fields."""
         return {"operatorType": self._operator.value, "key": self._key.value or "", "text": self._values.value or ""}
 
     def _switch(self) -> None:
         self._values.props["hint"] = hint(self._chosen)
-        self._values.set_visibility(self._chosen not in BARE)
+        self._values.set_visibility(ARITY[self._chosen] is not Arity.NONE)
 
 
 def _lines(given: str | None) -> list[str]:

@@ -1,9 +1,10 @@
-"""The headers that each delivery carries: fixed ones, secret ones, and those taken from the event."""
+"""The form section of delivery headers: fixed ones, secret ones, and those taken from the event."""
 
 from typing import Any
 
 from recapito.domain import limits
-from recapito.domain.delivery.attributes import RESERVED, RESERVED_PREFIX, is_header_name
+from recapito.domain.delivery.attributes import RESERVED, is_header_name
+from recapito.domain.delivery.headers import PREFIX
 from recapito.portal.sections.destination import AT as DESTINATION
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.rows import Rows
@@ -26,7 +27,7 @@ class HeaderSection:
         )
 
     def read(self, hidden: dict[str, str]) -> list[dict[str, Any]]:
-        """The headers as the API takes them; secrets that were left empty are those that are there."""
+        """The headers as the API takes them; an empty secret keeps its stored value."""
         headers = self._rows.read()
         for header in headers:
             properties = header["properties"]
@@ -36,7 +37,7 @@ class HeaderSection:
 
     @property
     def needs_hidden(self) -> bool:
-        """Whether a secret that is there stays."""
+        """True if a stored secret stays."""
         return any(one["properties"].get("isSecret") and not one["properties"]["value"] for one in self._rows.read())
 
 
@@ -66,7 +67,7 @@ class _Header:
         return {"name": name, "type": "Static", "properties": properties}
 
     def state(self) -> dict[str, Any]:
-        """What the fields hold."""
+        """The contents of the fields."""
         return {
             "name": self._name.value or "",
             "kind": self._kind.value,
@@ -76,20 +77,22 @@ class _Header:
 
     def _switch(self) -> None:
         kind = self._kind.value
-        hints = {"Dynamic": "A path into the event, like data.customer", "Static": ""}
-        self._value.props["hint"] = hints.get(kind, "Empty: it stays as it is." if self._kept else "Never shown again.")
+        hints = {"Dynamic": "A path into the event, such as data.customer", "Static": ""}
+        self._value.props["hint"] = hints.get(
+            kind, "Empty: the value stays as it is." if self._kept else "Never shown again."
+        )
         self._value.props["type"] = "password" if kind == "Secret" else "text"
         self._value.props["autocomplete"] = "off"
 
     def _check_value(self, given: str) -> str | None:
         if not given:
-            return None if self._kind.value == "Secret" and self._kept else "This is needed."
+            return None if self._kind.value == "Secret" and self._kept else "Enter a value."
         return None if len(given) <= limits.ATTRIBUTE_VALUE_BYTES else "This is too long."
 
 
 def _check_name(given: str) -> str | None:
     if not is_header_name(given):
         return "A header's name has letters, digits and !#$%&'*+.^_`|~- only."
-    if given.lower() in RESERVED or given.lower().startswith(RESERVED_PREFIX):
+    if given.lower() in RESERVED or given.lower().startswith(PREFIX):
         return "This header is the server's own."
     return None

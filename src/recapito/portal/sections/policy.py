@@ -1,4 +1,4 @@
-"""How long delivery is tried, where dead letters go, and when the subscription itself ends."""
+"""The form sections of the retry policy, of dead letters, and of the expiry and labels."""
 
 import re
 from datetime import datetime
@@ -15,7 +15,7 @@ _PLACES = {"": "None", "Directory": "A directory of the server", "StorageBlob": 
 _CONTAINER = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 DROPPED = (
     "Without a dead-letter destination, events that are never retried or that expire are dropped: they are counted, "
-    "and can not be brought back."
+    "and cannot be restored."
 )
 
 
@@ -99,7 +99,7 @@ class EndSection:
                 "properties.expirationTimeUtc",
                 "Expires at (UTC)",
                 (current.get("expirationTimeUtc") or "")[:19],
-                hint="Like 2030-01-31T12:00. Empty: never.",
+                hint="Such as 2030-01-31T12:00. Empty: never.",
                 check=_check_instant,
             )
             self._labels = form.text(
@@ -125,5 +125,5 @@ def _check_instant(given: str) -> str | None:
     try:
         datetime.fromisoformat(given)
     except ValueError:
-        return "This must be a date and time, like 2030-01-31T12:00."
+        return "Enter a date and time, such as 2030-01-31T12:00."
     return None

@@ -1,4 +1,4 @@
-"""Live lines of a subscription: what happened between two looks at it, for the last minutes, and no longer.
+"""The live charts of a subscription: the changes between two refreshes, for the last minutes.
 
 They are drawn as SVG from here, so that they follow the theme, need no script, and can show nothing but numbers.
 """
@@ -27,14 +27,14 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 480, 150, 44, 20, 8
 
 
 class Sample(NamedTuple):
-    """What happened since the last look: a number for each series, and the mean time of answers in milliseconds."""
+    """The changes since the last refresh: a number for each series, and the mean time of answers in milliseconds."""
 
     counts: tuple[int, ...]
     latency: float | None
 
 
 class Sampler:
-    """Turns counts since the beginning into what happened between looks. It keeps the last samples only."""
+    """Turns counts since the start into differences between refreshes. It keeps the last samples only."""
 
     def __init__(self) -> None:
         self._last: Lane | None = None
@@ -92,7 +92,7 @@ def _label(content: str, x: float, y: float, anchor: str) -> TextElement:
 
 
 def _points(line: list[float | None], most: float) -> str:
-    """Where a line goes; one along the ground is not drawn."""
+    """The points of a line; a line of zeros is not drawn."""
     if not any(line):
         return ""
     step = (_WIDTH - _LEFT) / (SAMPLES - 1)
@@ -106,13 +106,13 @@ def _points(line: list[float | None], most: float) -> str:
 
 
 class LaneChart:
-    """The two charts of a subscription: what happened, and how long endpoints took."""
+    """The two charts of a subscription: events, and the time of answers."""
 
     def __init__(self, interval_s: float) -> None:
         self._sampler = Sampler()
         with ui.element("div").classes("pair"):
             with ui.element("div"):
-                text("h3", f"What happened, every {interval_s:.0f} seconds")
+                text("h3", f"Events per {interval_s:.0f} seconds")
                 self._counts = _Lines("Events and failed attempts", tuple(SERIES), interval_s)
             with ui.element("div"):
                 text("h3", "Mean time of an answer")

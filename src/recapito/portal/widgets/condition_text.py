@@ -1,38 +1,27 @@
-"""Advanced filters as people type them: the values of a condition, one on each line, into what the API takes."""
+"""The values of an advanced filter, one on each line, into the form that the API takes, and back."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from recapito.domain.filters.filter import Operator
-
-BARE = (Operator.IS_NULL_OR_UNDEFINED, Operator.IS_NOT_NULL)
-_RANGES = (Operator.NUMBER_IN_RANGE, Operator.NUMBER_NOT_IN_RANGE)
-_NUMBERS = (Operator.NUMBER_IN, Operator.NUMBER_NOT_IN)
-_ONE = (
-    Operator.NUMBER_LESS_THAN,
-    Operator.NUMBER_GREATER_THAN,
-    Operator.NUMBER_LESS_THAN_OR_EQUALS,
-    Operator.NUMBER_GREATER_THAN_OR_EQUALS,
-    Operator.BOOL_EQUALS,
-)
+from recapito.domain.filters.filter import ARITY, Arity, Operator
 
 
 def hint(operator: Operator) -> str:
-    """What is to be typed."""
-    if operator in BARE:
-        return "No value is needed."
-    if operator is Operator.BOOL_EQUALS:
-        return "true or false"
-    if operator in _ONE:
-        return "One number"
-    if operator in _RANGES:
-        return "Each line two numbers: low, high"
-    return "One number on each line" if operator in _NUMBERS else "One text on each line"
+    """The text below the field of an operator's values."""
+    match ARITY[operator]:
+        case Arity.NONE:
+            return "No value is needed."
+        case Arity.ONE:
+            return "One number" if operator.numeric else "true or false"
+        case Arity.RANGES:
+            return "On each line two numbers: low, high"
+        case Arity.MANY:
+            return "One number on each line" if operator.numeric else "One text on each line"
 
 
 def check_values(operator: Operator, given: str) -> str | None:
-    """What is wrong with the values of a condition."""
+    """The fault of a condition's values, or None."""
     try:
         read_values(operator, given)
     except ValueError as error:
@@ -41,19 +30,20 @@ def check_values(operator: Operator, given: str) -> str | None:
 
 
 def read_values(operator: Operator, given: str) -> dict[str, Any]:
-    """The values as the API takes them; a ValueError says what is wrong."""
+    """The values as the API takes them; a ValueError names the fault."""
     lines = [line.strip() for line in given.splitlines() if line.strip()]
-    if operator in BARE:
-        return {}
-    if not lines:
-        raise ValueError("A value is needed.")
-    if operator in _ONE:
-        if len(lines) > 1:
-            raise ValueError("There is one value only.")
-        return {"value": _truth(lines[0]) if operator is Operator.BOOL_EQUALS else _number(lines[0])}
-    if operator in _RANGES:
-        return {"values": [_range(line) for line in lines]}
-    return {"values": [_number(line) for line in lines] if operator in _NUMBERS else lines}
+    match ARITY[operator], lines:
+        case Arity.NONE, _:
+            return {}
+        case _, []:
+            raise ValueError("Enter a value.")
+        case Arity.ONE, [line]:
+            return {"value": _number(line) if operator.numeric else _truth(line)}
+        case Arity.ONE, _:
+            raise ValueError("Enter one value only.")
+        case Arity.RANGES, _:
+            return {"values": [_range(line) for line in lines]}
+    return {"values": [_number(line) for line in lines] if operator.numeric else lines}
 
 
 def show_values(condition: Mapping[str, Any]) -> str:
@@ -65,7 +55,7 @@ def show_values(condition: Mapping[str, Any]) -> str:
 
 def _line(value: object) -> str:
     if isinstance(value, list):
-        return ", ".join(str(one) for one in value)
+        return ", ".join(str(bound) for bound in value)
     return str(value)
 
 

@@ -1,6 +1,6 @@
 """A form: fields by the names that the API has for them, checked before anything is sent.
 
-What is wrong is said beside its field, whether the form finds it or the server does.
+An error is shown beside its field, whether the form or the server finds it.
 """
 
 from collections.abc import Callable, Mapping
@@ -45,7 +45,7 @@ class Form:
         return self._add(target, field, hint)
 
     def secret(self, target: str, label: str, *, hint: str = "") -> ui.input:
-        """A field for what nobody should see."""
+        """A field for a secret."""
         field = ui.input(label, password=True, password_toggle_button=True, validation=lambda given: None)
         field.props["autocomplete"] = "new-password"
         return self._add(target, field, hint)
@@ -72,16 +72,16 @@ class Form:
         *,
         on_change: Callable[..., Any] | None = None,
     ) -> ui.select:
-        """A field for one of a few."""
+        """A field with a list of choices."""
         field = ui.select(dict(options), label=label, value=value, on_change=on_change, validation=lambda given: None)
         return self._add(target, field, "")
 
     def add(self, target: str, field: ValidationElement[Any]) -> None:
-        """Know a field that was made elsewhere."""
+        """Register a field that was made elsewhere."""
         self._fields[target] = field
 
     def forget(self, prefix: str) -> None:
-        """Fields whose names begin so are gone."""
+        """Forget the fields whose names begin with this."""
         self._fields = {target: field for target, field in self._fields.items() if not target.startswith(prefix)}
 
     def _add(self, target: str, field: F, hint: str) -> F:
@@ -93,24 +93,24 @@ class Form:
 
     @property
     def is_valid(self) -> bool:
-        """Whether every field that is shown holds something that can be; the others say what is wrong."""
+        """True if every visible field holds a valid value; each of the others shows its error."""
         self._said.set_visibility(False)
         shown = [field for field in self._fields.values() if _is_shown(field)]
         found = [field for field in shown if not field.validate()]
         if found:
-            self._say("Some fields need another value; each says which.")
+            self._say("Some fields need another value; see the messages beside them.")
             found[0].run_method("focus")
         return not found
 
     def blame(self, refused: Refused) -> None:
-        """Say what the server minds beside the field that it names, else above the form."""
+        """Show the server's refusal beside the field that it names, else above the form."""
         field = self._find(refused.target or "")
         if field is None:
             self._say(refused.message)
             return
         field.error = refused.message
         field.run_method("focus")
-        self._say(f"The server did not take it: {refused.message}")
+        self._say(f"The server refused it: {refused.message}")
 
     def _find(self, target: str) -> ValidationElement[Any] | None:
         """The field of that name, or the one that the name leads into or out of."""
@@ -137,7 +137,7 @@ def _is_shown(field: ValidationElement[Any]) -> bool:
 
 
 def check_number(given: str, allowed: tuple[int, int]) -> str | None:
-    """What is wrong with a number."""
+    """The fault of a number, or None."""
     least, most = allowed
     text = given.strip()
     if not text:
@@ -148,5 +148,5 @@ def check_number(given: str, allowed: tuple[int, int]) -> str | None:
 
 
 def check_required(given: str) -> str | None:
-    """What is wrong with a text that must be there."""
-    return None if given else "This is needed."
+    """The fault of a required text, or None."""
+    return None if given else "Enter a value."

@@ -15,12 +15,12 @@ class PagedList:
 
     def __init__(
         self,
-        visit: Page,
+        page: Page,
         load: Callable[[str | None], Awaitable[T]],
         show: Callable[[T], Awaitable[str | None]],
     ) -> None:
         self._pager = Pager()
-        self._turn = visit.doing(self._load_and_show)
+        self._turn = page.doing(self._load_and_show)
         self._load: Callable[[str | None], Awaitable[Any]] = load
         self._show: Callable[[Any], Awaitable[str | None]] = show
         with bar("end") as self._bar:

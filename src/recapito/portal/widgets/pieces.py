@@ -68,7 +68,7 @@ def bar(classes: str = "") -> Iterator[Element]:
 
 @contextmanager
 def empty(title: str, hint: str) -> Iterator[Element]:
-    """What is said where there is nothing, and what to do next."""
+    """The text in place of an empty list, and the next step."""
     with ui.element("div").classes("empty") as box:
         text("p", title, "what")
         text("p", hint)
@@ -129,3 +129,17 @@ def code(content: str) -> TextElement:
     box = text("pre", content, "code")
     attribute(box, tabindex="0")
     return box
+
+
+async def confirm(question: str, detail: str, yes: str, danger: bool = True) -> bool:
+    """Ask before an action that cannot be undone; True if the person agrees."""
+    with ui.dialog() as dialog, ui.card() as card:
+        attribute(card, role="alertdialog", aria_label=question)
+        text("h2", question)
+        text("p", detail)
+        with bar("end"):
+            button(yes, lambda: dialog.submit(True), "danger" if danger else "primary")
+            button("Cancel", lambda: dialog.submit(False)).props("autofocus")
+    agreed = bool(await dialog)
+    dialog.delete()
+    return agreed

@@ -13,10 +13,10 @@ class RowFields(Protocol):
     """The fields of one row."""
 
     def read(self) -> dict[str, Any]:
-        """What they say, as the API takes it."""
+        """The row as the API takes it."""
 
     def state(self) -> dict[str, Any]:
-        """What they hold, good or not, to be shown again."""
+        """The contents of the fields, valid or not, to be shown again."""
 
 
 class Rows:
@@ -42,7 +42,7 @@ class Rows:
         self._build()
 
     def read(self) -> list[dict[str, Any]]:
-        """What all rows say."""
+        """All rows as the API takes them."""
         return [row.read() for row in self._rows]
 
     def _add(self) -> None:

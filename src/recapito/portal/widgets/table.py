@@ -1,4 +1,4 @@
-"""A table that is shown anew again and again: where its rows are the same, only what changed is sent to the browser."""
+"""A table that is refreshed often: only the changed cells of rows that stay are sent to the browser."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class Cell(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One row; the key says which thing it shows."""
+    """One row; the key identifies the thing that it shows."""
 
     key: str
     cells: tuple[Cell, ...]
@@ -95,7 +95,7 @@ def _change(element: TextElement, before: Cell, after: Cell) -> None:
 
 
 class Pager:
-    """Pages of a list that is longer than one: where each page begins, as the server says."""
+    """The pages of a long list: the start of each, as the server names it."""
 
     def __init__(self) -> None:
         self._starts: list[str | None] = [None]
