@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.portal.browser import server_with_portal, window
 from tests.system.machine import receiver, until
-from tests.system.test_damage import recapito, spoil
+from tests.system.spoiled import recapito, spoil
 
 
 def test_damage_is_shown_until_it_is_dismissed(browser: Browser, tmp_path: Path) -> None:

@@ -3,29 +3,11 @@
 import json
 import os
 import signal
-import subprocess
-import sys
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from tests.system.machine import Server, receiver, server, until
-
-
-def recapito(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line to its end."""
-    command = [sys.executable, "-m", "recapito", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30)
-
-
-def spoil(file: Path, sql: str) -> None:
-    """Change one row behind the server's back."""
-    with closing(apsw.Connection(str(file))) as connection:
-        connection.set_busy_timeout(5000)
-        connection.execute(sql)
-        assert connection.changes() == 1
+from tests.system.spoiled import recapito, spoil
 
 
 def readiness(running: Server) -> tuple[int, Any]:
