@@ -18,7 +18,7 @@ from tests.senders.receiver import Connection, Receiver, answering, names, silen
 
 
 class World(NamedTuple):
-    """A caller, and places that greet, refuse with 401, never answer, and can not be reached."""
+    """A caller, and places that greet, refuse with 401, never answer, and cannot be reached."""
 
     caller: Caller
     good: str
@@ -89,7 +89,7 @@ def test_every_answer_is_a_reply(hold: Callable[[Law], None]) -> None:
 
 
 def test_no_answer_is_a_value(hold: Callable[[Law], None]) -> None:
-    """A place that can not be reached is a value with a reason, not an exception."""
+    """A place that cannot be reached is a value with a reason, not an exception."""
 
     async def law(world: World) -> None:
         for _ in range(2):  # the second time from what the caller remembers

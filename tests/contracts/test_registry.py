@@ -57,7 +57,7 @@ def test_a_renamed_topic_frees_its_name(log: Any, run: Any) -> None:
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_an_old_version_of_a_topic_is_a_conflict(log: Any, run: Any, off: int) -> None:
-    """Whoever did not see the latest version can not replace it."""
+    """Whoever did not see the latest version cannot replace it."""
     stored = run(log.put_topic(new_topic()))
     with pytest.raises(Conflict):
         run(log.put_topic(replace(stored, version=stored.version + off)))
@@ -206,7 +206,7 @@ def test_filters_that_nothing_can_need_are_let_go(log: Any, run: Any) -> None:
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_an_old_version_of_a_subscription_is_a_conflict(log: Any, run: Any, off: int) -> None:
-    """Whoever did not see the latest version can not replace it, and no mark is left."""
+    """Whoever did not see the latest version cannot replace it, and no mark is left."""
     topic = run(log.put_topic(new_topic())).id
     stored = run(log.put_subscription(new_subscription(topic)))
     with pytest.raises(Conflict):

@@ -37,7 +37,7 @@ from tests.senders.receiver import OK, Receiver, answering, batch, names, silent
 
 
 class World(NamedTuple):
-    """A sender, and destinations that answer well, answer 503, never answer, and can not be reached."""
+    """A sender, and destinations that answer well, answer 503, never answer, and cannot be reached."""
 
     sender: Sender[Any]
     good: Destination
@@ -170,7 +170,7 @@ def test_answers_once_and_later(hold: Callable[[Law], None]) -> None:
 
 
 def test_failures_are_outcomes(hold: Callable[[Law], None]) -> None:
-    """An endpoint that can not be reached is an outcome with a reason, not an exception, and comes later too."""
+    """An endpoint that cannot be reached is an outcome with a reason, not an exception, and comes later too."""
 
     async def law(world: World) -> None:
         for _ in range(2):  # the second time from what the sender remembers

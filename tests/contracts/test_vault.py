@@ -236,7 +236,7 @@ def test_an_error_of_the_file_system_is_unavailability(tmp_path: Path, blocked: 
 
 
 def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
-    """When the file can not be put in its place, no half of it stays, and no descriptor."""
+    """When the file cannot be put in its place, no half of it stays, and no descriptor."""
     (tmp_path / "root" / "orders" / "a.json").mkdir(parents=True)
     before = len(list(Path("/proc/self/fd").iterdir()))
     with pytest.raises(VaultUnavailable):

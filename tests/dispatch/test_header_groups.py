@@ -232,7 +232,7 @@ def test_the_cursor_stays_small(values: int) -> None:
 
 
 def test_two_values_make_whole_loads_as_long_as_the_look_ahead_reaches() -> None:
-    """Of two values that alternate for ever, each load has as many events as it may have ranges."""
+    """Of two values that alternate forever, each load has as many events as it may have ranges."""
     log = log_of([alternating(4000, 2)])
     wanted = subscription(Batching(max_events=5000))
     terms = terms_at(0, wanted, present(wanted), limits.PARKED_SLICE)

@@ -81,7 +81,7 @@ Handler = Callable[[Connection], Awaitable[None]]
 
 
 def answering(*answers: bytes) -> Handler:
-    """Answer each request of each connection with the next of these bytes, the last of them for ever."""
+    """Answer each request of each connection with the next of these bytes, the last of them forever."""
     remaining = list(answers)
 
     async def handle(connection: Connection) -> None:

@@ -110,7 +110,7 @@ def test_other_failures_are_as_a_webhooks(code: int, body: bytes, result: Result
 
 
 def test_without_a_connection() -> None:
-    """No connection, one that can not be opened, and a store that fails are outcomes that say what to do."""
+    """No connection, one that cannot be opened, and a store that fails are outcomes that say what to do."""
 
     async def main() -> list[Outcome]:
         answers = []

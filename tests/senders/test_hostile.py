@@ -28,7 +28,7 @@ def saying(data: bytes, then: str = "wait") -> Handler:
 
 
 def endless(first: bytes, again: bytes) -> Handler:
-    """Take one request and send for ever."""
+    """Take one request and send forever."""
 
     async def handle(connection: Connection) -> None:
         await connection.request()
@@ -308,7 +308,7 @@ def test_hanging_endpoints_do_not_delay_a_healthy_one() -> None:
             for _ in range(1200):
                 post.start(hanging.url)
             await hanging.until(lambda it: len(it.requests) == 1200)
-            async with asyncio.timeout(20):  # a hanging exchange would hold the first of them for ever
+            async with asyncio.timeout(20):  # a hanging exchange would hold the first of them forever
                 for _ in range(300):
                     assert (await post(healthy.url)).status == 200
 

@@ -86,7 +86,7 @@ def test_one_event_is_one_message(azurite: Azurite) -> None:
 
 
 def test_messages_last_as_long_as_asked(azurite: Azurite) -> None:
-    """The message's time to live is the destination's: seven days unless asked otherwise, or for ever."""
+    """The message's time to live is the destination's: seven days unless asked otherwise, or forever."""
     for ttl_s, lasts in ((60, 60), (7 * 86_400, 7 * 86_400), (30 * 86_400, 30 * 86_400)):
         queue = new_queue(azurite, ttl_s)
         sending(reaching(azurite.connection), queue)

@@ -249,7 +249,7 @@ def test_environment_proxy_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_invalid_url_is_an_outcome() -> None:
-    """A URL that can not be used fails the attempt, without its query in the detail."""
+    """A URL that cannot be used fails the attempt, without its query in the detail."""
 
     async def main() -> None:
         async with posting() as post:

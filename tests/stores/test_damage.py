@@ -137,7 +137,7 @@ def test_a_named_group_of_nothing_but_damage_goes(directory: Path, run: Any) -> 
 
 @pytest.mark.parametrize("damaged", ["burial SET path = 'qath' WHERE \"offset\" = 1", "burial_group SET path = 'qath'"])
 def test_a_dead_letter_with_a_damaged_path_gets_another(directory: Path, run: Any, damaged: str) -> None:
-    """A flipped bit in a path parts dead letters from their group: they are named again, and none waits for ever."""
+    """A flipped bit in a path parts dead letters from their group: they are named again, and none waits forever."""
     ledger = SqliteLedger.open(directory)
     run(ledger.name_group(run(ledger.burials_due(99, 9, 1000, NOBODY)), "path", 1))
     run(ledger.close())

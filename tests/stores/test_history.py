@@ -138,7 +138,7 @@ def test_damage_while_it_runs(tmp_path: Path) -> None:
 
 
 def test_a_reader_without_a_file(tmp_path: Path) -> None:
-    """It says that it can not read, and reads as soon as there is something."""
+    """It says that it cannot read, and reads as soon as there is something."""
 
     async def main() -> None:
         reader = SqliteHistoryReader(tmp_path, threaded=False)

@@ -85,7 +85,7 @@ def test_the_lock_of_trimming_is_made_by_who_serves(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_locks(tmp_path: Path) -> None:
-    """A lock that can not be made is a clear error."""
+    """A lock that cannot be made is a clear error."""
     with pytest.raises(SettingsError, match="cannot be opened"), lock_role(tmp_path / "missing", "intake"):
         pass
 
