@@ -1,17 +1,22 @@
 """Damage as dispatch meets it, on virtual time: what is lost is counted, and all else is delivered."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from recapito.clock import Clock
 from recapito.contracts.ledger import LaneCounts, LaneRow
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import CORRUPT
 from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryLedger
@@ -36,11 +41,11 @@ class Scene(Bench):
             await self.subscribe(topic, DeliverySchema.EVENT_GRID, name)
         return topic
 
-    async def dispatch(self, seconds: float = 10) -> None:
-        """Run the dispatcher, anew, for so long."""
+    async def dispatch(self, seconds: float = 10, **changes: Any) -> None:
+        """Run a new dispatcher for N seconds, with these changes of its context."""
         for task in self.running:
             task.cancel()
-        context = self.dispatcher._context
+        context = dataclasses.replace(self.dispatcher._context, **changes)
         context.segments._entries.clear()
         self.service = make_dispatch(self.log, self.ledger, self.vault, context, self.wall)
         self.dispatcher = self.service.dispatcher
@@ -136,6 +141,30 @@ def test_a_topic_with_an_unknown_profile_leaves_its_lanes_out() -> None:
         await scene.dispatch()
         assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
         assert list(scene.stopped) == [2] and "'2091-01' is unknown" in scene.stopped[2]
+
+    play(story)
+
+
+@contextmanager
+def _lock(wall: Clock, tries: list[int], tries_until_free: int) -> Iterator[bool]:
+    tries.append(wall.now())
+    yield len(tries) > tries_until_free
+
+
+def test_a_lane_begins_again_only_while_nothing_is_trimmed() -> None:
+    """The renewal waits for the lock, a backup's for five seconds at most: it reads where the log begins under it."""
+
+    async def story(scene: Scene) -> None:
+        topic = await scene.begin("a")
+        await scene.publish(topic, "1")
+        await scene.dispatch()
+        for tries_until_free, longest_s in ((3, 1), (1000, 6)):
+            tries: list[int] = []
+            scene.ledger_disk.lane(1)
+            await scene.dispatch(20, no_trimming=partial(_lock, scene.wall, tries, tries_until_free))
+            assert 3 < len(tries) <= 30
+            assert tries[-1] - tries[0] <= longest_s * SECOND
+            assert scene.stopped == {}
 
     play(story)
 

@@ -14,7 +14,7 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.publish.disk_watch import DiskWatch
-from recapito.stores.memory import MemoryLog
+from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from tests.intake.doubles import StillClock
 from tests.intake.janitor_bench import Bench
 from tests.stores.spoil import MemorySpoiler
@@ -257,6 +257,9 @@ class BrokenLedger:
             raise StoreFailed("dispatch.db is being made")
         return []
 
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        return {}
+
 
 class TickingClock(StillClock):
     """A clock on which every sleep ends at once, for so many times."""
@@ -308,6 +311,40 @@ def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
 
     asyncio.run(test())
     assert told == ["janitor.failed", "janitor.failed"]
+
+
+class RenewingLedger(MemoryLedger):
+    """Renews a lane at a position just after its cursor was read."""
+
+    renew: tuple[int, int, str, int] | None = None
+
+    async def lanes(self) -> list[LaneRow]:
+        rows = await super().lanes()
+        if self.renew is not None:
+            await self.renew_lane(*self.renew)
+            self.renew = None
+        return rows
+
+
+def test_a_lane_that_begins_again_while_the_janitor_looks_loses_nothing() -> None:
+    """The round trims nothing, though the cursor that it read was further on; the next one goes by the new cursor."""
+
+    async def test() -> None:
+        bench = Bench()
+        ledger = RenewingLedger(MemoryDisk())
+        bench.ledger, bench.janitor = ledger, Janitor(bench.log, bench.log, ledger, StillClock())
+        topic = await bench.topic()
+        subscription = await bench.subscribe(topic)
+        end = await bench.publish(topic, 5)
+        await bench.move(subscription, end)
+        first = await bench.first(topic)
+        ledger.renew = (subscription.id, topic.id, bench.log.id, end - 3)
+        assert (await bench.janitor.run_once()).trimmed == 0
+        assert await bench.first(topic) == first
+        await bench.janitor.run_once()
+        assert await bench.first(topic) == end - 3
+
+    asyncio.run(test())
 
 
 def test_nothing_is_trimmed_that_a_damaged_subscription_may_need() -> None:

@@ -6,7 +6,8 @@ A stop cancels it and lets it finish what it does on the way out.
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -78,6 +79,24 @@ class Parts:
     poisoned: bool = False  # then a lane may stop
 
 
+class TrimLock:
+    """The lock that trims and renewals of lanes exclude each other by; it ends with the process that holds it."""
+
+    def __init__(self) -> None:
+        self._held = False
+
+    @contextmanager
+    def __call__(self) -> Iterator[bool]:
+        if self._held:
+            yield False
+            return
+        self._held = True
+        try:
+            yield True
+        finally:
+            self._held = False
+
+
 class Machine:
     """Runs the two roles until closed, and starts one again whenever it ends."""
 
@@ -99,6 +118,7 @@ class Machine:
         self._log: Any = None  # as intake sees it
         self.janitor_every_s = 1200.0
         self._sweeping = asyncio.Lock()
+        self._trim_lock = TrimLock()
         self._parts = parts
         self._clock = clock
         self._network = network
@@ -224,7 +244,7 @@ class Machine:
         )
         self.damages = DamageReport(log, ledger)
         self.subscriptions = Subscriptions(log, self._clock, self.topics, changes)
-        self.janitor = Janitor(log, log, ledger, self._clock, keeping=self._parts.keeping)
+        self.janitor = Janitor(log, log, ledger, self._clock, self._trim_lock, keeping=self._parts.keeping)
         self.notifier = BlobNotifier(log, log, ledger, self._clock, self._clock, lambda: None, self.ring, self._journal)
         self.redriver = self._parts.redriver(
             log,
@@ -287,6 +307,7 @@ class Machine:
             sender=parts.sender(sender),
             segments=SegmentCache(log, parts.segment_bytes),
             tail_entries=parts.tiny.tail_entries,
+            no_trimming=self._trim_lock,
             slots=parts.slots(),
             late=parts.late(),
             random=parts.jitter(self._rng),

@@ -22,6 +22,8 @@ FOUND = {
     710897: "a lane that has ended is opened while its topic's log is removed",
     501797: "a deleted topic ends the holds of its lanes, and they send",
     4000644: "a row is found damaged while its lane has a sound copy in memory",
+    6000183: "a lane sees its new endpoint late, on a slow disk",
+    6000822: "the log is trimmed while a lane begins again",
 }
 
 

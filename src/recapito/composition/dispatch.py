@@ -84,6 +84,7 @@ def make_dispatch(
         history=stores.recording,
         diagnostics=observers.diagnostics,
         room=stores.room,
+        no_trimming=stores.no_trimming,
     )
     lanes, burials, housekeeping = OpenLanes(settings.delivery.profile), Signal(), SystemClock()
     dispatcher = Dispatcher(stores.log, stores.registry, stores.ledger, context, lanes, burials, housekeeping)

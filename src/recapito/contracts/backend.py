@@ -27,6 +27,7 @@ class Stores:
     measure: the room alone, cheap enough for every commit.
     room: the room that dispatch has; None as above.
     trimming: a context around each trim. It yields False while the log may not be trimmed.
+    no_trimming: a context in which no entry is trimmed. It yields False if a trim, or a backup, is under way.
     damage: the reason why nothing may be accepted before a person has looked; empty if there is none.
     """
 
@@ -39,6 +40,7 @@ class Stores:
     measure: Callable[[], Space] | None = None
     room: Callable[[], Room] | None = None
     trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
+    no_trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)
     damage: Callable[[], str] = lambda: ""
 
 

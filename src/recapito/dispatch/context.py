@@ -1,6 +1,7 @@
 """The parts that all lanes of a process share."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -30,6 +31,7 @@ class DispatchContext:
     - `window`: makes the window of a new lane; `commit_bytes`: the most that one commit settles.
     - `tail_entries`: the entries that the tail index of a topic knows.
     - `room`: the room that the volume has; None: always enough.
+    - `no_trimming`: a context in which the log is not trimmed; it yields False if a trim or a backup is under way.
     """
 
     log_id: str
@@ -50,3 +52,4 @@ class DispatchContext:
     gauge: Gauge = field(default_factory=Gauge)
     diagnostics: DiagnosticLog | None = None
     room: Callable[[], Room] | None = None
+    no_trimming: Callable[[], AbstractContextManager[bool]] = lambda: nullcontext(True)

@@ -28,6 +28,7 @@ from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, RecordDamaged, StoreFailed, StoreStale
 
 LONGEST_PAUSE_NS = 2 * SECOND
+RENEW_PATIENCE_NS = 5 * SECOND
 REVIEW_NS = 60 * SECOND
 REVIEW_LANES = 200
 SETTLE_PACE_NS = SECOND // 200  # a lane may have four windows unsettled: 256 requests, if its endpoint answers well
@@ -233,9 +234,19 @@ class Dispatcher:
         lane.wake()
 
     async def _renew(self, subscription: Subscription) -> LaneRow:
-        """Begin a lane with a damaged row again where the log begins: nothing is lost, and some events come twice."""
-        position = max(await self._log.first(subscription.topic), subscription.created_position)
-        row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
+        """Begin a lane with a damaged row again where the log begins: nothing is lost, and some events come twice.
+
+        The log is not trimmed meanwhile, for parked deliveries from that position on are removed and read again. A lock
+        that is not free for RENEW_PATIENCE_NS belongs to a backup, and nothing is trimmed while that runs.
+        """
+        patient_until = self._housekeeping.now() + RENEW_PATIENCE_NS
+        while True:
+            with self._context.no_trimming() as alone:
+                if alone or self._housekeeping.now() >= patient_until:
+                    position = max(await self._log.first(subscription.topic), subscription.created_position)
+                    row = await self._ledger.renew_lane(subscription.id, subscription.topic, self._log.id, position)
+                    break
+            await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
         self._context.journal(
             "store.damaged", table="lane", subscription=subscription.name, lane=row.id, again_from=position
         )

@@ -31,6 +31,9 @@ class LaneReader(Protocol):
     async def lanes(self) -> list[LaneRow]:
         """All lanes, in the order of their ids."""
 
+    async def damaged_counts(self, after: int) -> dict[str, int]:
+        """How many records were set aside after a number, by table."""
+
 
 class Swept(NamedTuple):
     """The result of one round: the number of trimmed entries, and the ids of forgotten subscriptions."""
@@ -80,6 +83,7 @@ class Janitor:
         self._ends: dict[int, int] = {}  # the new ends of topics that have grown since the last round
         self._retention = Retention(log, keeping)
         self._due: dict[int, int] = {}  # topic -> the position below which it is to be trimmed
+        self._renewed = 0
 
     async def run(self) -> None:
         """Run a round every second, forever. A failed round leaves its work to the next one."""
@@ -97,6 +101,7 @@ class Janitor:
         news = await self._log.news(self._mark)
         self._mark = news.mark
         self._ends.update(news.ends)
+        self._renewed = await self._count_renewed()  # before the cursors are read
         lanes = {lane.id: lane for lane in await self._ledger.lanes()}
         floors, ended = await self._survey(lanes)
         self._on_survey(floors.keys())
@@ -148,13 +153,17 @@ class Janitor:
             total += trimmed
         return total
 
+    async def _count_renewed(self) -> int:
+        """The number of lanes that began again, ever: the ledger sets each damaged row aside in the same commit."""
+        return (await self._ledger.damaged_counts(0)).get("lane", 0)
+
     async def _trim(self, topic: int, below: int) -> int | None:
         """Trim in slices, so that publishes get their turn in between; None if trimming is not allowed now."""
         total = 0
         while True:
             with self._trimming() as may_cut:
-                if not may_cut:
-                    return None
+                if not may_cut or await self._count_renewed() != self._renewed:
+                    return None  # a backup runs, or a lane began again and may need what it had passed
                 cut = await self._log.trim(topic, below)
             total += cut
             if cut < limits.TRIM_SLICE:

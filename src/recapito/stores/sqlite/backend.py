@@ -78,7 +78,8 @@ class SqliteBackend:
                 self._recording(clock) as history,
             ):
                 stores = self._stores_of_intake(log, ledger, history)
-                yield replace(stores, recording=history, room=self._room_of(ledger))
+                no_trimming = partial(trimming_allowed, self._data)
+                yield replace(stores, recording=history, room=self._room_of(ledger), no_trimming=no_trimming)
 
     @asynccontextmanager
     async def open_intake(self, clock: Clock) -> AsyncIterator[Stores]:
@@ -98,7 +99,15 @@ class SqliteBackend:
                 _closing(SqliteLog.open_reader(self._data, journal=self._journal)) as log,
                 self._recording(clock) as history,
             ):
-                yield Stores(log, log, ledger, history, history, room=self._room_of(ledger))
+                yield Stores(
+                    log,
+                    log,
+                    ledger,
+                    history,
+                    history,
+                    room=self._room_of(ledger),
+                    no_trimming=partial(trimming_allowed, self._data),
+                )
 
     async def inspect(self) -> None:
         await inspect(self._data, self._journal)

@@ -37,7 +37,10 @@ def lock_role(directory: Path, role: str) -> Iterator[None]:
 
 @contextmanager
 def trimming_allowed(directory: Path) -> Iterator[bool]:
-    """Around each trim: False while a backup is taken, and no backup begins before this ends."""
+    """Around each trim, and each renewal of a lane, which exclude each other. False while another, or a backup, runs.
+
+    No backup begins before this ends.
+    """
     handle = _open(directory / f"{TRIM}.lock")
     try:
         yield _try_lock(handle)
