@@ -20,7 +20,6 @@ from recapito.domain.instant import DAY
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.observability.journal import silent
 from recapito.senders.memory import MemorySender, Scripted
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
@@ -44,6 +43,7 @@ class Bench:
         self.log, self.vault = MemoryLog(), MemoryVault()
         self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
+        self.journal: list[tuple[str, dict[str, object]]] = []
         self.delay_s = 0.1
         self.room = Room(1 << 40, 0)
         self._statuses = statuses
@@ -56,12 +56,15 @@ class Bench:
             slots=Slots(),
             late=LateAnswers(),
             random=lambda: 0.0,
-            journal=silent,
+            journal=self._note,
             history=self.history,
             room=lambda: self.room,
         )
         self.service = make_dispatch(self.log, self.ledger, self.vault, context, self.wall)
         self.dispatcher, self.writer = self.service.dispatcher, self.service.writer
+
+    def _note(self, event: str, **fields: object) -> None:
+        self.journal.append((event, fields))
 
     def _answer(self, destination: Destination, batch: Batch) -> Scripted:
         self.got.append(batch)

@@ -9,11 +9,11 @@ from recapito.stores.memory import MemoryLog
 TOPIC = 1
 
 
-def entry(position: int, sizes: list[int], types: list[str] | None = None) -> Entry:
+def entry(position: int, sizes: list[int], types: list[str] | None = None, published_at: int = 0) -> Entry:
     """A segment with events of these sizes."""
     kinds = types or ["A"] * len(sizes)
     events = [StampedEvent(b"x" * size, kind, "", "") for size, kind in zip(sizes, kinds, strict=True)]
-    columns, body = pack([Publish(0, events)])
+    columns, body = pack([Publish(published_at, events)])
     return Entry(position, EntryKind.SEGMENT, columns, body)
 
 

@@ -134,3 +134,10 @@ def test_slots_follow_the_room_to_park_what_fails() -> None:
     slots.give_back(80)
     slots.fit(Room(0, 100))
     assert slots.free(responsive=False, open=0) == 1
+
+
+def test_a_failure_leaves_half_of_a_window() -> None:
+    """Half, rounded down: one failure among many successes costs little."""
+    window = Window(9)
+    window.failed()
+    assert window.size == 4

@@ -141,6 +141,7 @@ def test_a_topic_with_an_unknown_profile_leaves_its_lanes_out() -> None:
         await scene.dispatch()
         assert await scene.books(1) == LaneCounts(matched=1, delivered=1)
         assert list(scene.stopped) == [2] and "'2091-01' is unknown" in scene.stopped[2]
+        assert ("lane.stopped", {"lane": 2, "why": scene.stopped[2]}) in scene.journal
 
     play(story)
 

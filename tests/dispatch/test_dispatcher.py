@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import Burial, Due, LaneCounts, Settlement
+from recapito.contracts.ledger import Burial, Due, LaneCounts, LaneRow, Settlement
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain import limits
 from recapito.domain.capacity import Room
@@ -28,6 +28,7 @@ from recapito.domain.resources.subscription import (
 from recapito.errors import StoreFailed
 from recapito.stores.memory import MemoryDisk, MemoryLedger
 from tests.dispatch.bench import ODD, PAIRS, Bench
+from tests.kit.dispatch import make_dispatch
 from tests.sim.clock import BEGINNING
 from tests.sim.loop import SimLoop, run
 
@@ -169,6 +170,36 @@ def test_many_lanes_that_end_do_not_hold_up_the_others() -> None:
     dropped, counted = run(1, main)
     assert counted == {limits.PARKED_SLICE}
     assert max(dropped) <= limits.GATHERED_ROWS + limits.PARKED_SLICE + lanes * limits.PARKED_SLICE_LEAST
+
+
+class OpeningLedger(MemoryLedger):
+    """Remembers the lanes that it was asked to open, each of which is a write."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryDisk())
+        self.opened: list[int] = []
+
+    async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
+        self.opened.append(id)
+        return await super().open_lane(id, topic, log_id, position)
+
+
+def test_a_restart_reads_the_stored_lanes_in_one_go() -> None:
+    """Only a lane without a row is opened in the ledger."""
+
+    async def main(loop: SimLoop) -> list[int]:
+        ledger = OpeningLedger()
+        bench = Bench(loop, 200, ledger=ledger)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        made = [await bench.subscribe(topic, DeliverySchema.EVENT_GRID, f"sub-{n}") for n in range(2)]
+        await bench.dispatcher.start()
+        made.append(await bench.subscribe(topic, DeliverySchema.EVENT_GRID, "new"))
+        restarted = make_dispatch(bench.log, ledger, bench.vault, bench.dispatcher._context, bench.wall).dispatcher
+        await restarted.start()
+        assert [lane.id for lane in restarted.lanes] == [subscription.id for subscription in made]
+        return ledger.opened
+
+    assert run(1, main) == [1, 2, 3]
 
 
 class FullLedger(MemoryLedger):

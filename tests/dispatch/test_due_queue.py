@@ -74,3 +74,13 @@ def test_a_row_that_was_settled_during_a_fetch_is_not_taken_from_it() -> None:
     due_queue.settled([DeliveryId(1, 7)], [])
     taken = due_queue.end_fetch(Due([parked(5), parked(6), parked(7), parked(8)], None), {DeliveryId(1, 8)})
     assert taken == [parked(5)]
+
+
+def test_nothing_is_fetched_while_a_fetch_is_under_way() -> None:
+    """The result of the fetch names the next instant: the lane need not be woken for the old one."""
+    due_queue = DueQueue(5)
+    assert due_queue.next_fetch_at == 5
+    due_queue.begin_fetch()
+    assert due_queue.next_fetch_at is None
+    due_queue.end_fetch(Due([], 9), set())
+    assert due_queue.next_fetch_at == 9

@@ -97,6 +97,19 @@ def test_thirty_parked_events_with_two_values_make_two_requests() -> None:
     assert (len(due_queue), due_queue.size) == (0, 0)
 
 
+def test_a_parked_event_that_goes_alone_parts_no_others() -> None:
+    """It stays in the queue for a request of its own, and those before and after it share one."""
+    wanted = subscription(Batching(max_events=100))
+    due_queue = DueQueue(None)
+    attempts = (0, limits.ATTEMPTS_IN_COMPANY, 0)
+    due_queue.queue(
+        Parked(n, Delivery(DeliveryId(n, 0), 0, stored("A", "v", 0), attempts=tried))
+        for n, tried in enumerate(attempts)
+    )
+    taken = [due_queue.take(100, 10**6, present(wanted))[0] for _ in range(2)]
+    assert [[row.due_at for row in rows] for rows in taken] == [[0, 2], [1]]
+
+
 publishes_drawn = st.lists(
     st.lists(st.tuples(st.sampled_from("AAB"), st.sampled_from("abc"), st.integers(0, 200)), min_size=1, max_size=8),
     min_size=1,
@@ -288,6 +301,20 @@ def test_what_is_remembered_is_bounded() -> None:
         for n in range(1, 50):
             assert not header_group.alike((position, n), stored("A", f"other-{n}", 0))
         assert len(header_group) <= limits.LOOK_AHEAD_EVENTS + 50
+
+
+def test_a_value_whose_events_are_all_taken_is_not_searched_for() -> None:
+    """An event that was left and then taken no longer counts as one that a later batch may find."""
+    header_group, attributes = HeaderGroup(), present(subscription(Batching())).attributes
+    assert attributes is not None
+    header_group.begin(attributes)
+    assert header_group.alike((1, 0), stored("A", "first", 0))
+    assert not header_group.alike((1, 1), stored("A", "rare", 0))
+    for n in range(2, limits.LOOK_AHEAD_EVENTS // 2 + 2):
+        assert not header_group.alike((1, n), stored("A", f"other-{n}", 0))
+    header_group.begin(attributes)
+    assert header_group.alike((1, 1), stored("A", "rare", 0))
+    assert header_group.hopeless
 
 
 def test_events_that_are_all_different_are_looked_at_a_few_times() -> None:

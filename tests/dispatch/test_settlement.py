@@ -1,7 +1,8 @@
 """The stage: what a lane has done since its last settlement, and what a late answer takes back."""
 
 from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
-from recapito.dispatch.lane.settlement import SettlementBuilder
+from recapito.dispatch.capacity import CommitBudget
+from recapito.dispatch.lane.settlement import LaneBooks, SettlementBuilder
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import CLEAR
@@ -91,3 +92,15 @@ def test_giving_up_replaces_a_park() -> None:
     staged.park(parked(), fresh=False)
     staged.drop(FIRST, "Canceled", fresh=False)
     assert (settled(staged).park, staged.rows) == ((), 1)
+
+
+def test_books_are_settled_when_the_commit_has_ended() -> None:
+    """Neither a staged settlement nor one that is being committed is stored."""
+    books = LaneBooks(ROW, CommitBudget(10))
+    assert books.settled
+    books.staged.finish(FIRST)
+    assert not books.settled
+    settlement = books.begin_commit()
+    assert not books.settled
+    books.end_commit(settlement)
+    assert books.settled

@@ -210,6 +210,20 @@ def test_a_damaged_end_of_a_log_takes_nothing(tmp_path: Path, run: Any, end: int
     run(log.close())
 
 
+def test_a_list_reports_the_damaged_records_that_it_passes(tmp_path: Path, run: Any, journal: Any) -> None:
+    """Sound records are returned, even from behind a page of damaged ones; each damaged one is remembered once."""
+    log = SqliteLog.open(tmp_path, threaded=False, journal=journal)
+    for name in ("a", "b", "c"):
+        run(log.put_topic(new_topic(name)))
+    for id in (1, 2):
+        spoil(tmp_path / "log.db", f"UPDATE topic SET doc = 'x' WHERE id = {id}")
+    for _ in range(2):
+        assert [topic.name for topic in run(log.topics("", 1))] == ["c"]
+    assert [damage[:2] for damage in run(log.damaged_records())] == [("topic", 1), ("topic", 2)]
+    assert journal.events == ["store.damaged"] * 2
+    run(log.close())
+
+
 @pytest.mark.parametrize(
     "damage", ["cursor = '['", "hold = 'x'", "version = 7", "matched = matched + 1", "delivered = -1, matched = -1"]
 )

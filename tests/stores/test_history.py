@@ -10,6 +10,7 @@ import pytest
 
 from recapito.clock import ManualClock
 from recapito.contracts.history import Keep, Kept
+from recapito.domain import limits
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import StoreFailed
@@ -236,6 +237,20 @@ def test_it_stores_by_itself(tmp_path: Path) -> None:
         await history.close()
 
     asyncio.run(main())
+
+
+def test_no_attempt_is_kept_when_exactly_as_many_wait_as_may(tmp_path: Path) -> None:
+    """An attempt counts one more than its events; the one that finds no room left is counted, and not kept."""
+
+    async def main() -> tuple[int, int]:
+        history = writer(tmp_path)
+        history.record(attempt(*map(str, range(limits.HISTORY_WAITING_EVENTS - 1))))
+        history.record(attempt("too many"))
+        extent = await history.extent()
+        await history.close()
+        return extent.attempts, extent.not_kept
+
+    assert asyncio.run(main()) == (1, 1)
 
 
 def test_an_event_is_found_among_many(tmp_path: Path) -> None:

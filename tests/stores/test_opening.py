@@ -299,6 +299,14 @@ def test_network_file_systems_are_known(path: str, kind: str, network: bool) -> 
     assert (found, volume.is_network(found)) == (kind, network)
 
 
+def test_the_innermost_mount_counts_wherever_it_is_listed() -> None:
+    """A list of mounts may name an outer one after an inner one; of two on one path the last counts."""
+    backwards = "\n".join(reversed(MOUNTS.splitlines()))
+    assert volume.file_system(Path("/mnt/share/x"), backwards) == "nfs4"
+    covered = MOUNTS + "35 30 0:45 / /mnt/share rw - ext4 /dev/sdc1 rw\n"
+    assert volume.file_system(Path("/mnt/share/x"), covered) == "ext4"
+
+
 def test_an_unknown_file_system_is_none() -> None:
     """Where there is no list of mounts, nothing is refused."""
     assert volume.file_system(Path("/data"), "") == ""
