@@ -15,9 +15,17 @@ from recapito.domain.delivery.outcome import Result
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
+from recapito.domain.handshake.consent import await_consent, with_consent
 from recapito.domain.instant import DAY, SECOND, stamp
 from recapito.domain.profiles.profile import DEFAULT
-from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, FilterSince, RetryPolicy, Subscription
+from recapito.domain.resources.subscription import (
+    Batching,
+    DeadLetterDirectory,
+    FilterSince,
+    Handshake,
+    RetryPolicy,
+    Subscription,
+)
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound
 from recapito.intake.explain.explainer import Explainer
@@ -416,6 +424,22 @@ def test_subscriptions_that_come_change_and_go() -> None:
         await scene.log.forget(early.id)
         said = {one["subscription"]: one for one in (await scene.explain())["subscriptions"]}
         assert (said["early"]["decidedBy"]["clause"], said["early"]["state"]) == ("deleted", "delivered")
+
+
+def test_an_event_from_before_the_consent() -> None:
+    """An event that came while consent was awaited is explained by that, during the wait and after the consent."""
+
+    @play(200)
+    async def story(scene: Scene) -> None:
+        topic = await scene.orders()
+        wanted = a_subscription(topic=topic.id)
+        waiting = await scene.log.put_subscription(await_consent(None, wanted, Handshake("code", BEGINNING + DAY)))
+        await scene.send(topic)
+        assert (await scene.one())["decidedBy"]["clause"] == "handshake"
+        await scene.log.put_subscription(with_consent(waiting, scene.clock.now()))
+        await scene.send(topic, {"id": "e-2"})
+        assert (await scene.one())["decidedBy"]["clause"] == "handshake"
+        assert (await scene.one("e-2"))["decidedBy"]["clause"] == "all"
 
 
 def test_a_deleted_subscription_drops_what_it_has() -> None:

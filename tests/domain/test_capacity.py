@@ -110,6 +110,12 @@ def test_what_is_kept_back_is_enough_to_settle(megabytes: int) -> None:
     assert shares.stop + shares.ballast + shares.history < megabytes * MB / 2
 
 
+def test_the_parts_of_the_stop() -> None:
+    """Failing lanes send nothing new below half of it; a quarter stays free whatever the store's files have inside."""
+    shares = share_out(1_000_000 * MB)
+    assert (shares.stop, shares.floor, shares.least) == (512 * MB, 256 * MB, 128 * MB)
+
+
 def test_an_operator_may_want_more_or_less() -> None:
     """The wishes are bounds; the least of a volume stays whatever they are."""
     assert share_out(1024 * MB, stop_fraction=0.5).stop == 512 * MB

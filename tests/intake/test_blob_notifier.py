@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import SkippedDeadLetters
+from recapito.contracts.ledger import Notice, SkippedDeadLetters
 from recapito.contracts.log import EntryKind
 from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
@@ -81,13 +81,13 @@ class Stage:
             on_notice=self._ring,
         )
 
-    def notifier(self, steps: Steps | None = None) -> BlobNotifier:
+    def notifier(self, steps: Steps | None = None, ledger: MemoryLedger | None = None) -> BlobNotifier:
         """Who takes notices over, on stores that may break."""
         log = Breaking(MemoryLog(self.disk), steps or Steps())
         return BlobNotifier(
             log,
             log,
-            Breaking(MemoryLedger(self.disk), steps or Steps()),
+            Breaking(ledger or MemoryLedger(self.disk), steps or Steps()),
             ManualClock(NOW + MINUTE),
             ManualClock(0),
             lambda: self.closed,
@@ -292,6 +292,36 @@ def test_the_loop_is_quiet_when_there_is_nothing() -> None:
             while not notifier.quiet():
                 await asyncio.sleep(0)
             assert len(await stage.told(topic)) == count
+        running.cancel()
+
+    act(story)
+
+
+class SlowLedger(MemoryLedger):
+    """A ledger whose notices are read only after the gate opens."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        super().__init__(disk)
+        self.asked, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def notices(self, after: int, limit: int) -> list[Notice]:
+        self.asked.set()
+        await self.gate.wait()
+        return await super().notices(after, limit)
+
+
+def test_the_loop_is_not_quiet_while_it_reads() -> None:
+    """A ring that was heard is not done with until its notices are published."""
+
+    async def story(stage: Stage) -> None:
+        ledger = SlowLedger(stage.disk)
+        notifier = stage.notifier(ledger=ledger)
+        running = asyncio.create_task(notifier.run())
+        await ledger.asked.wait()
+        assert not notifier.quiet()
+        ledger.gate.set()
+        while not notifier.quiet():
+            await asyncio.sleep(0)
         running.cancel()
 
     act(story)

@@ -143,3 +143,20 @@ def test_a_delete_that_fails_is_journalled_and_not_forgotten() -> None:
         assert (bench.told, bench.expiry.quiet(), await bench.living()) == (["expiry.failed"], False, ["soon"])
 
     run(test, FailingOnce())
+
+
+def test_an_id_that_is_forgotten_expires_without_effect() -> None:
+    """A subscription may be deleted and forgotten before its time: then there is nothing to delete."""
+
+    async def test(bench: Bench) -> None:
+        topic = await bench.topic()
+        await bench.put(topic, "other", None)
+        await bench.subscriptions.expire(12345)
+        assert await bench.living() == ["other"]
+
+    run(test)
+
+
+def test_without_expiration_times_it_is_quiet() -> None:
+    """Where no subscription expires, none is due."""
+    assert Expiry(MemoryLog(), ManualClock(START)).quiet()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from recapito.clock import ManualClock
 from recapito.contracts.log import EntryKind
+from recapito.contracts.registry import Document
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain import limits
 from recapito.domain.dead_letter.record import array, path
@@ -194,6 +195,34 @@ def test_files_are_read_ahead_by_who_needs_many() -> None:
         assert (vault.reads, vault.most) == (51, limits.LETTER_READS)
         found = [id for *_, id in await stage.redriven(topic)]
         assert found == [f"{n}-{part}" for n in range(50) for part in "ab"]
+
+    asyncio.run(main())
+
+
+class CountingLog(MemoryLog):
+    """Counts the pages of documents that were read from it."""
+
+    pages = 0
+
+    async def documents(self, kind: str, after: str, limit: int) -> list[Document]:
+        self.pages += 1
+        return await super().documents(kind, after, limit)
+
+
+def test_marks_are_read_once() -> None:
+    """A walk reads the marks of each page of files, and not again those of the pages before."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(limits.LETTER_FILES + 10):
+            stage.bury(topic, "sub", f"{n:03d}", *ids(str(n)))
+        await stage.redriver().redrive(DeadLetterQuery(), None, 1000)
+        log = CountingLog(stage.disk)
+        async with aclosing(DeadLetterSearch(log, stage.vault).walk(DeadLetterQuery())) as files:
+            assert [len(file.redriven) async for file, _ in files] == [1] * (limits.LETTER_FILES + 10)
+        assert log.pages == 2
 
     asyncio.run(main())
 

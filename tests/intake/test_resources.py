@@ -11,12 +11,14 @@ from recapito.domain.filters.filter import Filter
 from recapito.domain.profiles import profile
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Batching, DeadLetterDirectory, RetryPolicy
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Domain, Topic, TopicKind
 from recapito.errors import Conflict, InvalidInput, NotFound, StoreFailed
+from recapito.intake.resources.domain_topics import KIND
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
-from recapito.stores.memory import MemoryLog
+from recapito.stores.memory import MemoryDisk, MemoryLog
 from tests.intake.provisioning import Bench, draft, refused, run
 from tests.kit.resources import a_topic
+from tests.stores.spoil import MemorySpoiler
 
 
 def test_a_new_topic_has_two_keys_of_44_characters() -> None:
@@ -446,3 +448,18 @@ def test_after_a_failed_change_the_store_is_asked_again() -> None:
         assert found is not None and found.key1 != topic.key1
 
     run(test, registry=FailingRegistry())
+
+
+def test_a_change_does_not_need_the_domain_topic() -> None:
+    """Only a new subscription creates its domain topic: one whose record is damaged does not stop a change."""
+
+    disk = MemoryDisk()
+
+    async def test(bench: Bench) -> None:
+        domain = await bench.topic("shop", kind=TopicKind.DOMAIN, domain=Domain())
+        old = await bench.subscriptions.put(domain, draft(domain_topic="north"))
+        assert MemorySpoiler(disk).document(KIND, f"{domain.id}/north")
+        new = await bench.subscriptions.put(domain, draft(domain_topic="north", labels=("x",)))
+        assert (new.id, new.labels) == (old.id, ("x",))
+
+    run(test, registry=MemoryLog(disk))

@@ -102,6 +102,20 @@ def test_a_refused_subscription_leaves_no_system_topic() -> None:
     run(test)
 
 
+def test_a_refused_subscription_leaves_the_others() -> None:
+    """An implicit system topic stays when a second subscription is refused, and so does the first."""
+
+    async def test(world: World) -> None:
+        await register(world)
+        assert (await world.arm("PUT", f"{EXTENSION}/mine", BODY)).status == 201
+        bad = {"properties": {"destination": webhook("ftp://x.example/")}}
+        assert (await world.arm("PUT", f"{EXTENSION}/yours", bad)).status == 400
+        assert len(await system_topics(world)) == 1
+        assert (await world.arm("GET", f"{EXTENSION}/mine")).status == 200
+
+    run(test)
+
+
 def test_a_system_topic_by_its_own_name() -> None:
     """It is put with its source, keeps it, outlives its subscriptions, and serves the account's scope too."""
 

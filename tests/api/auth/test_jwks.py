@@ -91,6 +91,30 @@ def test_what_is_wrong_is_refused() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("begins", ["soon", True, -1, 1 << 40, [0]])
+def test_a_token_whose_begin_is_no_instant(begins: Any) -> None:
+    """It is refused as any other wrong token is, and breaks nothing."""
+    there = Elsewhere("first")
+
+    async def test() -> None:
+        assert await there.verify(there.token(nbf=begins)) is None
+
+    asyncio.run(test())
+
+
+def test_a_token_for_others_is_not_kept() -> None:
+    """A signed token of another audience takes no place among the verified ones."""
+    there = Elsewhere("first")
+
+    async def test() -> None:
+        assert await there.verify(there.token(aud="api://other")) is None
+        assert repr(there.tokens).endswith(", 0 tokens>")
+        assert await there.verify(there.token()) is not None
+        assert repr(there.tokens).endswith(", 1 tokens>")
+
+    asyncio.run(test())
+
+
 def test_a_new_key_is_fetched_at_most_once_a_minute() -> None:
     """An unknown key id asks the issuer again, but not more than once a minute, whoever sends how many."""
     there = Elsewhere("first")

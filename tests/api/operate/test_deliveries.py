@@ -203,6 +203,22 @@ def test_explained() -> None:
     run(test)
 
 
+@pytest.mark.parametrize(("oldest", "forgotten"), [(1, False), (2, True)])
+def test_a_forgotten_first_attempt_is_noted(oldest: int, forgotten: bool) -> None:
+    """The note names missing attempts as soon as the first one is missing."""
+
+    async def test(world: World) -> None:
+        topic = await world.topic()
+        mine = await world.subscription()
+        await world.publish([event()], topic.key1)
+        label = Label(mine.id, topic.id, "orders", "mine")
+        world.history.record(attempt("e-1", label=label, numbers=[oldest], at=SEEN_AT, position=3))
+        note = (await world.call("GET", "/deliveries/explain?event=e-1")).json["note"]
+        assert ("no longer has its first attempts" in note) is forgotten
+
+    run(test)
+
+
 def test_unknown_events_and_topics() -> None:
     """They are not found, and the message says what that may mean."""
 

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from recapito.domain.dead_letter.parser import all_reasons, count_reasons, hour_of, read_dead_letters, restore
+from recapito.domain.dead_letter.parser import (
+    all_reasons,
+    attempts_of,
+    count_reasons,
+    hour_of,
+    read_dead_letters,
+    restore,
+)
 from recapito.domain.dead_letter.record import array, path, record
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Result
@@ -146,6 +153,12 @@ def test_reasons_are_counted() -> None:
     assert all_reasons(counted, 15) == {**counted, "Unknown": 8}
     assert all_reasons({}, 0) == {}
     assert all_reasons({}, 2) == {"Unknown": 2}
+
+
+@pytest.mark.parametrize("record", [b"", b"{", b"\xff", b'{"id":"1"}', b'{"id":"1","deliveryAttempts":"many"}'])
+def test_a_record_without_a_number_of_attempts_has_none(record: bytes) -> None:
+    """A record that cannot be read, or has no number, counts as one that was never attempted."""
+    assert attempts_of(record) == 0
 
 
 def test_hours() -> None:

@@ -219,6 +219,15 @@ def test_attempted_keeps_the_last_answer() -> None:
     assert second.last_status is None
 
 
+def test_a_delivery_cannot_be_changed() -> None:
+    """An attempt makes a new delivery: the ledger and a lane may hold the same one at the same time."""
+    before = delivery(attempts=0)
+    assert attempted(before, SILENCE, 5).attempts == 1
+    with pytest.raises(AttributeError):
+        before.attempts = 1  # type: ignore[misc]
+    assert before.attempts == 0
+
+
 def test_a_failed_2xx_is_not_called_success() -> None:
     """A 201 fails in 2019-05; what is kept of it is GenericError, as Event Grid has no outcome `Success`."""
     assert attempted(delivery(0), answered(201), 0).last_result is Result.GENERIC_ERROR

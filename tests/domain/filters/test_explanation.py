@@ -109,3 +109,10 @@ def test_hostile_texts_are_cut_and_printable() -> None:
     """Values of an event are shown shortened, and without control characters of a terminal."""
     text = explain(Filter(subject_begins_with="x"), seen(subject="\x1b[31m" + "y" * 5000)).text
     assert text.isprintable() and len(text) < 200
+
+
+def test_integers_are_texts_only_in_extensions_of_cloud_events() -> None:
+    """An envelope name in another case is no extension: its integer is not compared as a text."""
+    verdict = explain(condition(Operator.STRING_IN, "Data", "5"), seen(data=5))
+    assert verdict.matched is False
+    assert verdict.text == "Data StringIn '5' does not hold: Data is 5, not a string"

@@ -127,6 +127,13 @@ def test_no_secret_is_repeated(secret: str) -> None:
             assert secret not in explain_waiting(asked, answer)
 
 
+def test_a_header_that_is_no_secret_is_shown() -> None:
+    """Only secret headers are hidden: an answer that repeats another one is shown as it came."""
+    headers = (HEADER, StaticAttribute("X-Region", "westeurope"))
+    asked = invite("https://grid.example", topic(), subscription(attributes=headers), CODE, NOW)
+    assert "body: not in westeurope" in explain_refusal(asked, Reply(500, (), b"not in westeurope"), 1)
+
+
 @given(st.binary(max_size=5000), st.text(max_size=5000))
 def test_any_answer_fits_on_a_line(body: bytes, header: str) -> None:
     """Whatever comes back, the message is printable, one line, and of bounded length."""

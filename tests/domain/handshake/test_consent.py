@@ -9,7 +9,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake import consent
-from recapito.domain.resources.destination import WebHook
+from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription
 
 A, B = "https://a.test/hook", "https://b.test/hook"
@@ -64,6 +64,15 @@ ESTABLISHED = subscription(A, id=7, version=3)
 def test_when_an_endpoint_is_asked(old: Subscription | None, wanted: Subscription, needed: bool) -> None:
     """An endpoint is asked when it is new, another one, asked in another way, or has not consented yet."""
     assert consent.needs_consent(old, wanted) is needed
+
+
+def test_only_webhooks_have_an_endpoint_in_common() -> None:
+    """Consent to a webhook is no consent to a queue, nor the other way round."""
+    queue = replace(ESTABLISHED, destination=StorageQueue(account="/a", queue="q"))
+    assert consent.have_one_endpoint(ESTABLISHED, ESTABLISHED) is True
+    assert consent.have_one_endpoint(ESTABLISHED, queue) is False
+    assert consent.have_one_endpoint(queue, ESTABLISHED) is False
+    assert consent.have_one_endpoint(queue, queue) is False
 
 
 def test_a_new_subscription_takes_nothing_while_it_waits() -> None:

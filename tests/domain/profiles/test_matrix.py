@@ -1,7 +1,9 @@
 """The profiles: every cell of the matrix, which docs/compatibility.md prints for readers."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -212,3 +214,19 @@ def test_unknown_profile(name: str) -> None:
         load(name)
     assert caught.value.target == "profile"
     assert all(known in caught.value.message for known in PROFILES)
+
+
+@pytest.mark.parametrize(
+    "part", ["", "schedule", "status", "status.webhook", "status.azure_resource", "dead_letter", "delayed_delivery"]
+)
+def test_every_part_of_a_profile_is_closed(part: str) -> None:
+    """A field that no rule reads is refused wherever it is written, and a rule that was loaded cannot be changed."""
+    profile = load(DEFAULT)
+    assert profile.rules(WEBHOOK) is profile.status.webhook
+    rules: Any = attrgetter(part)(profile) if part else profile
+    fields = msgspec.to_builtins(rules)
+    assert msgspec.convert(fields, type(rules)) == rules
+    with pytest.raises(msgspec.ValidationError, match="unknown field `colour`"):
+        msgspec.convert({**fields, "colour": "red"}, type(rules))
+    with pytest.raises(AttributeError):
+        setattr(rules, next(iter(fields)), None)

@@ -241,7 +241,7 @@ def _verdict(
     if seen is None:
         return FilterVerdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
-    if filter == TAKE_NONE and subscription.handshake is not None:
+    if filter == TAKE_NONE:  # in force only while consent is awaited
         return FilterVerdict(False, "handshake", "the endpoint had not consented to get events")
     return explain(filter, seen)
 
