@@ -467,10 +467,21 @@ class Dispatcher:
             next_ids = ids[bisect_right(ids, last) :][:REVIEW_LANES]
             try:
                 rows = await self._ledger.some_lanes(next_ids)
+                for lane in [self._lanes[row.id] for row in rows if row.damaged and row.id in self._lanes]:
+                    await self._mend(lane)
             except StoreFailed as error:
                 await self._retry.pause(error)
                 continue
-            for lane in [self._lanes[row.id] for row in rows if row.damaged and row.id in self._lanes]:
-                if lane.stopped is None:
-                    lane.settle_anew()
             last = next_ids[-1] if next_ids else 0
+
+    async def _mend(self, lane: Lane) -> None:
+        """Have a damaged row written anew. A lane that went with its topic is closed: no news name it any more."""
+        try:
+            forgotten = lane.books.row.ended and await self._registry.subscription_by_id(lane.id) is None
+        except RecordDamaged:
+            forgotten = False
+        if forgotten:
+            await self._ledger.close_lane(lane.id)
+            self._remove(lane.id)
+        elif lane.stopped is None:
+            lane.settle_anew()

@@ -15,7 +15,7 @@ from recapito.portal.widgets.table import Cell, Row, Table
 
 OUTCOMES: dict[str, str] = {
     "": "All outcomes",
-    "Failed": "All that failed",
+    "Failed": "All failures",
     **{result.value: result.value for result in Result},
     **{str(ending): label.capitalize() for ending, label in ENDING_LABELS.items()},
 }
