@@ -481,6 +481,8 @@ class Dispatcher:
         except RecordDamaged:
             forgotten = False
         if forgotten:
+            row = await self._renew(lane.subscription)
+            await self._ledger.settle([Settlement(row.id, row.version, row.cursor, row.hold, ended=True)])
             await self._ledger.close_lane(lane.id)
             self._remove(lane.id)
         elif lane.stopped is None:
