@@ -144,7 +144,7 @@ class Books:
 
     def spoil(self, events: Mapping[DeliveryId, Published]) -> None:
         """These events were damaged in the log: what is unread of them may be given up, whether it matched or not."""
-        self._spoilt |= {identity: event for identity, event in events.items() if identity in self._seen}
+        self._spoilt |= events
 
     def set_aside(self, identity: DeliveryId) -> None:
         """The ledger found a row damaged, which it was, and gave it up."""

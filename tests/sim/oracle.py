@@ -132,8 +132,8 @@ class Oracle:
     def spoilt_entry(self, topic: int, position: int) -> None:
         """An entry of a topic's log was damaged."""
         self.note("fault", "damaged entry", topic, position)
-        events = {at: self.published[id] for id, at in self.appended.items() if at.position == position}
-        events = {at: event for at, event in events.items() if event.topic == topic}
+        here = [(at, self.published[id]) for id, at in self.appended.items() if at.position == position]
+        events = {at: event for at, event in here if event.topic == topic}  # positions are a topic's own
         lanes = [lane for lane in self.lanes.values() if lane.topic == topic]
         for lane in lanes:  # an event that was redriven is owed to one lane, and passed by all
             events |= {at: owed.event for at, owed in lane.books.owed.items() if at.position == position}
