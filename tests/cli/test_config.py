@@ -99,7 +99,7 @@ def test_an_authority_is_found_from_everywhere(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_values(words: list[str], said: str) -> None:
-    """What cannot be set is refused, and nothing is written."""
+    """An unknown key or value is refused, and the file stays as it is."""
     done = recapito("config", *words)
     assert done.code == 2 and said in done.err
     assert not Path("config.toml").exists()

@@ -75,7 +75,7 @@ def test_a_table_of_topics(live: Server) -> None:
 
 
 def test_a_wrong_query_changes_nothing(live: Server) -> None:
-    """What cannot select is said before the server is asked for anything."""
+    """A query that cannot be read is refused before any request to the server."""
     said = recapito("topic", "create", "unasked", "--query", "[?")
     assert said.code == 2 and "this is not a JMESPath expression" in said.err
     assert recapito("topic", "show", "unasked").code == 3

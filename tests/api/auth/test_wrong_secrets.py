@@ -74,7 +74,7 @@ def test_too_many_wrong_secrets_are_slowed_down(at: str, show: Show) -> None:
 
 
 def test_a_secret_in_the_wrong_field_is_nowhere() -> None:
-    """Client ids that nobody has are not journalled: one may be a secret."""
+    """The journal has no unknown client ids: one may be a secret."""
     known = Known()
 
     async def test(world: World) -> None:

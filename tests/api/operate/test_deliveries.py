@@ -91,7 +91,7 @@ def test_listed_newest_first() -> None:
     ],
 )
 def test_what_is_asked_for_and_is_not_there(query: str, unknown: str | None) -> None:
-    """An empty page says which of its names nobody has; what is gone but remembered is found."""
+    """An empty page names the unknown topic or subscription; deleted ones are found in history."""
 
     async def test(world: World) -> None:
         await prepare(world)

@@ -13,7 +13,7 @@ _FAILING = 10
 _TOPICS = 10
 _POLL_S = 5.0  # finding those that fail costs the server more than anything else here
 _CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "Data"}
-_WRONG = {"damage": "wait"}  # the server does all it can: somebody has to look, and nothing stands still
+_WRONG = {"damage": "wait"}  # a person has to look; delivery goes on meanwhile
 
 
 async def build(page: Page) -> None:
