@@ -467,23 +467,29 @@ class Dispatcher:
             next_ids = ids[bisect_right(ids, last) :][:REVIEW_LANES]
             try:
                 rows = await self._ledger.some_lanes(next_ids)
-                for lane in [self._lanes[row.id] for row in rows if row.damaged and row.id in self._lanes]:
-                    await self._mend(lane)
+                for row in rows:
+                    lane = self._lanes.get(row.id)
+                    if lane is not None and (row.damaged or lane.books.row.ended > row.ended):
+                        await self._mend(lane, row)
             except StoreFailed as error:
                 await self._retry.pause(error)
                 continue
             last = next_ids[-1] if next_ids else 0
 
-    async def _mend(self, lane: Lane) -> None:
-        """Have a damaged row written anew. A lane that went with its topic is closed: no news name it any more."""
+    async def _mend(self, lane: Lane, row: LaneRow) -> None:
+        """Have a damaged row written anew. A lane that went with its topic is closed: no news name it any more.
+
+        If the store fails on the way, the next review goes on: the row is then sound, and has not ended.
+        """
         try:
             forgotten = lane.books.row.ended and await self._registry.subscription_by_id(lane.id) is None
         except RecordDamaged:
             forgotten = False
         if forgotten:
-            row = await self._renew(lane.subscription)
-            await self._ledger.settle([Settlement(row.id, row.version, row.cursor, row.hold, ended=True)])
+            row = await self._renew(lane.subscription) if row.damaged else row
+            if not row.ended:
+                await self._ledger.settle([Settlement(row.id, row.version, row.cursor, row.hold, ended=True)])
             await self._ledger.close_lane(lane.id)
             self._remove(lane.id)
-        elif lane.stopped is None:
+        elif row.damaged and lane.stopped is None:
             lane.settle_anew()
