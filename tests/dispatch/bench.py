@@ -13,8 +13,9 @@ from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain.capacity import Room
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import answered
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY
 from recapito.domain.resources.destination import Destination
@@ -93,4 +94,4 @@ class Bench:
         self.dispatcher.notify()
 
 
-PAIRS = [(schema, delivered) for schema, schemas in DELIVERABLE.items() for delivered in schemas]
+PAIRS = [(schema, delivered) for schema, row in INPUT_SCHEMAS.items() for delivered in row.conversions]

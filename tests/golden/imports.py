@@ -39,7 +39,8 @@ from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events import cloud_event, custom_event, event_grid, segment
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.events.segment import Columns as SegmentColumns
 from recapito.domain.events.segment import Publish, Segment, StampedEvent
 from recapito.domain.filters.filter import Condition, Filter, Operator

@@ -26,8 +26,9 @@ from recapito.domain.connections.parse_storage import (
     from_connection_string,
     from_sas_url,
 )
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import SettingsError, StoreFailed
@@ -79,7 +80,7 @@ def test_one_event_is_one_message(azurite: Azurite) -> None:
     """A message is the event's own bytes as base64: the object, without the brackets of a list."""
     queue = new_queue(azurite)
     bodies = [b'{"id":"1"}', '{"id":"2","data":"]]>&amp;\\u0001 ü 🚚"}'.encode(), b'{"id":"3","data":[1]}']
-    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [replace(batch(bodies[2]), form=Form.CLOUD_EVENT)]
+    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [replace(batch(bodies[2]), form=BodyForm.CLOUD_EVENT)]
     assert sending(reaching(azurite.connection), queue, *sent) == [answered(200)] * 3
     assert [body for body, _ in messages(azurite, queue)] == bodies
     assert json.loads(messages(azurite, queue)[1][0])["data"] == "]]>&amp;\x01 ü 🚚"

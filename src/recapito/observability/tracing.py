@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from recapito.domain import limits
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import SECOND
 from recapito.domain.observability.trace import TraceParent, parse, traceparent_of
@@ -93,7 +93,7 @@ class Tracer:
         """
         sent = headers.get(b"traceparent")
         given = None if sent is None else parse(sent.decode("latin-1"))
-        if given is None and topic.input_schema is InputSchema.CLOUD_EVENT:
+        if given is None and INPUT_SCHEMAS[topic.input_schema].stores_cloud_events:
             own = {i: place for i, event in enumerate(events) if (place := traceparent_of(event.body)) is not None}
             if own:
                 return self._begin_each(topic, own, len(events), now)

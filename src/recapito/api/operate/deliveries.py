@@ -19,10 +19,8 @@ from recapito.api.wire.attempt import show_attempt, show_explanation
 from recapito.api.wire.decode import Body, check_choice, check_length, check_range, invalid
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.events.accept import accept
-from recapito.domain.events.cloud_event import SINGLE
 from recapito.domain.events.json_text import Fault, decode
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.history.attempt import FAILED, AttemptQuery, NonRequestOutcome
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -145,9 +143,8 @@ def _read_rehearsal(body: bytes) -> RehearsalBody:
 
 def _published(topic: Topic, event: bytes) -> tuple[dict[bytes, bytes], bytes]:
     """The headers and the body of a request that would publish one event."""
-    if topic.input_schema is InputSchema.CLOUD_EVENT:
-        return {b"content-type": SINGLE}, event
-    return {b"content-type": b"application/json"}, b"[" + event + b"]"
+    content_type, body = INPUT_SCHEMAS[topic.input_schema].request(event)
+    return {b"content-type": content_type.encode()}, body
 
 
 def _selection(wanted: _Wanted) -> AttemptQuery:

@@ -27,9 +27,8 @@ from recapito.api.errors import (
 from recapito.api.publish.authenticate import PublishGate
 from recapito.api.services import Services
 from recapito.domain import limits
-from recapito.domain.events.accept import accept
-from recapito.domain.events.cloud_event import in_binary_mode, media_of
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.cloud_event import media_of
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.observability.diagnostic import Record, publish_failure
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound, Unauthorized
@@ -201,6 +200,7 @@ def check_content_type(headers: Mapping[bytes, bytes], topic: Topic) -> None:
     media = media_of(headers.get(b"content-type"))
     if not media.type or media.type.endswith((b"/json", b"+json")) or media.type == _CURL_DEFAULT:
         return
-    if topic.input_schema is InputSchema.CLOUD_EVENT and in_binary_mode(headers, media):
+    in_headers = INPUT_SCHEMAS[topic.input_schema].in_headers
+    if in_headers is not None and in_headers(headers, media):
         return
     raise UnsupportedMedia("UnsupportedMediaType", "Events must be JSON. Send Content-Type: application/json.")

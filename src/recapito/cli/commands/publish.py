@@ -17,11 +17,11 @@ from recapito.cli.toolkit.session import Session
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.events.segment import id_of
 from recapito.errors import CallerError
 
 app = commands()
-_CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 
 
 @Noun(app).verb("publish")
@@ -101,7 +101,7 @@ def _send(
     from recapito.cli.text.terminal import progress
 
     path = f"/{'domains' if '/domains/' in resource['id'] else 'topics'}/{resource['name']}/api/events"
-    content_type = _CONTENT.get(schema, "application/json")
+    content_type = INPUT_SCHEMAS[schema].array_type
     total, sent = len(drafts) * count, 0
     largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))
     began = time.monotonic()

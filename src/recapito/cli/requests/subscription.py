@@ -13,6 +13,7 @@ from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.flags import TRUTH, flatten, split, truth
 from recapito.cli.toolkit.session import PROVIDER, Session, part
+from recapito.domain.events.schema import DeliverySchema, listed
 from recapito.domain.filters.filter import ARITY, Arity, Operator
 from recapito.domain.resources.destination import DESTINATION_KINDS, DestinationKind, StorageQueue
 
@@ -142,7 +143,7 @@ class SubscriptionFlags:
     labels: Annotated[list[str] | None, typer.Option(metavar="LABEL...", help="Labels.")] = None
     schema: Annotated[
         str | None,
-        typer.Option("--event-delivery-schema", help="eventgridschema, custominputschema or cloudeventschemav1_0."),
+        typer.Option("--event-delivery-schema", help=f"{listed(DeliverySchema)}."),
     ] = None
     queue_ttl: Annotated[
         int | None,

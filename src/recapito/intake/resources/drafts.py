@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema
+from recapito.domain.events.input_mapping import InputMapping
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, Filter
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.subscription import (

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge_endpoint, parse_endpoint
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema
+from recapito.domain.events.input_mapping import InputMapping
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.filters.filter import Filter
 from recapito.domain.handshake.consent import shown
 from recapito.domain.profiles import profile
@@ -181,7 +183,7 @@ def check_attributes(attributes: tuple[DeliveryAttribute, ...], profile: Profile
 
 def check_mapping(schema: InputSchema, mapping: InputMapping | None) -> InputMapping | None:
     """The mapping of a topic: only the custom schema has one, by default an empty one."""
-    if schema is InputSchema.CUSTOM:
+    if INPUT_SCHEMAS[schema].mapped:
         return mapping or InputMapping()
     if mapping is not None:
         raise InvalidInput(
@@ -194,7 +196,7 @@ def check_mapping(schema: InputSchema, mapping: InputMapping | None) -> InputMap
 
 def delivery_schema(wanted: DeliverySchema | None, topic: Topic) -> DeliverySchema:
     """The schema that a subscription asks for, if its topic's events convert to it, or the default one (spec §2.4)."""
-    possible = DELIVERABLE[topic.input_schema]
+    possible = tuple(INPUT_SCHEMAS[topic.input_schema].conversions)
     if wanted is None:
         return possible[0]
     if wanted not in possible:

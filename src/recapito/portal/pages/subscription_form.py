@@ -10,7 +10,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, INPUT_SCHEMAS
 from recapito.portal.client import Refused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
@@ -23,11 +24,6 @@ from recapito.portal.urls import Address, read_id, resource_path
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import bar, button, link_button, note, panel, text
 
-_SCHEMAS = {
-    DeliverySchema.EVENT_GRID: "Event Grid schema",
-    DeliverySchema.CLOUD_EVENT: "CloudEvents v1.0",
-    DeliverySchema.CUSTOM: "Custom input schema",
-}
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _CONSENT = (
     "A web hook must consent before it gets events: it answers a validation event with its code, or OPTIONS with "
@@ -188,7 +184,7 @@ def _destinations(shown: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[st
 
 def _schemas(topic: dict[str, Any]) -> dict[str, str]:
     schema = InputSchema(topic["properties"].get("inputSchema", InputSchema.EVENT_GRID))
-    return {one.value: _SCHEMAS[one] for one in DELIVERABLE[schema]}
+    return {one.value: DELIVERY_SCHEMAS[one].title for one in INPUT_SCHEMAS[schema].conversions}
 
 
 def _check_name(given: str) -> str | None:

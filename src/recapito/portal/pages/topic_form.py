@@ -8,6 +8,7 @@ from nicegui import ui
 
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.profiles import profile
 from recapito.portal.client import PROVIDER, Refused
 from recapito.portal.layout import Crumb
@@ -17,11 +18,7 @@ from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import bar, button, link_button, panel, text
 
 PROFILE_TAG = "recapito-profile"
-_SCHEMAS = {
-    InputSchema.EVENT_GRID.value: "Event Grid schema",
-    InputSchema.CLOUD_EVENT.value: "CloudEvents v1.0",
-    InputSchema.CUSTOM.value: "Custom input schema",
-}
+_SCHEMAS = {schema.value: row.title for schema, row in INPUT_SCHEMAS.items()}
 _TOPICS = Crumb("Topics", "/topics")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
