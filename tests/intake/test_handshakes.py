@@ -68,10 +68,12 @@ class Bench:
         self.told.append((event, fields))
 
     async def topic(self) -> Topic:
-        return await self.topics.put(TopicDraft(name="orders", azure_subscription="sub", resource_group="group"))
+        return await self.topics.put(TopicDraft.of(name="orders", azure_subscription="sub", resource_group="group"))
 
     async def put(self, topic: Topic, url: str = SECRET_URL, **more: Any) -> Subscription:
-        return await self.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=WebHook(url=url), **more))
+        return await self.subscriptions.put(
+            topic, SubscriptionDraft.of(name="mine", destination=WebHook(url=url), **more)
+        )
 
     async def consent(self, callback: str | None = None) -> None:
         """Open the URL that the last handshake gave."""
@@ -227,13 +229,13 @@ def test_a_patch_asks_too() -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         await bench.put(topic)
-        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("a",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(labels=("a",)))
         assert len(bench.caller.requests) == 1
         bench.script = plain
         other = WebHook(url="https://other.example/")
-        waiting = await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, destination=other))
+        waiting = await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(destination=other))
         assert (waiting.destination.url, len(bench.caller.requests)) == (SECRET_URL, 2)
-        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("b",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(labels=("b",)))
         await bench.consent()
         found = await bench.subscriptions.get(topic, "mine")
         assert (found.destination.url, found.labels) == ("https://other.example/", ("b",))
@@ -246,7 +248,7 @@ def test_a_domain_topic_consents_by_its_own_url() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
         )
@@ -264,7 +266,7 @@ def test_a_refused_subscription_makes_no_domain_topic() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
         )
@@ -280,7 +282,7 @@ def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN,
                 name="shop",
                 azure_subscription="sub",
@@ -437,7 +439,7 @@ def test_others_go_on_meanwhile() -> None:
         bench.script = lambda request: None if "slow" in request.url else echo(request)
         slow = asyncio.create_task(bench.put(topic, "https://slow.example/"))
         await bench.settle()
-        quick = SubscriptionDraft(name="quick", destination=WebHook(url="https://quick.example/"))
+        quick = SubscriptionDraft.of(name="quick", destination=WebHook(url="https://quick.example/"))
         await bench.subscriptions.put(topic, quick)
         await bench.subscriptions.delete(topic, "quick")
         assert not slow.done()
@@ -527,10 +529,10 @@ def test_a_protected_endpoint_sees_a_token() -> None:
         bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, handshakes=handshakes)
         topic = await bench.topic()
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
-        await bench.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=hook))
+        await bench.subscriptions.put(topic, SubscriptionDraft.of(name="mine", destination=hook))
         with pytest.raises(InvalidInput) as refused:
             other = replace(hook, url="https://example.com/two")
-            await bench.subscriptions.put(topic, SubscriptionDraft(name="other", destination=other))
+            await bench.subscriptions.put(topic, SubscriptionDraft.of(name="other", destination=other))
         assert "for.app" not in refused.value.message
         await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
@@ -546,7 +548,7 @@ def test_protection_needs_an_issuer_of_our_own() -> None:
         bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, signs_tokens=False)
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
         with pytest.raises(InvalidInput) as refused:
-            draft = SubscriptionDraft(name="mine", destination=hook)
+            draft = SubscriptionDraft.of(name="mine", destination=hook)
             await bench.subscriptions.put(await bench.topic(), draft)
         assert refused.value.target == "azureActiveDirectoryApplicationIdOrUri"
 

@@ -35,8 +35,8 @@ class Service:
     async def subscribe(self, **draft: Any) -> None:
         """A topic, and one subscription of it."""
         draft = {"name": "orders-sub", **draft}
-        topic = await self._intake.topics.put(TopicDraft(name="orders", azure_subscription="s", resource_group="g"))
-        await self._intake.subscriptions.put(topic, SubscriptionDraft(**draft))
+        topic = await self._intake.topics.put(TopicDraft.of(name="orders", azure_subscription="s", resource_group="g"))
+        await self._intake.subscriptions.put(topic, SubscriptionDraft.of(**draft))
 
     async def redrive(self) -> Any:
         """Redrive all dead letters, as the command line does."""

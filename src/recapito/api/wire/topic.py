@@ -126,7 +126,7 @@ BODIES: dict[TopicKind, type[TopicBody | DomainBody | SystemTopicBody]] = {
 
 def read_topic(kind: TopicKind, body: bytes, azure_subscription: str, resource_group: str, name: str) -> TopicDraft:
     """The draft of a topic, or an error that names the field."""
-    empty = TopicDraft(
+    empty = TopicDraft.of(
         kind=kind,
         name=name,
         azure_subscription=azure_subscription,
@@ -150,8 +150,9 @@ def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
     flags = _read_flags(sent.properties) if isinstance(sent.properties, _DomainProperties) else {}
 
     def change(current: TopicDraft) -> TopicDraft:
-        domain = None if current.domain is None else replace(current.domain, **flags)
-        return replace(current, **changes, domain=domain, kept={**current.kept, **kept})
+        domain, stays = current.wanted.domain, current.wanted.kept
+        domain = None if domain is None else replace(domain, **flags)
+        return current.changed(**changes, domain=domain, kept={**stays, **kept})
 
     return change
 
