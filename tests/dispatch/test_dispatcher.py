@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import Burial, Due, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import Burial, DueDeliveries, LaneCounts, LaneRow, Settlement
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain import limits
 from recapito.domain.capacity import Room
@@ -405,7 +405,7 @@ def test_a_question_that_fails_holds_up_no_other() -> None:
     """The store cannot read what one lane has parked: the other lane gets its retries all the same."""
 
     class Torn(MemoryLedger):
-        async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
             if lane == 1:
                 raise StoreFailed("dispatch.db: database disk image is malformed")
             return await super().due(lane, now, limit, at_least)

@@ -16,7 +16,7 @@ from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake.consent import provisioning_state
 from recapito.domain.handshake.handshake import ConsentTarget, read_token
-from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Subscription
@@ -33,17 +33,17 @@ from tests.senders.receiver import Receiver, answering, status
 SECRET_URL = "https://example.com/hook?code=secret"
 
 
-def echo(request: Request) -> ScriptedAnswer:
+def echo(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that knows both handshakes."""
     if request.method == "OPTIONS":
-        return ScriptedAnswer(Reply(200, (("WebHook-Allowed-Origin", "*"),)))
+        return ScriptedAnswer(HttpReply(200, (("WebHook-Allowed-Origin", "*"),)))
     code = json.loads(request.body)[0]["data"].get("validationCode")
-    return ScriptedAnswer(Reply(200, (), json.dumps({"validationResponse": code}).encode()))
+    return ScriptedAnswer(HttpReply(200, (), json.dumps({"validationResponse": code}).encode()))
 
 
-def plain(request: Request) -> ScriptedAnswer:
+def plain(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that answers 200 to everything."""
-    return ScriptedAnswer(Reply(200))
+    return ScriptedAnswer(HttpReply(200))
 
 
 class Bench:
@@ -89,7 +89,7 @@ class Bench:
             await asyncio.sleep(0)
 
 
-def callback_of(request: Request) -> str:
+def callback_of(request: HttpRequest) -> str:
     if request.method == "OPTIONS":
         return dict(request.headers)["WebHook-Request-Callback"]
     url = json.loads(request.body)[0]["data"]["validationUrl"]
@@ -274,7 +274,7 @@ def test_a_refused_subscription_makes_no_domain_topic() -> None:
             await bench.put(domain, domain_topic="europe")
         assert await bench.topics.domain_topics.find(domain, "europe") is None
 
-    run(test, lambda request: ScriptedAnswer(Reply(404)))
+    run(test, lambda request: ScriptedAnswer(HttpReply(404)))
 
 
 def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
@@ -305,7 +305,7 @@ def test_consent_before_the_answer() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(200), 0.05)
+        bench.script = lambda request: ScriptedAnswer(HttpReply(200), 0.05)
         putting = asyncio.create_task(bench.put(topic))
         await bench.settle()
         await bench.consent()
@@ -320,7 +320,7 @@ def test_consent_is_not_enough_without_200() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(500), 0.05)
+        bench.script = lambda request: ScriptedAnswer(HttpReply(500), 0.05)
         putting = asyncio.create_task(bench.put(topic))
         await bench.settle()
         await bench.consent()
@@ -374,7 +374,7 @@ def test_a_refusal_stores_nothing() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(404, (), b"no such page"))
+        bench.script = lambda request: ScriptedAnswer(HttpReply(404, (), b"no such page"))
         with pytest.raises(InvalidInput) as caught:
             await bench.put(topic)
         assert (caught.value.code, caught.value.target) == ("Url validation", "endpointUrl")
@@ -515,9 +515,9 @@ def test_a_protected_endpoint_sees_a_token() -> None:
     async def test(bench: Bench) -> None:
         asked: list[str | None] = []
 
-        def script(request: Request) -> ScriptedAnswer:
+        def script(request: HttpRequest) -> ScriptedAnswer:
             asked.append(dict(request.headers).get("Authorization"))
-            return echo(request) if len(asked) != 2 else ScriptedAnswer(Reply(401, (), b"no: Bearer for.app"))
+            return echo(request) if len(asked) != 2 else ScriptedAnswer(HttpReply(401, (), b"no: Bearer for.app"))
 
         async def token_for(tenant: str, application: str) -> str | None:
             return f"for.{application}" if tenant == "t" else None

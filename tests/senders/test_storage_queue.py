@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
     AZURITE_KEY,
@@ -112,7 +112,7 @@ def test_a_missing_queue(azurite: Azurite) -> None:
 
 def test_a_wrong_key(azurite: Azurite) -> None:
     """A wrong key is Unauthorized, 401: it can be mended, so the event waits for that."""
-    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};QueueEndpoint={azurite.url(Service.QUEUE)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};QueueEndpoint={azurite.url(AzureService.QUEUE)}"
     (answer,) = sending(reaching(from_connection_string(ACCOUNT, text)), new_queue(azurite))
     assert (answer.result, answer.status) == (Result.UNAUTHORIZED, 401)
     assert f"recapito connection set {ACCOUNT}" in answer.detail
@@ -139,7 +139,7 @@ def test_signatures(
         now + until,
         start=now - 2 * HOUR,
     )
-    text = f"QueueEndpoint={azurite.url(Service.QUEUE)};SharedAccessSignature={token}"
+    text = f"QueueEndpoint={azurite.url(AzureService.QUEUE)};SharedAccessSignature={token}"
     (answer,) = sending(reaching(from_connection_string(ACCOUNT, text)), new_queue(azurite))
     assert (answer.result, answer.status) == expected
     assert token not in answer.detail
@@ -150,7 +150,7 @@ def test_a_signature_of_one_queue(azurite: Azurite) -> None:
     queue = new_queue(azurite)
     may, until = QueueSasPermissions(add=True), datetime.datetime.now(datetime.UTC) + HOUR
     token = generate_queue_sas(AZURITE_ACCOUNT, queue.queue, AZURITE_KEY, permission=may, expiry=until)
-    url = f"{azurite.url(Service.QUEUE)}/{queue.queue}?{token}"
+    url = f"{azurite.url(AzureService.QUEUE)}/{queue.queue}?{token}"
     assert sending(reaching(from_sas_url(queue.resource_id, url)), queue) == [answered(200)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.composition.clock import make_clock, make_clock_control
 from recapito.composition.dispatch import make_dispatch
 from recapito.composition.intake import Intake, make_intake
@@ -84,7 +84,7 @@ def serve(
                 "delivery.handshake": "off",
             },
         )
-        clock = make_clock(chosen, Origin(NOON, 0))
+        clock = make_clock(chosen, ClockOrigin(NOON, 0))
         backend = make_backend(chosen, silent)
         await backend.prepare()
         async with backend.open_both(clock) as stores:

@@ -18,7 +18,7 @@ from recapito.domain.resources.topic import Topic
 Attributes = Mapping[str, str | int | bool]
 
 
-class Kind(Enum):
+class CallSide(Enum):
     """The side of a call that a span describes."""
 
     SERVER = "server"
@@ -30,7 +30,7 @@ class Span(NamedTuple):
     """One operation in a trace. `error` is the reason of its failure; `links` are related spans."""
 
     name: str
-    kind: Kind
+    kind: CallSide
     place: TraceParent
     parent: TraceParent | None
     start: int
@@ -133,8 +133,8 @@ class Tracer:
         why = None if error is None else type(error).__name__
         for place, parent in traced.spans:
             name = f"publish {traced.topic}"
-            self.record(Span(name, Kind.SERVER, place, parent, traced.since, self.now(), attributes, why))
+            self.record(Span(name, CallSide.SERVER, place, parent, traced.since, self.now(), attributes, why))
             if error is None:
                 began, ended = commit
                 append = self.child(place)
-                self.record(Span("append", Kind.INTERNAL, append, place, max(began, traced.since), ended, {}))
+                self.record(Span("append", CallSide.INTERNAL, append, place, max(began, traced.since), ended, {}))

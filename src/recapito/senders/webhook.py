@@ -27,7 +27,7 @@ from recapito.domain.resources.destination import WebHook
 from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
-from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
+from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, CurlReply, Transfer, trust
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]
@@ -130,7 +130,7 @@ class WebhookExchange:
         self.headers.append(f"Authorization: Bearer {token}")
         self._secrets += (token,)
 
-    def finish(self, reply: Reply) -> None:
+    def finish(self, reply: CurlReply) -> None:
         """Called by the CurlLoop at the end."""
         if not self.over:
             self._end(self._sender.outcome_of(reply, self._secrets))
@@ -206,7 +206,7 @@ class WebhookSender:
         if self._curl is not None:
             self._curl.abort(exchange)
 
-    def outcome_of(self, reply: Reply, secrets: tuple[str, ...]) -> Outcome:
+    def outcome_of(self, reply: CurlReply, secrets: tuple[str, ...]) -> Outcome:
         """The outcome of a reply. Only a failure has an excerpt of the body."""
         if 200 <= reply.status < 300:
             return _plain_answer(reply.status)

@@ -8,8 +8,8 @@ from typing import Any
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.domain.events.schema import EventParts, InputSchema
 from recapito.domain.events.schema_table import INPUT_SCHEMAS
-from recapito.testing.client import Client
-from recapito.testing.clock import Clock
+from recapito.testing.client import LocalClient
+from recapito.testing.clock import ServerClock
 from recapito.testing.receiver import Receiver
 from recapito.testing.subscription import Subscription
 
@@ -17,7 +17,9 @@ from recapito.testing.subscription import Subscription
 class Topic:
     """A topic. `endpoint` and `key` are for the Event Grid client of the program under test."""
 
-    def __init__(self, client: Client, clock: Clock, published: dict[str, datetime], shown: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: LocalClient, clock: ServerClock, published: dict[str, datetime], shown: Mapping[str, Any]
+    ) -> None:
         self.name: str = shown["name"]
         self.id: str = shown["id"]
         self.endpoint: str = shown["properties"]["endpoint"]

@@ -79,7 +79,7 @@ class _TopicIdentity(Body):
     tenant_id: Any = None
 
 
-class _Resource(Body):
+class _TopicResource(Body):
     location: str | None = None
     tags: dict[str, str] | None = None
     identity: _TopicIdentity | None = None
@@ -93,19 +93,19 @@ class _Resource(Body):
     system_data: Any = None
 
 
-class TopicBody(_Resource):
+class TopicBody(_TopicResource):
     """A topic as sent."""
 
     properties: _TopicProperties | None = None
 
 
-class DomainBody(_Resource):
+class DomainBody(_TopicResource):
     """A domain as sent."""
 
     properties: _DomainProperties | None = None
 
 
-class SystemTopicBody(_Resource):
+class SystemTopicBody(_TopicResource):
     """A system topic as sent."""
 
     properties: _SystemTopicProperties | None = None
@@ -179,7 +179,7 @@ def read_tags(tags: dict[str, str]) -> dict[str, str]:
     return tags
 
 
-def _read_resource(sent: _Resource) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_resource(sent: _TopicResource) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a draft that all kinds share, and settings without an effect here, which are kept."""
     refuse_unbuilt(
         {

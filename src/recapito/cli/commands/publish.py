@@ -13,7 +13,7 @@ from recapito.cli.requests.event_input import EventInput, Verifier, make_event, 
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.session import Session
+from recapito.cli.toolkit.session import CommandSession
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
@@ -26,7 +26,7 @@ app = commands()
 
 @Noun(app).verb("publish")
 def publish(
-    session: Session,
+    session: CommandSession,
     topic: Annotated[str | None, typer.Argument(help="Topic, or domain with --domain.")] = None,
     file: Annotated[str | None, typer.Argument(help="JSON array, or one event per line; - is stdin.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="Type of an event made from flags.")] = None,
@@ -77,7 +77,7 @@ def publish(
     return {"topic": resource["name"], "published": sent, **named}
 
 
-def _ask_key(session: Session, path: str) -> str:
+def _ask_key(session: CommandSession, path: str) -> str:
     """The key of the topic; empty for a principal that may not read it and publishes with its token."""
     try:
         key: str = session.client.arm("POST", f"{path}/listKeys")["key1"]
@@ -89,7 +89,7 @@ def _ask_key(session: Session, path: str) -> str:
 
 
 def _send(
-    session: Session,
+    session: CommandSession,
     resource: Any,
     drafts: list[EventInput],
     count: int,

@@ -35,7 +35,7 @@ from recapito.intake.resources.validation import (
 )
 
 
-class _Request(NamedTuple):
+class _SubscriptionRequest(NamedTuple):
     """A PUT, with the draft of a whole subscription, or a PATCH, with a change of an existing one."""
 
     topic: Topic
@@ -113,7 +113,7 @@ class Subscriptions:
         """Create a subscription, or change the existing one. It sees every event published after this returns."""
         wanted = draft.wanted
         check_subscription_name(wanted.name)
-        return await self._write(_Request(topic, wanted.name, wanted.domain_topic, draft, precondition))
+        return await self._write(_SubscriptionRequest(topic, wanted.name, wanted.domain_topic, draft, precondition))
 
     async def change(
         self,
@@ -124,9 +124,9 @@ class Subscriptions:
         precondition: Precondition = UNCONDITIONAL,
     ) -> Subscription:
         """Apply a PATCH: `change` makes the new draft from the draft of the subscription as it is then."""
-        return await self._write(_Request(topic, name, domain_topic, change, precondition))
+        return await self._write(_SubscriptionRequest(topic, name, domain_topic, change, precondition))
 
-    async def _write(self, request: _Request) -> Subscription:
+    async def _write(self, request: _SubscriptionRequest) -> Subscription:
         """Plan and store; between the two ask an endpoint whose consent is needed, while others make their changes."""
         async with self._changes.lock:
             plan = await self._plan(request)
@@ -142,7 +142,7 @@ class Subscriptions:
         self._changes.announce()
         return stored
 
-    async def _plan(self, request: _Request) -> Ready | NeedsConsent:
+    async def _plan(self, request: _SubscriptionRequest) -> Ready | NeedsConsent:
         """Check a request against everything that is stored now; the caller holds the lock."""
         topic = await self._topics.current(request.topic)
         if isinstance(request.wanted, SubscriptionDraft):

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from recapito.domain.events.schema import EventParts, InputSchema
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, InputSchemaRow
-from recapito.portal.client import Refused
+from recapito.portal.client import RequestRefused
 from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
@@ -47,7 +47,7 @@ def sample_event(page: Page, topic: dict[str, Any], domain_topic: str | None) ->
             content_type, body = _request(schema, id, given)
             try:
                 await page.server.publish(topic, body, f"{content_type}; charset=utf-8")
-            except Refused as error:
+            except RequestRefused as error:
                 form.blame(error)
                 return
             result.clear()
