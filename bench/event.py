@@ -7,7 +7,7 @@ _STAMP = b"@" * STAMP_CHARS
 
 
 def template(batch: int) -> list[bytes]:
-    """The body of a publish of so many events, in parts: between them comes its instant."""
+    """The body of a publish of N events, in parts: between them comes its instant."""
     return (b"[%b]" % b",".join([_event(n) for n in range(batch)])).split(_STAMP)
 
 

@@ -126,7 +126,7 @@ class Lab:
             return msgspec.convert(child.json(order.seconds + 60), Result)
 
     def pile_up(self, target: Target, receiver: Receiver, events: int) -> None:
-        """Publish so many events as fast as they are taken, whether or not they are delivered."""
+        """Publish N events as fast as they are taken, whether or not they are delivered."""
         tally = str(receiver.path)
         order = Order(*target, tally=tally, seconds=300, connections=16, batch=100, fan_out=0, events=events)
         result = self.load(order)
