@@ -59,7 +59,7 @@ def blob_event(
         "dataVersion": "",
         "metadataVersion": METADATA_VERSION,
     }
-    return StampedEvent(msgspec.json.encode(event), change.event_type, change.subject, "")
+    return StampedEvent(msgspec.json.encode(event), change.event_type, change.subject, "", id=event_id)
 
 
 def _members(change: BlobChange, url: str, answer: Mapping[str, str], facts: BlobFacts | None) -> dict[str, Any]:
