@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child
@@ -65,7 +65,7 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        origin: Origin,
+        origin: ClockOrigin,
         listener: socket.socket,
         journal: Journal,
         front: socket.socket | None = None,
