@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
+from azure.core.credentials import AccessToken, AzureSasCredential
 from azure.core.exceptions import HttpResponseError, ServiceRequestError, ServiceResponseError
 from azure.storage.blob import (
     BlobServiceClient,
@@ -19,7 +21,8 @@ from azure.storage.blob import (
 )
 
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
-from tests.azurite.server import Azurite
+from recapito.identity.certificate import prepare
+from tests.azurite.server import Azurite, running
 from tests.kit.launch import free_port
 from tests.system.machine import GROUP, VERSION, Receiver, Server, receiver, server, until
 
@@ -31,11 +34,11 @@ KB, MB = 1024, 1024 * 1024
 class Front:
     """A server with a front for an Azurite, a system topic of its account, and a webhook that gets its events."""
 
-    def __init__(self, it: Server, port: int, hook: Receiver) -> None:
+    def __init__(self, it: Server, port: int, hook: Receiver, scheme: str = "http") -> None:
         self.server = it
         self.port = port
         self.hook = hook
-        self.url = f"http://127.0.0.1:{port}/{AZURITE_ACCOUNT}"
+        self.url = f"{scheme}://127.0.0.1:{port}/{AZURITE_ACCOUNT}"
         topic = f"{GROUP}/systemTopics/blobs"
         kind = {"source": SOURCE, "topicType": "Microsoft.Storage.StorageAccounts"}
         it.call("PUT", f"{topic}?{VERSION}", {"location": "local", "properties": kind})
@@ -161,6 +164,42 @@ def test_a_killed_front_leaves_out_no_blob(azurite: Azurite, tmp_path: Path) -> 
 
 def _names(front: Front, box: ContainerClient) -> set[str]:
     return {event["subject"].rpartition("/")[2] for event in front.events(box.container_name)}
+
+
+class Bearer:
+    """A credential whose token an Azurite with `--oauth basic` accepts: it checks everything but the signature."""
+
+    def get_token(self, *scopes: str, **options: Any) -> AccessToken:
+        now = int(datetime.now(UTC).timestamp())
+        claims = {
+            "aud": "https://storage.azure.com",
+            "iss": "https://sts.windows.net/t/",
+            "nbf": now - 60,
+            "exp": now + 600,
+        }
+        return AccessToken(jwt.encode(claims, "k" * 32), now + 600)
+
+
+def test_bearer_tokens_over_tls(tmp_path: Path) -> None:
+    """Both sides speak TLS; a token passes, and a wrong one is refused by Azurite."""
+    files = prepare(tmp_path / "tls", ["127.0.0.1", "localhost"], datetime.now(UTC))
+    port, flags = free_port(), ("--oauth", "basic", "--cert", str(files.certificate), "--key", str(files.key))
+    with running(None, *flags) as azurite, receiver() as hook:
+        behind = {
+            "RECAPITO_AZURE_AZURITE_URL": f"https://127.0.0.1:{azurite.ports['Blob']}",
+            "RECAPITO_DELIVERY_CA_FILE": str(files.authority),
+        }
+        tls = ("--memory", "--tls-cert", str(files.certificate), "--tls-key", str(files.key))
+        with server(tmp_path, "--azurite-front", str(port), *tls, environment=behind) as it:
+            front = Front(it, port, hook, "https")
+            trust = {"connection_verify": str(files.authority), "retry_total": 0}
+            client = BlobServiceClient(front.url, Bearer(), **trust)
+            box = client.create_container("by-token")
+            box.upload_blob("a", b"x")
+            [event] = front.wait_for("by-token", 1)
+            with pytest.raises(HttpResponseError):
+                BlobServiceClient(front.url, AzureSasCredential("sv=2021&sig=wrong"), **trust).create_container("no")
+    assert event["data"]["url"] == f"{front.url}/by-token/a"
 
 
 def test_wrong_requests_and_a_missing_azurite(tmp_path: Path) -> None:

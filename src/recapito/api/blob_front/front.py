@@ -57,8 +57,8 @@ class BlobFront:
         self._connections.add(task)
         try:
             await self._serve_client(_Peer(reader, writer))
-        except (OSError, TimeoutError):
-            pass  # the client is gone, or silent
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            pass  # the client is gone or silent, or the front ends: asyncio would print the cancelling of a connection
         except WrongHead as error:
             with suppress(OSError):
                 await _refuse(writer, 400, "InvalidInput", f"This is no request that may pass: {error}.")

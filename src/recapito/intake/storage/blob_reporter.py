@@ -58,7 +58,7 @@ class BlobReporter:
         self._look = look
         self._notes = notes
         self._journal = journal
-        self._under_way: set[str] = set()
+        self._under_way: dict[str, list[Topic]] = {}  # the topics of each change that a client waits for
         self._sequencer = 0
         self._failing = ""
 
@@ -67,13 +67,14 @@ class BlobReporter:
 
         Busy if its event could not be stored now: the change should not be made.
         """
-        if not await self._topics(change.account):
+        topics = await self._topics(change.account)
+        if not topics:
             return None
         self._publisher.check_open()
         facts = await self._look(change) if change.event_type == BLOB_DELETED else None
         note = ChangeNote(str(uuid.uuid4()), change, scheme, self._wall.now(), facts)
         self._notes.put(note)
-        self._under_way.add(note.id)
+        self._under_way[note.id] = topics
         return note
 
     async def made(self, note: ChangeNote, answer: Mapping[str, str]) -> None:
@@ -81,19 +82,19 @@ class BlobReporter:
         try:
             change = note.change
             facts = note.facts or (None if change.complete else await self._look(change))
-            await self._store(note, await self._topics(change.account), answer, facts)
+            await self._store(note, self._under_way[note.id], answer, facts)
             self._notes.remove(note.id)
         finally:
-            self._under_way.discard(note.id)
+            self._under_way.pop(note.id, None)
 
     def not_made(self, note: ChangeNote) -> None:
         """Forget a change that the service refused."""
         self._notes.remove(note.id)
-        self._under_way.discard(note.id)
+        self._under_way.pop(note.id, None)
 
     def doubtful(self, note: ChangeNote) -> None:
         """Leave a change whose answer was lost to `run`, which asks the service."""
-        self._under_way.discard(note.id)
+        self._under_way.pop(note.id, None)
 
     async def run(self) -> None:
         """Settle the notes that a crash or a failure left, forever."""
