@@ -131,6 +131,8 @@ def test_accounts() -> None:
 
 
 def test_a_refused_change_leaves_nothing() -> None:
+    """A change that the service refused has no event, after a restart either."""
+
     async def test(bench: Bench) -> None:
         topic, reporter = await bench.topic("blobs"), bench.reporter()
         note = await reporter.begin(change(), "http")
@@ -220,6 +222,8 @@ def test_a_failed_commit_leaves_the_note() -> None:
 
 
 def test_a_closed_intake_refuses_before_the_change() -> None:
+    """A change whose event could not be stored is not asked for, and leaves no note."""
+
     async def test(bench: Bench) -> None:
         await bench.topic("blobs")
         bench.closed = "The disk is full."

@@ -174,6 +174,7 @@ class Bearer:
         claims = {
             "aud": "https://storage.azure.com",
             "iss": "https://sts.windows.net/t/",
+            "iat": now - 60,
             "nbf": now - 60,
             "exp": now + 600,
         }

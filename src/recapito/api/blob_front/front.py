@@ -7,7 +7,7 @@ from asyncio import StreamReader, StreamWriter
 from contextlib import suppress
 from typing import NamedTuple
 
-from recapito.api.blob_front.head import Head, WrongHead, read_answer, read_request
+from recapito.api.blob_front.head import MessageHead, WrongHead, read_answer, read_request
 from recapito.api.blob_front.passing import pass_body, take_head
 from recapito.api.blob_front.storage_service import StorageService
 from recapito.domain import limits
@@ -88,7 +88,7 @@ class BlobFront:
             if service is not None:
                 service.writer.close()
 
-    async def _exchange(self, request: Head, client: _Peer, service: _Peer) -> bool:
+    async def _exchange(self, request: MessageHead, client: _Peer, service: _Peer) -> bool:
         """Pass one request and its answer on; returns whether both connections can be used again."""
         method, target, _ = request.start
         change = read_change(method, target, request.headers)
@@ -109,7 +109,7 @@ class BlobFront:
                 self.reporter.doubtful(note)
             raise
 
-    async def _converse(self, request: Head, note: ChangeNote | None, client: _Peer, service: _Peer) -> bool:
+    async def _converse(self, request: MessageHead, note: ChangeNote | None, client: _Peer, service: _Peer) -> bool:
         """The request to the service while its answers come back: an early answer ends an upload."""
         service.writer.write(request.raw)
         uploading = asyncio.create_task(pass_body(request, client.reader, service.writer))
@@ -132,7 +132,7 @@ class BlobFront:
 
     async def _final_answer(
         self, method: str, client: _Peer, service: _Peer, uploading: "asyncio.Task[None]"
-    ) -> Head | None:
+    ) -> MessageHead | None:
         """The head of the answer; interim answers pass on. None if the service hung up."""
         while True:
             waiting = asyncio.create_task(take_head(service.reader))
@@ -152,7 +152,7 @@ class BlobFront:
             client.writer.write(answer.raw)
             await client.writer.drain()
 
-    async def _report(self, note: ChangeNote, answer: Head, client: _Peer) -> bool:
+    async def _report(self, note: ChangeNote, answer: MessageHead, client: _Peer) -> bool:
         """Whether the client may get the answer: the event of a change that was made is stored."""
         if not note.change.succeeded(answer.status, answer.headers):
             self.reporter.not_made(note)

@@ -14,7 +14,7 @@ class WrongHead(Exception):
     """These bytes are not the head of a message that may pass."""
 
 
-class Head(NamedTuple):
+class MessageHead(NamedTuple):
     """A head: its first line in three parts, its headers with names in lower case, and its bytes.
 
     length: of the body; None if it is chunked, or ends with the connection where `until_close` is set.
@@ -39,24 +39,24 @@ class Head(NamedTuple):
         return not self.until_close and (wish == "keep-alive" if version == "HTTP/1.0" else wish != "close")
 
 
-def read_request(raw: bytes) -> Head:
+def read_request(raw: bytes) -> MessageHead:
     """The head of a request, which ends with an empty line."""
     start, headers = _parse(raw)
     if not start[2].startswith("HTTP/1."):
         raise WrongHead("not a request of HTTP/1.1")
-    return Head(start, headers, raw, _length(headers, 0))
+    return MessageHead(start, headers, raw, _length(headers, 0))
 
 
-def read_answer(raw: bytes, method: str) -> Head:
+def read_answer(raw: bytes, method: str) -> MessageHead:
     """The head of an answer to a request of that method."""
     start, headers = _parse(raw)
     if not start[0].startswith("HTTP/1.") or not start[1].isdigit() or len(start[1]) != 3:
         raise WrongHead("not an answer of HTTP/1.1")
     status = int(start[1])
     if method == "HEAD" or status < 200 or status in (204, 304):
-        return Head(start, headers, raw, 0)
+        return MessageHead(start, headers, raw, 0)
     framed = "content-length" in headers or "transfer-encoding" in headers
-    return Head(start, headers, raw, _length(headers, None), not framed)
+    return MessageHead(start, headers, raw, _length(headers, None), not framed)
 
 
 def _parse(raw: bytes) -> tuple[tuple[str, str, str], dict[str, str]]:

@@ -3,7 +3,7 @@
 import asyncio
 from asyncio import StreamReader, StreamWriter
 
-from recapito.api.blob_front.head import END, Head, WrongHead
+from recapito.api.blob_front.head import END, MessageHead, WrongHead
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
 
@@ -23,7 +23,7 @@ async def take_head(reader: StreamReader) -> bytes | None:
         raise WrongHead(f"a head of more than {limits.FRONT_HEAD_BYTES} bytes") from None
 
 
-async def pass_body(head: Head, source: StreamReader, target: StreamWriter) -> None:
+async def pass_body(head: MessageHead, source: StreamReader, target: StreamWriter) -> None:
     """Pass the body behind a head on. ConnectionError if it ends early."""
     if head.until_close:
         while piece := await _some(source, limits.FRONT_PIECE_BYTES):

@@ -55,7 +55,7 @@ def serve(
         bool, typer.Option("--azurite", help="Use a local Azurite for storage accounts without a connection.")
     ] = False,
     azurite_front: Annotated[
-        int | None, typer.Option(help="Port of a front for an Azurite that makes events of its blobs.")
+        int | None, typer.Option(help="Port of a front for an Azurite, for events of blobs.")
     ] = None,
     no_portal: Annotated[bool, typer.Option("--no-portal", help="Do not serve the portal.")] = False,
     portal_port: Annotated[
