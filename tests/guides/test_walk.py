@@ -22,6 +22,7 @@ from tests.system.machine import until
 
 ROOT = Path(__file__).parents[2]
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
 PORTS = ("8585", "8586", "9000")
 PATIENCE_S = 120.0
 _BLOCK = re.compile(r"^```(sh|text|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -134,6 +135,23 @@ def check(page: Path, folder: Path) -> None:
 def test_a_tutorial(page: Path, tmp_path: Path) -> None:
     """Each command of the tutorial works and prints what the page shows."""
     check(page, tmp_path)
+
+
+def test_the_first_minute_of_the_readme(tmp_path: Path) -> None:
+    """The receiver of the README shows the lines of the README, by the commands that the server prints."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert 'make serve ARGS="--clock scaled:60"' in readme and "recapito serve --data data $(ARGS)" in MAKEFILE
+    [receive] = re.findall(r"^    (python3 examples/receiver.py .+)$", readme, re.MULTILINE)
+    shown = "\n".join(re.findall(r"^    (consent .+|attempt .+)$", readme, re.MULTILINE))
+    with walking(tmp_path) as walk:
+        received = walk.begin("1", receive.replace("examples/", f"{ROOT}/examples/"))
+        served = walk.begin("2", "recapito serve --data data --clock scaled:60")
+        assert until(partial(prints, served, "# 3. …\ncurl")), walk.printed()
+        commands = re.findall(r"^curl .+?(?<!\\)$", served.read_text("utf-8"), re.DOTALL | re.MULTILINE)
+        assert len(commands) == 3
+        for command in commands:
+            walk.run(command)
+        assert until(partial(prints, received, shown)), f"expected:\n{shown}\n{walk.printed()}"
 
 
 def test_a_walk_notices_another_output() -> None:
