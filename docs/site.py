@@ -29,6 +29,7 @@ NAVIGATION = {
         "guides/explain",
         "guides/testing-in-ci",
         "guides/functions",
+        "guides/blob-events",
         "guides/aspire",
     ),
     "Run it": (
