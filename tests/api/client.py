@@ -43,7 +43,7 @@ PLENTY = Budget(100_000)
 
 
 class Answer(NamedTuple):
-    """What came back. `status` 0 means that nothing was answered."""
+    """The answer to a request. `status` 0 means that nothing was answered."""
 
     status: int
     headers: dict[str, str]
@@ -59,7 +59,7 @@ class Answer(NamedTuple):
 
 
 class World:
-    """A running intake with its HTTP surface. `webhooks` is what endpoints answer; without it nobody asks them."""
+    """A running intake with its HTTP surface. `webhooks` answers handshakes; without it no endpoint is asked."""
 
     def __init__(
         self,

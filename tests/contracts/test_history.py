@@ -154,7 +154,7 @@ def test_selecting(history: History, run: Any, selection: AttemptQuery, expected
 
 
 def test_written_dead_letters_are_no_failures(history: History, run: Any) -> None:
-    """What is kept of a dead letter that was written is found by its outcome, and not among what failed."""
+    """The attempt of a written dead letter is found by its outcome, and not among the failures."""
     record(
         history,
         attempt(
@@ -195,7 +195,7 @@ def test_odd_ids(history: History, run: Any) -> None:
 
 
 def test_recording_never_waits_and_is_bounded(tmp_path: Path, run: Any, clock: StillClock) -> None:
-    """What does not fit is not kept, but counted; what is kept is at most so much, and the oldest went."""
+    """An attempt that does not fit is counted instead of kept; the kept ones are bounded, and the oldest went."""
     ring = MemoryHistory(KEEP, clock.now, capacity=20)
     record(ring, *(attempt(str(n)) for n in range(15)), attempt(*"abcdefghijklmnopqrstuvwxyz"))
     assert ids(run(ring.oldest_first(ALL, 0, 100))) == [str(n) for n in range(5, 15)]

@@ -42,7 +42,7 @@ def test_what_was_appended_is_read_back(log: Any, run: Any) -> None:
 
 
 def test_searching_goes_back_in_slices(log: Any, run: Any) -> None:
-    """Segments whose columns hold some bytes are found, newest first, among so many entries; then where to go on."""
+    """Segments whose columns hold some bytes are found, newest first, among N entries; then the place to go on."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic, columns=b"-%d-\0" % (n % 3)) for n in range(9)]))  # at positions 2 to 10
     assert run(log.search(topic, b"-1-\0", LARGE, 100)) == SearchPage([9, 6, 3], None)
@@ -135,7 +135,7 @@ def test_reading_an_unknown_topic(log: Any, run: Any) -> None:
 
 
 def test_trimmed_positions_are_gone_for_ever(log: Any, run: Any) -> None:
-    """What was trimmed is a LookupError; what is left, and the numbering, stay."""
+    """A trimmed position is a LookupError; the other entries, and the numbering, stay."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic, b"%d" % n) for n in range(4)]))
     assert run(log.trim(topic, 3)) == 2
@@ -257,7 +257,7 @@ def test_marks_only_grow(stores: Any, run: Any) -> None:
 
 
 def test_the_log_outlives_a_restart(stores: Any, run: Any) -> None:
-    """What was appended, the log's id and its marks are there after a restart."""
+    """Appended entries, the log's id and its marks are there after a restart."""
     topic = run(stores.log.put_topic(new_topic())).id
     run(stores.log.append([segment(topic, b"kept")]))
     before = (stores.log.id, run(stores.log.news(0)), run(stores.log.read(topic, 1, LARGE)))

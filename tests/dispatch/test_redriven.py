@@ -1,4 +1,4 @@
-"""Dead letters that are redriven, on virtual time: delivered as they were to who lost them, and to nobody else."""
+"""Dead letters that are redriven, on virtual time: delivered as they were to the one subscription that lost them."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ BOX = DeadLetterDirectory("box")
 
 
 def redriver(bench: Bench) -> Redriver:
-    """Whoever redrives what the bench has buried."""
+    """A redriver of the letters that the bench has buried."""
     letters = DeadLetterSearch(bench.log, bench.vault)
     clock = bench.clock
     return Redriver(bench.log, letters, clock, clock, lambda: None, bench.dispatcher.notify, lambda: "again", silent)
@@ -31,7 +31,7 @@ def redriver(bench: Bench) -> Redriver:
 
 @pytest.mark.parametrize(("schema", "delivered"), PAIRS)
 def test_delivered_as_before(schema: InputSchema, delivered: DeliverySchema) -> None:
-    """What died is sent again byte for byte in each schema, as a new delivery with no attempts behind it."""
+    """A dead letter is sent again byte for byte in each schema, as a new delivery with no attempts behind it."""
 
     async def main(loop: SimLoop) -> list[Batch]:
         bench = Bench(loop, 404, 200)

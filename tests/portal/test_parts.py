@@ -35,7 +35,7 @@ def test_instants_are_told_from_now() -> None:
 
 
 def test_every_operator_is_typed_and_shown_alike() -> None:
-    """What is read from a condition's text is shown as that text again, for all 19 operators."""
+    """The value read from a condition's text is shown as that text again, for all 19 operators."""
     typed = {
         Operator.BOOL_EQUALS: "true",
         Operator.IS_NOT_NULL: "",
@@ -65,7 +65,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
     ],
 )
 def test_wrong_values_are_explained(operator: Operator, typed: str, said: str) -> None:
-    """What cannot be a value of an operator is said in words."""
+    """A text that cannot be a value of an operator is refused in words."""
     assert said in (check_values(operator, typed) or "")
 
 

@@ -115,7 +115,7 @@ def let_it_die(page: Page) -> None:
 
 
 def redrive(page: Page) -> None:
-    """What would be redriven is said first; then it is done, and delivered."""
+    """The number of letters is shown first; then they are redriven, and delivered."""
     letters = page.locator(".panel", has=page.get_by_role("heading", name="Dead letters"))
     expect(letters.get_by_role("link", name="lost-9")).to_be_visible()
     letters.get_by_role("button", name="Redrive…").click()
@@ -141,7 +141,7 @@ def explain(seen: Window) -> None:
 
 
 def clean_up(seen: Window) -> None:
-    """What cannot be undone is asked first, and then it is gone."""
+    """A step that cannot be undone is confirmed first, and then the topic is gone."""
     page = seen.resource("topics/orders/eventSubscriptions/billing")
     page.get_by_role("button", name="Purge…").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("Purge 10 dead letters?")

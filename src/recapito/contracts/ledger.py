@@ -1,6 +1,7 @@
 """The contract of the Ledger: lanes, parked deliveries and dead letters that wait. Dispatch writes it."""
 
 from collections.abc import Container, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -112,6 +113,12 @@ class Settlement(NamedTuple):
             bury=[row for row in self.bury if row.identity not in identities],
             drop=[row for row in self.drop if row.identity not in identities],
         )
+
+
+ADDED = ("matched", "unmatched", "delivered", "evaluated")
+"""The counts of a settlement that a store adds to the counts of the same name. SQL has their places: append only."""
+
+counts_added = attrgetter(*ADDED)
 
 
 class DueDeliveries(NamedTuple):

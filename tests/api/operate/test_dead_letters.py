@@ -121,7 +121,7 @@ def test_redriven_and_purged() -> None:
     ],
 )
 def test_wrong_requests(sent: Any, target: str | None) -> None:
-    """What is wrong is 400 and named, and nothing is redriven."""
+    """A wrong field is 400 and named, and nothing is redriven."""
 
     async def test(world: World) -> None:
         await prepare(world)

@@ -41,7 +41,7 @@ class SqliteLedger(AsyncStore):
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._set_aside: dict[int, set[DeliveryId]] = {}  # by lane; one of them may still be on the wire
         if not database.read_only:
-            with contextlib.suppress(StoreFailed):  # whoever needs the file next meets it as well
+            with contextlib.suppress(StoreFailed):  # the next user of the file meets it as well
                 database.drain(dead_letter_sql.keep_damaged_notices)
         super().__init__(database, threaded, journal)
 

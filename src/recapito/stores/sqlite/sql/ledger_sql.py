@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement, counts_added
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -192,14 +192,12 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         settlement.cursor,
         settlement.hold,
         int(settlement.ended),
-        settlement.matched,
-        settlement.unmatched,
-        settlement.delivered + tally.finished,
+        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        tally.finished,
         len(settlement.drop),
         tally.parked,
         tally.buried,
         settlement.attempts.answers,
         settlement.attempts.took_ns,
-        settlement.evaluated,
-        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        *counts_added(settlement),
     )
