@@ -16,6 +16,7 @@ from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
     make_azure_access,
+    make_connection_finder,
     make_handshakes,
     make_probes,
     make_token_source,
@@ -142,7 +143,7 @@ def make_intake(
         expiry.watch,
         handshakes=outbound.handshakes,
         signs_tokens=outbound.signs_tokens,
-        find_connection=keyring.find,
+        find_connection=make_connection_finder(keyring),
     )
     redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
     status = status or DispatchStatus()
