@@ -236,7 +236,14 @@ def _make_services(
         redriver=redriver,
         history=history,
         explainer=Explainer(
-            stores.log, stores.registry, stores.ledger, history, clock, settings.delivery.profile, damages
+            stores.log,
+            stores.registry,
+            stores.ledger,
+            history,
+            clock,
+            settings.delivery.profile,
+            damages,
+            wall=None if settings.one_process or not settings.history.enabled else SystemClock(),
         ),
         damages=damages,
         clock=clock,
