@@ -72,6 +72,7 @@ class Services:
     readiness: returns each check with the reason why it fails, or None; damage alone fails none.
     public_url: the URL by which clients reach this server, without a slash at the end.
     clock_mode: the setting of the clock.
+    data: the absolute path of the data directory; None if everything is in memory.
     dispatch: the last status of the other role.
     """
 
@@ -89,6 +90,7 @@ class Services:
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
     clock_mode: str = "system"
+    data: str | None = None
     clock_control: ClockControl | None = None
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK

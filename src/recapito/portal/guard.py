@@ -31,6 +31,7 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 _HEADERS = {
+    "X-Recapito": "portal",  # by which a command sees that it asked the portal instead of the server
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not name the page of a form

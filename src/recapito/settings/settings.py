@@ -23,9 +23,22 @@ from recapito.identity.principal_settings import IdentitySettings, check_identit
 from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.validation import Quota
 from recapito.observability.journal import ObservabilitySettings
-from recapito.settings.source import from_text, merge, read_file
+from recapito.settings.source import from_text, merge, read_file, refuse_unknown
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
+OTHER_VARIABLES = {
+    "RECAPITO_SERVER": "the server that commands ask",
+    "RECAPITO_SUBSCRIPTION": "the Azure subscription of commands",
+    "RECAPITO_GROUP": "the resource group of commands",
+    "RECAPITO_LOCATION": "the location of resources that commands create",
+    "RECAPITO_KEY": "the key that `recapito publish` uses",
+    "RECAPITO_CA_FILE": "the authority that commands trust",
+    "RECAPITO_OUTPUT": "the format of answers",
+    "RECAPITO_TOKEN": "the bearer token of commands",
+    "RECAPITO_CONFIG": "the file with the defaults of flags",
+    "RECAPITO_TRACEBACK": "commands print the traceback of a defect",
+}
+"""The variables with our prefix that are no settings. Any other is a mistake, and refused."""
 CONNECTION_KEY = "connection.key"
 MOST_WAIT_S = 60
 
@@ -230,16 +243,29 @@ def load(
     tree = tomllib.loads(defaults_text())
     if file is not None:
         merge(tree, read_file(file), str(file))
+    known = set(OTHER_VARIABLES)
     for section, keys in tree.items():
         for key, default in keys.items():
             name = f"{ENVIRONMENT_PREFIX}{section}_{key}".upper()
+            known.add(name)
             if name in environment:
                 keys[key] = from_text(environment[name], default, name)
+    refuse_unknown(environment, known | _named_for_secrets(tree), ENVIRONMENT_PREFIX)
     for dotted, value in (flags or {}).items():
         section, _, key = dotted.partition(".")
         if value is not None:
             merge(tree, {section: {key: value}}, "settings")
     return from_tree(tree)
+
+
+def _named_for_secrets(tree: Any) -> set[str]:
+    """The variables that settings name as places of secrets: `{ env = "NAME" }`."""
+    if isinstance(tree, list):
+        return {name for member in tree for name in _named_for_secrets(member)}
+    if not isinstance(tree, dict):
+        return set()
+    own = {tree["env"]} if isinstance(tree.get("env"), str) else set()
+    return own | {name for member in tree.values() for name in _named_for_secrets(member)}
 
 
 def with_port(settings: Settings, port: int) -> Settings:

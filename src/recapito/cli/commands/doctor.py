@@ -25,6 +25,7 @@ from recapito.errors import CallerError
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 PORTAL_PORT = 8586
+_USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
@@ -38,6 +39,28 @@ class Finding(NamedTuple):
     check: str
     found: str
     remedy: str = ""
+
+
+def check_data(client: Client, data: Path | None, answers: bool) -> Iterator[Finding]:
+    """The data directory: the given one, else that of the server if it `answers`, else the default one."""
+    if data is None and answers:
+        try:
+            told = client.call("GET", "/server")["data"]
+        except CallerError as error:
+            remedy = "name it with --data, if the server is on this machine"
+            yield Finding(NOTE, "data directory", f"the server does not tell it: {error.message}", remedy)
+            return
+        if told is None:
+            yield Finding(NOTE, "data directory", "none: the server keeps everything in memory")
+            return
+        data = Path(told)
+        if not data.is_dir():
+            found = f"{data} of the server is not on this machine"
+            yield Finding(NOTE, "data directory", found, "run `recapito doctor` beside the server")
+            return
+    data = data or _USUAL
+    yield from check_directory(data)
+    yield from check_damage(data)
 
 
 def check_directory(data: Path) -> Iterator[Finding]:
@@ -237,9 +260,10 @@ def _is_well(findings: list[dict[str, Any]]) -> bool:
 @Noun(app).verb("doctor", form=Output.TABLE, judge=_is_well)
 def doctor(
     session: Session,
-    data: Annotated[Path, typer.Option(help="Data directory of the server, if it is on this machine.")] = Path(
-        "recapito-data"
-    ),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Data directory of a server on this machine.", show_default="asked of the server"),
+    ] = None,
     portal: Annotated[
         str | None, typer.Option(help="URL of the portal.", show_default="port 8586 of the server's host")
     ] = None,
@@ -251,10 +275,11 @@ def doctor(
     return [finding._asdict() for finding in findings]
 
 
-def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
-    yield from check_directory(data)
-    yield from check_damage(data)
+def _examine(
+    session: Session, data: Path | None, portal: str | None, endpoints: bool, connections: bool
+) -> Iterator[Finding]:
     server = check_server(session.client)
+    yield from check_data(session.client, data, server.state == OK)
     yield server
     if server.state == WRONG:
         return

@@ -38,10 +38,16 @@ class EventInput(NamedTuple):
 
 
 def make_event(
-    schema: InputSchema, type: str, subject: str, data: str | None, source: str | None, domain_topic: str | None
+    schema: InputSchema,
+    type: str,
+    subject: str,
+    data: str | None,
+    source: str | None,
+    domain_topic: str | None,
+    id: str | None = None,
 ) -> EventInput:
-    """An event from flags, in the schema of the topic."""
-    now, id, value = datetime.now(UTC).isoformat(), str(uuid4()), _value(data)
+    """An event from flags, in the schema of the topic. Without an id it gets a new one."""
+    now, id, value = datetime.now(UTC).isoformat(), str(uuid4()) if id is None else id, _value(data)
     event: dict[str, Any]
     match schema:
         case InputSchema.CLOUD_EVENT:
@@ -62,8 +68,9 @@ def _value(data: str | None) -> Any:
         return {}
     try:
         return json.loads(data)
-    except ValueError:
-        return data
+    except ValueError as error:
+        text = f"this is not JSON: {error}. Put a text between double quotes too: --data '\"text\"'"
+        raise typer.BadParameter(text, param_hint="--data") from None
 
 
 def read_content(file: str | None) -> bytes:

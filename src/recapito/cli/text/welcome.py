@@ -57,7 +57,7 @@ def _print(settings: Settings, identity: Identity | None, console: Console) -> N
         lines = f"  topic     {topic['name']}\n  endpoint  {topic['properties']['endpoint']}\n  key       {key}\n"
         console.print(lines, highlight=False, markup=False, soft_wrap=True)
     if identity is not None and identity.development is not None:
-        _print_development(settings, identity.development, console)
+        print_development(settings, identity.development, console)
     if topic is not None:
         _print_commands(settings, topic["id"], topic["properties"]["endpoint"], key, console)
 
@@ -78,10 +78,11 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
 
 
-def _print_development(settings: Settings, development: Development, console: Console) -> None:
-    trust = "" if settings.tls.on else "   # they need HTTPS: start with --tls"
-    if _made_here(settings):
-        trust = f"   # they trust this server after: recapito tls{_tls_flags(settings)}"
+def print_development(settings: Settings, development: Development, console: Console) -> None:
+    if not settings.tls.on:  # az and the SDKs sign in over HTTPS only, so a secret would be of no use
+        console.print("# az and the Azure SDKs need HTTPS: for them, start with --tls\n", highlight=False, markup=False)
+        return
+    trust = f"   # they trust this server after: recapito tls{_tls_flags(settings)}" if _made_here(settings) else ""
     console.print(
         f"# a principal for az and the Azure SDKs{trust}\n"
         f"export AZURE_TENANT_ID={development.tenant} AZURE_CLIENT_ID={development.client_id}\n"

@@ -110,8 +110,8 @@ class Explainer:
         History is stored a moment after the ledger: an explanation that lacks attempts is made again a little later.
         """
         explanation = await self._explain_now(id, topic_name)
-        for pause in limits.EXPLAIN_WAITS_NS if self._wall is not None else ():
-            if not any(_lacks_attempts(part) for part in explanation.subscriptions):
+        for pause in limits.EXPLAIN_WAITS_NS:
+            if self._wall is None or not any(map(_lacks_attempts, explanation.subscriptions)):
                 break
             await self._wall.sleep_until(self._wall.now() + pause)
             explanation = await self._explain_now(id, topic_name)
