@@ -15,7 +15,7 @@ AMQP := tests/amqp
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench pythons docs lock clean
+.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench pythons image docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -64,6 +64,9 @@ pythons: .venv/.test ## Install the wheel on each of PYTHONS that is there (3.11
 		fresh=$$(mktemp -d) && $$python -m venv $$fresh && $$fresh/bin/python $(PIP) --only-binary :all: dist/recapito-*.whl pytest azure-eventgrid \
 		&& (cd examples/orders-service && $$fresh/bin/python -m pytest --quiet -p no:cacheprovider) || exit 1; \
 		rm -rf $$fresh; done
+
+image: .venv/.test ## Build the container's image as an OCI layout in dist/image, without an engine (needs mmdebstrap)
+	@rm -rf dist/image && mkdir -p dist && $(BIN)/python deploy/container/oci.py dist/image
 
 docs: .venv/.test ## Generate docs/reference
 	@$(BIN)/python -m docs.generate

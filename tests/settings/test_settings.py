@@ -68,7 +68,7 @@ def test_variables_that_are_no_mistakes() -> None:
         "RECAPITO_PORT": "tcp://10.0.0.1:8585",
         "RECAPITO_PORT_8585_TCP_ADDR": "10.0.0.1",
     }
-    others = dict.fromkeys(settings.OTHER_VARIABLES, "x")
+    others = dict.fromkeys(settings.OTHER_VARIABLES, "x") | {"RECAPITO_DEV": "0", "RECAPITO_SETTINGS": ""}
     secret = {"RECAPITO_CONNECTION_RESOURCES": given, "RECAPITO_ORDERS": "UseDevelopmentStorage=true", "PATH": "/bin"}
     assert settings.load(environment=linked | others | secret).server.port == 8585
 
@@ -193,3 +193,25 @@ def test_telemetry_that_can_not_be_is_named(key: str, value: object) -> None:
     """A wrong setting of traces and logs is an error at start that names it."""
     with pytest.raises(SettingsError, match=rf"telemetry\..*{key}"):
         settings.load(environment={}, flags={f"telemetry.{key}": value})
+
+
+def test_development_mode() -> None:
+    """RECAPITO_DEV turns it on; the public URL is then a name that works beside the container, and nothing else opens."""
+    chosen = settings.load(environment={"RECAPITO_DEV": "1", "RECAPITO_SERVER_HOST": "0.0.0.0"})
+    assert chosen.server.development and not chosen.on_loopback and chosen.public_url == "http://localhost:8585"
+    assert not settings.load(environment={}).server.development
+    later = {"RECAPITO_DEV": "1", "RECAPITO_SERVER_DEVELOPMENT": "false"}
+    assert not settings.load(environment=later).server.development
+    with pytest.raises(SettingsError, match="RECAPITO_DEV: 'perhaps' is not true or false"):
+        settings.load(environment={"RECAPITO_DEV": "perhaps"})
+
+
+def test_the_file_that_the_environment_names(tmp_path: Path) -> None:
+    """RECAPITO_SETTINGS names the settings file, unless a flag does; it must exist."""
+    file, other = tmp_path / "a.toml", tmp_path / "b.toml"
+    file.write_text("[server]\nport = 1001\n")
+    other.write_text("[server]\nport = 1002\n")
+    assert settings.load(environment={"RECAPITO_SETTINGS": str(file)}).server.port == 1001
+    assert settings.load(other, {"RECAPITO_SETTINGS": str(file)}).server.port == 1002
+    with pytest.raises(SettingsError, match=r"settings file .*c\.toml: No such file"):
+        settings.load(environment={"RECAPITO_SETTINGS": str(tmp_path / "c.toml")})

@@ -250,6 +250,7 @@ def _make_services(
         public_url=settings.public_url,
         readiness=readiness,
         clock_mode=settings.clock.mode,
+        development=settings.server.development,
         data=None if settings.in_memory else str(settings.data.resolve()),
         journal=journal,
         throttle=Throttle(rate, clock, publisher.stats),

@@ -37,6 +37,8 @@ OTHER_VARIABLES = {
     "RECAPITO_TOKEN": "the bearer token of commands",
     "RECAPITO_CONFIG": "the file with the defaults of flags",
     "RECAPITO_TRACEBACK": "commands print the traceback of a defect",
+    "RECAPITO_DEV": "turns development mode on, as server.development does",
+    "RECAPITO_SETTINGS": "the settings file, where no flag names one",
 }
 """The variables with our prefix that are no settings. Any other is a mistake, and refused."""
 CONNECTION_KEY = "connection.key"
@@ -51,6 +53,7 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public_url: str
     data: str
     store: Literal["sqlite", "memory"]
+    development: bool
 
 
 class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -188,7 +191,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def public_url(self) -> str:
         """The URL at which callers reach the server. Over TLS it has a name, since some clients check no addresses."""
         host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
-        if self.tls.on and host == "127.0.0.1":
+        if (self.tls.on and host == "127.0.0.1") or (self.server.development and host in ("0.0.0.0", "[::]")):
             host = "localhost"
         scheme = "https" if self.tls.on else "http"
         return self.server.public_url.rstrip("/") or f"{scheme}://{host}:{self.server.port}"
@@ -201,7 +204,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def own_urls(self) -> tuple[str, ...]:
         """The URLs by which callers may name this server: its public URL, and on loopback every form of it."""
-        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback else ()
+        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback or self.server.development else ()
         scheme = "https" if self.tls.on else "http"
         return self.public_url, *(f"{scheme}://{host}:{self.server.port}" for host in hosts)
 
@@ -241,8 +244,12 @@ def load(
 ) -> Settings:
     """Read and check all settings. `flags` maps dotted keys, e.g. `server.port`, to values; None means not given."""
     tree = tomllib.loads(defaults_text())
+    if file is None and environment.get("RECAPITO_SETTINGS"):
+        file = Path(environment["RECAPITO_SETTINGS"])
     if file is not None:
         merge(tree, read_file(file), str(file))
+    if environment.get("RECAPITO_DEV"):
+        tree["server"]["development"] = from_text(environment["RECAPITO_DEV"], False, "RECAPITO_DEV")
     known = set(OTHER_VARIABLES)
     for section, keys in tree.items():
         for key, default in keys.items():

@@ -96,7 +96,7 @@ class OperatorRoutes:
     async def _server(self, request: Request) -> Response:
         """Facts about this server for its operator, such as `recapito doctor`."""
         await admit(request)
-        return answer({"version": __version__, "data": self._services.data})
+        return answer({"version": __version__, "data": self._services.data, "development": self._services.development})
 
     async def _clock(self, request: Request) -> Response:
         await admit(request)

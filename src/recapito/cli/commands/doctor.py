@@ -151,6 +151,13 @@ def check_access(client: Client) -> Finding:
         return Finding(WRONG, "access", found, remedy)
 
 
+def check_development(client: Client) -> Iterator[Finding]:
+    """Development mode, which opens the server to its networks, is reported."""
+    if client.call("GET", "/server").get("development"):
+        remedy = "fine on a laptop or in CI; elsewhere unset RECAPITO_DEV (settings: [server] development)"
+        yield Finding(NOTE, "development mode", "programs on the server's networks need no login", remedy)
+
+
 def check_time(client: Client) -> Finding:
     """The server's clock agrees with this machine's, unless it is manual or scaled."""
     clock = client.call("GET", "/clock")
@@ -289,6 +296,7 @@ def _examine(
     yield access
     if access.state == WRONG:
         return
+    yield from check_development(session.client)
     yield check_time(session.client)
     yield check_history(session.client)
     yield check_portal(session.client, portal)

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapito.cli.toolkit.defaults import DEFAULTS
+from recapito.composition.identity import near_networks
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.identity.server_identity import Development, Identity
 from recapito.portal.config import portal_url
@@ -25,12 +26,24 @@ EVENT = '{"id":"1","subject":"first","eventType":"Hello","eventTime":"2026-01-01
 _REMOTE = """
 The server can be reached from other machines, so management needs a token: make principals in a settings file, under
 \\[identity], and get tokens for them at /{tenant}/oauth2/v2.0/token."""
+_DEVELOPMENT = """\
+******************************** DEVELOPMENT MODE ********************************
+Every program on this machine and on the networks {near} may
+manage this server, read its keys and open its portal, WITHOUT A LOGIN.
+Never publish its ports to other machines. RECAPITO_DEV=1 or server.development
+turned this on.
+**********************************************************************************"""
 _IN_CLEAR = """
 It does not speak TLS: keys, secrets and tokens cross the network in clear. Start it with --tls."""
 
 
 def print_welcome(settings: Settings, identity: Identity | None, console: Console, out: TextIO, quiet: bool) -> None:
-    """Print the text on its own thread: it asks the server, which must go on meanwhile."""
+    """Print the text on its own thread: it asks the server, which must go on meanwhile.
+
+    That the server is in development mode is printed always, and first.
+    """
+    if settings.server.development:
+        console.print(_DEVELOPMENT.format(near=near_networks(settings)), highlight=False, markup=False, soft_wrap=True)
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if settings.portal.enabled:
         print(f"The portal is at {portal_url(settings)}", file=out, flush=True)
@@ -39,7 +52,7 @@ def print_welcome(settings: Settings, identity: Identity | None, console: Consol
 
 
 def _print(settings: Settings, identity: Identity | None, console: Console) -> None:
-    if not settings.on_loopback:
+    if not settings.on_loopback and not settings.server.development:
         console.print(_REMOTE if settings.tls.on else _REMOTE + _IN_CLEAR, highlight=False)
         return
     try:
