@@ -31,13 +31,7 @@ class FreshEnvironment:
 
     def copy(self, *names: str) -> None:
         """Copy installed packages with everything that they require."""
-        for name in closure(*names):
-            for file in distribution(name).files or ():
-                source = Path(str(file.locate()))
-                if file.parts[0] != ".." and "__pycache__" not in file.parts and source.is_file():
-                    target = self.packages / file
-                    target.parent.mkdir(parents=True, exist_ok=True)
-                    shutil.copy(source, target)
+        copy_packages(self.packages, *names)
 
     def size(self) -> int:
         """The bytes of all packages."""
@@ -49,6 +43,20 @@ class FreshEnvironment:
         return {canonicalize_name(name) for name in found}
 
 
+def copy_packages(folder: Path, *names: str, compiled: bool = False) -> None:
+    """Copy installed packages, with everything that they require, into a folder of packages.
+
+    compiled: with their bytecode, which the times of the files keep valid.
+    """
+    for name in closure(*names):
+        for file in distribution(name).files or ():
+            source = Path(str(file.locate()))
+            if file.parts[0] != ".." and (compiled or "__pycache__" not in file.parts) and source.is_file():
+                target = folder / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+
+
 def build(folder: Path) -> Path:
     """Build the wheel and the source distribution in a folder; the wheel."""
     _run(sys.executable, "-m", "hatchling", "build", "-d", str(folder))
@@ -56,9 +64,10 @@ def build(folder: Path) -> Path:
     return wheel
 
 
-def requirements(wheel_metadata: Distribution) -> list[str]:
-    """The names that a package requires without extras."""
-    wanted = map(Requirement, wheel_metadata.requires or ())
+def core_requirements(packages: Path) -> list[str]:
+    """The names that Recapito, installed in a folder of packages, requires without extras."""
+    (metadata,) = packages.glob("recapito-*.dist-info")
+    wanted = map(Requirement, Distribution.at(metadata).requires or ())
     return [one.name for one in wanted if one.marker is None or one.marker.evaluate({"extra": ""})]
 
 

@@ -8,14 +8,13 @@ import subprocess
 import tarfile
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
 from recapito.extras import LIBRARIES, MissingExtra, require
-from tests.deploy.core_install import ROOT, FreshEnvironment, build, requirements
+from tests.deploy.core_install import ROOT, FreshEnvironment, build, core_requirements
 from tests.system.machine import GROUP, VERSION, Server
 
 MOST_PACKAGES = 26  # Recapito and 25 others
@@ -37,8 +36,7 @@ def core(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fres
     """An environment with the core alone."""
     environment = FreshEnvironment(tmp_path_factory.mktemp("core") / "venv")
     environment.install_wheel(built)
-    (metadata,) = environment.packages.glob("recapito-*.dist-info")
-    environment.copy(*requirements(Distribution.at(metadata)))
+    environment.copy(*core_requirements(environment.packages))
     yield environment
 
 

@@ -38,12 +38,12 @@ class Reply(NamedTuple):
 class HttpServer:
     """Serves until it is closed. A request whose `answer` is None stays unanswered until then."""
 
-    def __init__(self, answer: Callable[[Request], Reply | None], port: int = 0) -> None:
+    def __init__(self, answer: Callable[[Request], Reply | None], port: int = 0, host: str = "127.0.0.1") -> None:
         self._answer = answer
         self._closing = threading.Event()
-        self._server = _Server(("127.0.0.1", port), self._handler())
+        self._server = _Server((host, port), self._handler())
         self.port: int = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
 

@@ -196,7 +196,7 @@ def test_telemetry_that_can_not_be_is_named(key: str, value: object) -> None:
 
 
 def test_development_mode() -> None:
-    """RECAPITO_DEV turns it on; the public URL is then a name that works beside the container, and nothing else opens."""
+    """RECAPITO_DEV turns it on; the public URL is then a name that works beside the container."""
     chosen = settings.load(environment={"RECAPITO_DEV": "1", "RECAPITO_SERVER_HOST": "0.0.0.0"})
     assert chosen.server.development and not chosen.on_loopback and chosen.public_url == "http://localhost:8585"
     assert not settings.load(environment={}).server.development
