@@ -12,9 +12,9 @@ from recapito.cli import COMMON_SWITCHES, COMMON_VALUED
 from recapito.cli.commands import doctor
 from recapito.cli.commands.event_subscription import asking
 from recapito.cli.text.welcome import print_development
-from recapito.cli.toolkit.client import Client
+from recapito.cli.toolkit.client import ApiClient
 from recapito.cli.toolkit.elsewhere import ELSEWHERE, put_flags_last
-from recapito.cli.toolkit.session import Session
+from recapito.cli.toolkit.session import CommandSession
 from recapito.cli.toolkit.verb import COMMON
 from recapito.identity.server_identity import Development
 from recapito.settings import settings
@@ -98,12 +98,12 @@ def test_the_wait_for_an_endpoint_is_announced() -> None:
     assert "https://billing.example/hook to consent: it is asked 3 times, 5 s apart" in text and "100 s" in text
     noted = threading.Event()
 
-    class Noting(Session):
+    class Noting(CommandSession):
         def note(self, text: str) -> None:
             super().note(text)
             noted.set()
 
-    session = Noting(Client("http://127.0.0.1:1"), "s")
+    session = Noting(ApiClient("http://127.0.0.1:1"), "s")
     with redirect_stderr(said), session.announcing(text, after_s=0.0):
         assert noted.wait(30)
     assert said.getvalue() == f"recapito: {text}\n"
@@ -118,7 +118,7 @@ def test_the_doctor_asks_the_server_for_its_directory(tmp_path: Path) -> None:
     def found(data: object, given: Path | None = None, status: int = 200) -> tuple[str, str]:
         answer = {"data": data} if status == 200 else {"error": {"code": "Forbidden", "message": "You may not."}}
         with observed(lambda path, query, body: (status, answer)) as it:
-            first = next(doctor.check_data(Client(it.url), given, True))
+            first = next(doctor.check_data(ApiClient(it.url), given, True))
         return first.state, first.found
 
     assert found(str(tmp_path)) == ("ok", str(tmp_path))
@@ -127,7 +127,7 @@ def test_the_doctor_asks_the_server_for_its_directory(tmp_path: Path) -> None:
     assert found(None) == ("note", "none: the server keeps everything in memory")
     state, text = found(None, status=403)
     assert state == "note" and "You may not." in text
-    assert next(doctor.check_data(Client("http://127.0.0.1:1"), None, False)).found == "recapito-data does not exist"
+    assert next(doctor.check_data(ApiClient("http://127.0.0.1:1"), None, False)).found == "recapito-data does not exist"
 
 
 @pytest.mark.parametrize(("tls", "shown"), [(False, False), (True, True)])

@@ -21,7 +21,7 @@ from tests.kit.launch import program, skip
 PATIENCE_S = 60
 
 
-class Network:
+class VirtualNetwork:
     """A network of this machine and one namespace: `host` is here, `container` is there; `far` is routed, not near."""
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class Network:
 
 
 @contextmanager
-def network() -> Iterator[Network]:
+def network() -> Iterator[VirtualNetwork]:
     """A network for the length of a test, where the machine allows it."""
     program("ip", "install iproute2")
-    it = Network()
+    it = VirtualNetwork()
     try:
         it.open()
     except subprocess.CalledProcessError as error:
@@ -82,10 +82,10 @@ def root_file_system(*packages: str) -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-class Container:
+class RunningImage:
     """A running container with the image's configuration, some variables and a settings file mounted over its own."""
 
-    def __init__(self, rootfs: Path, net: Network, settings: str, **variables: str) -> None:
+    def __init__(self, rootfs: Path, net: VirtualNetwork, settings: str, **variables: str) -> None:
         self._config: dict[str, Any] = oci.config_of(oci.instructions((oci.HERE / "Containerfile").read_text("utf-8")))
         self._folder = Path(tempfile.mkdtemp(prefix="recapito-volume-"))
         self._folder.chmod(0o755)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.deploy.container import Container, Network, network, root_file_system
-from tests.kit.http_server import HttpServer, Reply, Request
+from tests.deploy.container import RunningImage, VirtualNetwork, network, root_file_system
+from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 from tests.kit.launch import program
 from tests.system.machine import GROUP, VERSION, events, until
 
@@ -18,7 +18,7 @@ SETTINGS_OF_TOPIC = {"location": "local"}
 
 
 def ask(
-    net: Network, port: int, method: str, path: str, body: object = None, source: str = "", **headers: str
+    net: VirtualNetwork, port: int, method: str, path: str, body: object = None, source: str = "", **headers: str
 ) -> tuple[int, bytes]:
     """One request from this machine's network namespace to the container; `source` is the address of the caller."""
     connection = http.client.HTTPConnection(
@@ -33,14 +33,14 @@ def ask(
         connection.close()
 
 
-def answers(net: Network, port: int, path: str) -> bool:
+def answers(net: VirtualNetwork, port: int, path: str) -> bool:
     try:
         return ask(net, port, "GET", path)[0] == 200
     except OSError:
         return False
 
 
-def managed(net: Network, method: str, path: str, body: object = None) -> Any:
+def managed(net: VirtualNetwork, method: str, path: str, body: object = None) -> Any:
     status, answer = ask(net, 8585, method, f"{path}?{VERSION}", body)
     assert status < 300, answer
     return json.loads(answer) if answer else None
@@ -52,14 +52,14 @@ def test_the_image_runs_as_its_user_on_a_read_only_root() -> None:
     program("bwrap", "install bubblewrap")
     arrived, seen = threading.Event(), []
 
-    def take(request: Request) -> Reply:
+    def take(request: ArrivedRequest) -> CannedReply:
         seen.extend(event["id"] for event in request.events)
         arrived.set()
-        return Reply(200)
+        return CannedReply(200)
 
     with network() as net, root_file_system("nicegui", "aiohttp") as rootfs:
-        hook = HttpServer(take, host=net.host)
-        container = Container(rootfs, net, SETTINGS, RECAPITO_DEV="1")
+        hook = LoopbackServer(take, host=net.host)
+        container = RunningImage(rootfs, net, SETTINGS, RECAPITO_DEV="1")
         try:
             assert container.said == "Recapito is ready at http://localhost:8585\n", container.log
             assert "DEVELOPMENT MODE" in container.log and net.container.rpartition(".")[0] in container.log

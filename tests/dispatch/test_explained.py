@@ -9,11 +9,11 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.api.wire.attempt import show_explanation
-from recapito.contracts.history import Extent, Keep, Page
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
 from recapito.contracts.log import NewSegment
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.delivery.state import State
+from recapito.domain.delivery.vocabulary import State
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
@@ -156,7 +156,7 @@ def test_who_asks_before_history_is_written(status: int, state: str) -> None:
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
-        empty = MemoryHistory(Keep(DAY, 0), scene.clock.now)
+        empty = MemoryHistory(HistoryBounds(DAY, 0), scene.clock.now)
         scene.explainer = make_explainer(scene, empty)
         await scene.send(topic)
         await asyncio.sleep(10)
@@ -586,15 +586,15 @@ class LaterHistory:
         self._readable_at = readable_at
         self.reads = 0
 
-    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
         self.reads += 1
         page = await self._history.newest_first(selection, before, limit)
-        return page if self._clock.now() >= self._readable_at else Page([], None, 0)
+        return page if self._clock.now() >= self._readable_at else AttemptPage([], None, 0)
 
-    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         return await self._history.oldest_first(selection, after, limit)
 
-    async def extent(self) -> Extent:
+    async def extent(self) -> HistoryExtent:
         return await self._history.extent()
 
     async def close(self) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 from recapito.domain.instant import show_duration
 from recapito.testing.answer import Answer, Duration, EventId, Request, Script, perform, seconds_of
-from recapito.testing.clock import Clock
-from recapito.testing.story import Attempt, FilterLine, Story, tell_story
+from recapito.testing.clock import ServerClock
+from recapito.testing.story import FilterLine, Story, StoryAttempt, tell_story
 
 
 class Receiver:
@@ -18,7 +18,7 @@ class Receiver:
         self,
         url: str,
         script: Script,
-        clock: Clock,
+        clock: ServerClock,
         published: Mapping[str, datetime],
         jitter: float = 0.0,
         explain: Callable[[str], list[FilterLine]] = lambda event_id: [],
@@ -55,7 +55,7 @@ class Receiver:
         request.status = answer.status
         return answer
 
-    def attempts(self, event_id: EventId) -> list[Attempt]:
+    def attempts(self, event_id: EventId) -> list[StoryAttempt]:
         """The attempts to deliver an event up to now."""
         return self._story(event_id).attempts
 

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.receiver.receiver import Arrival, Receiver
+from recapito.cli.receiver.receiver import Arrival, WebhookReceiver
 from recapito.cli.receiver.script import from_flags, from_script
 from recapito.cli.text.terminal import plain
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.fatal import give_up_output
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.session import PROVIDER, Session
+from recapito.cli.toolkit.session import PROVIDER, CommandSession
 from recapito.cli.toolkit.verb import Noun
 from recapito.errors import CallerError
 
@@ -28,7 +28,7 @@ _PORT = 9000
 
 @Noun(app).verb("listen")
 def listen(
-    session: Session,
+    session: CommandSession,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[
         int | None,
@@ -62,7 +62,11 @@ def listen(
     answers = from_flags(fail, times, delay) if script is None else from_script(script)
     ended = threading.Event()
     printer = _Printer(lines, count, ended)
-    receiver = open_receiver(session, host, port, lambda at: Receiver(host, at, answers, printer.print, printer.count))
+
+    def open_at(number: int) -> WebhookReceiver:
+        return WebhookReceiver(host, number, answers, printer.print, printer.count)
+
+    receiver = open_receiver(session, host, port, open_at)
     receiver.start()
     own = f"http://{f'[{host}]' if ':' in host else host}:{receiver.port}/"
     typer.echo(f"Listening at {own} (Ctrl-C stops)", err=True)
@@ -73,7 +77,9 @@ def listen(
         receiver.stop()
 
 
-def open_receiver(session: Session, host: str, port: int | None, open: Callable[[int], Receiver]) -> Receiver:
+def open_receiver(
+    session: CommandSession, host: str, port: int | None, open: Callable[[int], WebhookReceiver]
+) -> WebhookReceiver:
     """A receiver at the port, or at the default one; at a free one if the default is taken."""
     try:
         return open(_PORT if port is None else port)
@@ -132,7 +138,9 @@ def _shorten(event: Any) -> str:
 
 
 @contextmanager
-def _subscribed(session: Session, topic: str | None, group: str | None, url: str, schema: str | None) -> Iterator[None]:
+def _subscribed(
+    session: CommandSession, topic: str | None, group: str | None, url: str, schema: str | None
+) -> Iterator[None]:
     """Subscribe, and delete the subscription at the end."""
     if topic is None:
         yield

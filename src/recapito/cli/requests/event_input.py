@@ -14,8 +14,9 @@ from uuid import uuid4
 import msgspec
 import typer
 
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError
 
@@ -156,8 +157,8 @@ class Verifier:
         return good, bad
 
     def _accept(self, body: bytes) -> None:
-        batch = b"application/cloudevents-batch+json" if self.schema is InputSchema.CLOUD_EVENT else b"application/json"
-        accept(self._topic, {b"content-type": batch}, b"[" + body + b"]", 0, lambda: "id")
+        content_type = INPUT_SCHEMAS[self.schema].array_type.encode()
+        accept(self._topic, {b"content-type": content_type}, b"[" + body + b"]", 0, lambda: "id")
 
 
 def _reason(message: str) -> str:
