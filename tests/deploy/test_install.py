@@ -139,5 +139,5 @@ def test_a_missing_library_is_a_missing_extra() -> None:
 
     require("otel", "never said", find=lambda module: module)
     for find in (lambda module: None, in_no_package):
-        with pytest.raises(MissingExtra, match=r"Traces cannot be sent: .* pip install 'recapito\[otel\]'"):
+        with pytest.raises(MissingExtra, match=r"Traces cannot be sent: .*pip install 'recapito\[otel\]'"):
             require("otel", "Traces cannot be sent", find=find)

@@ -5,8 +5,6 @@ import json
 import threading
 from typing import Any
 
-import pytest
-
 from tests.deploy.container import RunningImage, VirtualNetwork, network, root_file_system
 from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 from tests.kit.launch import program
@@ -46,7 +44,6 @@ def managed(net: VirtualNetwork, method: str, path: str, body: object = None) ->
     return json.loads(answer) if answer else None
 
 
-@pytest.mark.xdist_group("install")
 def test_the_image_runs_as_its_user_on_a_read_only_root() -> None:
     """In development mode its network manages it, gets events and opens the portal without a login; others do not."""
     program("bwrap", "install bubblewrap")
