@@ -68,8 +68,9 @@ pythons: .venv/.test ## Install the wheel on each of PYTHONS that is there (3.11
 image: .venv/.test ## Build the container's image as an OCI layout in dist/image, without an engine (needs mmdebstrap)
 	@rm -rf dist/image && mkdir -p dist && $(BIN)/python deploy/container/oci.py dist/image
 
-docs: .venv/.test ## Generate docs/reference
+docs: .venv/.test ## Generate docs/reference, and build the site into build/site
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m docs.site
 
 lock: ## Resolve and lock all requirements (needs uv and npm)
 	@for set in run test proof bench az; do \
@@ -79,7 +80,7 @@ lock: ## Resolve and lock all requirements (needs uv and npm)
 		(cd $$set && npm install --loglevel=error --no-audit --no-fund --package-lock-only); done
 
 clean: ## Remove the virtual environments and node's modules
-	@rm -rf .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
+	@rm -rf build .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
 
 .venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
