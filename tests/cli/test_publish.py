@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recapito.cli.commands.listen import open_receiver
+from recapito.cli.toolkit.session import connect
+from recapito.errors import CallerError
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server
 
@@ -78,7 +82,7 @@ def test_a_listener_that_fails(topic: str) -> None:
     """`--fail 503 --times 1` fails once; the clock is moved, and the second attempt is taken."""
     with listening("--subscribe", topic, "--fail", "503", "--times", "1") as listener:
         listener.until("Subscribed")
-        ok("publish", topic, "--type", "Created", "--data", "plain text")
+        ok("publish", topic, "--type", "Created", "--data", '"plain text"')
         assert listener.until("attempt 1") == 'attempt 1: Created  "plain text" -> 503'
         moved = ok("clock", "advance", "10 min")
         assert (moved["delivered"], moved["pending"]) == (1, 0)
@@ -240,6 +244,35 @@ def test_wrong_scripts(tmp_path: Path, line: str) -> None:
     done = recapito("listen", "--script", str(script))
     assert done.code == 2
     assert "line 2: a line is `503`" in " ".join(done.err.split())
+
+
+@pytest.mark.parametrize("data", ["plain text", "{", "{'a': 1}", ""])
+def test_data_that_is_no_json(topic: str, data: str) -> None:
+    """Data that is not JSON is refused, with the way to publish a text; nothing is sent."""
+    said = recapito("publish", topic, "--type", "Created", "--data", data)
+    assert said.code == 2 and "this is not JSON" in said.err and "--data '\"text\"'" in " ".join(said.err.split())
+
+
+def test_an_id_from_a_flag(topic: str) -> None:
+    """`--id` sets the id of an event made from flags, and is refused with a file."""
+    assert ok("publish", topic, "--type", "Created", "--id", "order-7")["id"] == "order-7"
+    assert recapito("publish", topic, "-", "--id", "order-7", stdin=b"[]").code == 2
+
+
+def test_a_default_port_that_is_taken() -> None:
+    """A listener that was given no port takes a free one; one that was given a port does not."""
+    tried: list[int] = []
+
+    def open(port: int) -> Any:
+        tried.append(port)
+        if port:
+            raise OSError(EADDRINUSE, "Address already in use")
+        return "receiver"
+
+    with connect(server="http://127.0.0.1:1") as session:
+        assert open_receiver(session, "127.0.0.1", None, open) == "receiver" and tried == [9000, 0]
+        with pytest.raises(CallerError, match=r"127\.0\.0\.1:9001 cannot be used"):
+            open_receiver(session, "127.0.0.1", 9001, open)
 
 
 def test_a_port_that_is_taken(live: Server) -> None:

@@ -9,13 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.api.wire.attempt import show_explanation
-from recapito.contracts.history import HistoryBounds
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
 from recapito.contracts.log import NewSegment
+from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
+from recapito.domain.delivery.vocabulary import State
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.handshake.consent import await_consent, with_consent
+from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.instant import DAY, SECOND, stamp
 from recapito.domain.profiles.profile import DEFAULT
 from recapito.domain.resources.subscription import (
@@ -33,7 +36,7 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.stores.memory.history import MemoryHistory
 from tests.dispatch.bench import Bench
 from tests.kit.resources import a_subscription, a_topic
-from tests.sim.clock import BEGINNING
+from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
 
 EVENT = {"id": "e-1", "subject": "/orders/1", "eventType": "Created", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
@@ -572,3 +575,46 @@ def test_an_id_of_several_topics() -> None:
         assert explained["event"]["topic"] == "others" and "Topics orders" in explained["note"]
         named = await scene.explain("e-1", "ORDERS")
         assert [one["subscription"] for one in named["subscriptions"]] == ["of-orders"]
+
+
+class LaterHistory:
+    """History as another process reads it: attempts can be read from an instant on."""
+
+    def __init__(self, history: MemoryHistory, clock: SimClock, readable_at: int) -> None:
+        self._history = history
+        self._clock = clock
+        self._readable_at = readable_at
+        self.reads = 0
+
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
+        self.reads += 1
+        page = await self._history.newest_first(selection, before, limit)
+        return page if self._clock.now() >= self._readable_at else AttemptPage([], None, 0)
+
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
+        return await self._history.oldest_first(selection, after, limit)
+
+    async def extent(self) -> HistoryExtent:
+        return await self._history.extent()
+
+    async def close(self) -> None:
+        await self._history.close()
+
+
+@pytest.mark.parametrize(("lag_s", "state"), [(0.6, State.DELIVERED), (60.0, State.UNKNOWN)])
+def test_an_explanation_waits_for_history(lag_s: float, state: State) -> None:
+    """Right after a delivery it waits until history is written, in bounded time, instead of knowing nothing."""
+
+    @play(200)
+    async def story(scene: Scene) -> None:
+        orders = await scene.orders()
+        await scene.add(orders)
+        await scene.send(orders)
+        await asyncio.sleep(2)
+        asked_at = scene.clock.now()
+        later = LaterHistory(scene.history, scene.clock, asked_at + int(lag_s * SECOND))
+        damages = DamageReport(scene.log, scene.ledger)
+        explainer = Explainer(scene.log, scene.log, scene.ledger, later, scene.clock, DEFAULT, damages, scene.clock)
+        (part,) = (await explainer.explain("e-1", None)).subscriptions
+        assert part.standing.state is state and later.reads == 3
+        assert scene.clock.now() - asked_at == sum(limits.EXPLAIN_WAITS_NS)

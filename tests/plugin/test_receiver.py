@@ -237,3 +237,20 @@ def test_a_subscription_can_go_before_the_test_does(recapito: Recapito) -> None:
     hook.assert_delivered(first)
     mine.delete()
     hook.assert_not_delivered(topic.publish("Order.Created"))
+
+
+def test_a_failure_names_the_filter(recapito: Recapito) -> None:
+    """An event that never arrived is told with the filter that refused it, or with the lack of any subscription."""
+    orders, hook = recapito.topic("orders"), recapito.receiver()
+    with pytest.raises(AssertionError, match=r"Topic orders has no subscription\."):
+        hook.assert_delivered(orders.publish("Order.Created"))
+    orders.subscribe(hook, name="billing", included_event_types=["Order.Paid"])
+    orders.subscribe(hook, name="europe", subject_begins_with="/eu/")
+    with pytest.raises(AssertionError) as never:
+        hook.assert_delivered(orders.publish("Order.Created", subject="/us/1"))
+    told = str(never.value)
+    assert "Subscription orders/billing refused it: eventType 'Order.Created' is not" in told
+    assert "Subscription orders/europe refused it: " in told and "(subjectBeginsWith)." in told
+    assert "recapito.clock.advance" not in told
+    with pytest.raises(AssertionError, match=r"No event of this id was published\."):
+        hook.assert_delivered("unpublished")

@@ -74,11 +74,18 @@ def receiver() -> Iterator[Receiver]:
 class Server:
     """A `recapito serve` process with its children; without handshakes, unless a flag says otherwise."""
 
-    def __init__(self, data: Path, *flags: str, port: int = 0, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *flags: str,
+        port: int = 0,
+        environment: dict[str, str] | None = None,
+        python: str = sys.executable,
+    ) -> None:
         self.data = data
         fixed = ["--data", str(data), "--port", str(port), "--quiet", "--handshake", "off"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "recapito", "serve", *fixed, *flags],
+            [python, "-m", "recapito", "serve", *fixed, *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -12,6 +12,7 @@ from recapito.contracts.history import HistoryReader
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
+from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
@@ -47,6 +48,7 @@ class Access(NamedTuple):
     issuer: our own token issuer, if there is one.
     authority: the URL that issues tokens.
     open_to_loopback: callers on this machine manage without a token.
+    near: the networks whose callers do so too, in development mode.
     scrape_token: reads metrics and details of readiness, and nothing else.
     status_authenticated: metrics and details of readiness need a token.
     """
@@ -57,6 +59,7 @@ class Access(NamedTuple):
     open_to_loopback: bool = True
     scrape_token: str = ""
     status_authenticated: bool = True
+    near: NearNetworks = LOOPBACK_ONLY
 
     def __repr__(self) -> str:
         return f"<Access by {self.authority}>"
@@ -72,6 +75,8 @@ class Services:
     readiness: returns each check with the reason why it fails, or None; damage alone fails none.
     public_url: the URL by which clients reach this server, without a slash at the end.
     clock_mode: the setting of the clock.
+    data: the absolute path of the data directory; None if everything is in memory.
+    development: whether the server is in development mode.
     dispatch: the last status of the other role.
     """
 
@@ -89,6 +94,8 @@ class Services:
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
     clock_mode: str = "system"
+    data: str | None = None
+    development: bool = False
     clock_control: ClockControl | None = None
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK

@@ -18,6 +18,7 @@ from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
     make_azure_access,
+    make_connection_finder,
     make_handshakes,
     make_probes,
     make_token_source,
@@ -145,7 +146,7 @@ def make_intake(
         expiry.watch,
         handshakes=outbound.handshakes,
         signs_tokens=outbound.signs_tokens,
-        find_connection=keyring.find,
+        find_connection=make_connection_finder(keyring),
     )
     redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
     status = status or DispatchStatus()
@@ -239,13 +240,22 @@ def _make_services(
         redriver=redriver,
         history=history,
         explainer=Explainer(
-            stores.log, stores.registry, stores.ledger, history, clock, settings.delivery.profile, damages
+            stores.log,
+            stores.registry,
+            stores.ledger,
+            history,
+            clock,
+            settings.delivery.profile,
+            damages,
+            wall=None if settings.one_process or not settings.history.enabled else SystemClock(),
         ),
         damages=damages,
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
         clock_mode=settings.clock.mode,
+        development=settings.server.development,
+        data=None if settings.in_memory else str(settings.data.resolve()),
         journal=journal,
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=keyring,

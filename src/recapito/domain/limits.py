@@ -3,7 +3,7 @@
 Sizes are bytes and end in `_BYTES`; durations are nanoseconds and end in `_NS`.
 """
 
-from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
+from recapito.domain.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
 KB = 1024
 MB = 1024 * KB
@@ -198,6 +198,7 @@ HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
 EXPLAINED_ATTEMPTS = 1000
 EXPLAINED_PLACES = 20  # at which one id was published
+EXPLAIN_WAITS_NS = (400 * MILLISECOND, 400 * MILLISECOND)  # for attempts that dispatch is about to store
 SEARCH_ENTRIES = 100_000  # of the logs, searched for one event id
 SEARCH_SLICE = 256
 

@@ -13,7 +13,7 @@ from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
-from recapito.api.operate.lanes import WALKED
+from recapito.api.operate.known_names import unknown_name
 from recapito.api.services import Services
 from recapito.api.wire.attempt import show_attempt, show_explanation
 from recapito.api.wire.decode import Body, check_choice, check_length, check_range, invalid
@@ -24,7 +24,7 @@ from recapito.domain.events.json_text import Fault, decode
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.history.attempt import FAILED, AttemptQuery
 from recapito.domain.instant import stamp
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput
 
 PATH = "/deliveries"
@@ -85,7 +85,9 @@ class Deliveries:
                 "value": [show_attempt(kept, selection) for kept in page.value],
                 "next": None if page.next is None else str(page.next),
                 "newest": str(page.newest),
-                "unknown": None if page.value or wanted.after is not None else await self._unknown(wanted),
+                "unknown": None
+                if page.value or wanted.after is not None
+                else await unknown_name(self._registry, wanted.topic, wanted.subscription),
                 "kept": {
                     "since": None if extent.since is None else stamp(extent.since),
                     "attempts": extent.attempts,
@@ -94,25 +96,6 @@ class Deliveries:
                 "now": stamp(self._clock.now()),
             }
         )
-
-    async def _unknown(self, wanted: _WantedAttempts) -> str | None:
-        """The first field of the query, `topic` or `subscription`, whose name does not exist; None if all exist."""
-        topics: list[int | None] = [None]
-        if wanted.topic is not None:
-            named = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
-            topics = [topic.id for topic in named if topic is not None]
-            if not topics:
-                return "topic"
-        if wanted.subscription is None:
-            return None
-        for topic in topics:
-            after = 0
-            while page := await self._registry.subscriptions(topic, after, WALKED):
-                names = [each.name.lower() for each in page if each.deleted_position is None]
-                if wanted.subscription.lower() in names:
-                    return None
-                after = page[-1].id
-        return "subscription"
 
     async def _explain(self, request: Request) -> Response:
         await admit(request)

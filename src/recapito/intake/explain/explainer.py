@@ -81,6 +81,7 @@ class Explainer:
     clock: the service's clock.
     default_profile: the name of the profile of topics that name none.
     damages: finds damaged records, for events that are in one.
+    wall: real time, by which it waits for attempts that dispatch has made and not stored yet; None: it never waits.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Explainer:
         clock: Clock,
         default_profile: str,
         damages: DamageReport,
+        wall: Clock | None = None,
     ) -> None:
         self._log = log
         self._registry = registry
@@ -99,10 +101,23 @@ class Explainer:
         self._clock = clock
         self._default_profile = default_profile
         self._damages = damages
+        self._wall = wall
         self._lookup = EventLookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
-        """Explain the event of that id. NotFound if neither history nor the logs have it."""
+        """Explain the event of that id. NotFound if neither history nor the logs have it.
+
+        History is stored a moment after the ledger: an explanation that lacks attempts is made again a little later.
+        """
+        explanation = await self._explain_now(id, topic_name)
+        for pause in limits.EXPLAIN_WAITS_NS:
+            if self._wall is None or not any(map(_lacks_attempts, explanation.subscriptions)):
+                break
+            await self._wall.sleep_until(self._wall.now() + pause)
+            explanation = await self._explain_now(id, topic_name)
+        return explanation
+
+    async def _explain_now(self, id: str, topic_name: str | None) -> Explanation:
         topic = None if topic_name is None else await self.topic(topic_name)
         found = await self._lookup.find(id, topic)
         if found is None:
@@ -288,6 +303,13 @@ def _attempts(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> li
 def _begins_late(id: str, kept: list[KeptAttempt]) -> bool:
     """Whether the oldest attempt that history has is not the first."""
     return min((attempted.number for _, attempted, _ in _tries(id, kept)), default=0) > 1
+
+
+def _lacks_attempts(part: Explained) -> bool:
+    """Whether a delivery was attempted or ended, and history does not show how."""
+    if not part.verdict.matched or part.kept:
+        return False
+    return part.standing.state in (State.UNKNOWN, State.PARKED, State.DEAD_LETTER_WAITING)
 
 
 def _explain_gone(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> Explained:
