@@ -42,6 +42,7 @@ class AttemptRecorder:
                     positions,
                     offsets,
                     numbers,
+                    headers=outcome.headers,
                 )
             )
 
@@ -64,6 +65,7 @@ class AttemptRecorder:
                     offsets,
                     numbers,
                     dispositions,
+                    outcome.headers,
                 )
             )
 

@@ -4,14 +4,16 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 the end, the type, the subject and the publish time of each event. Nothing here encodes an event again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
+
+T = TypeVar("T", bound=Hashable)
 
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
@@ -126,8 +128,8 @@ def by_field(kind: type[msgspec.Struct], values: Iterable[msgspec.Struct]) -> Se
     return tuple(zip(*map(astuple, values), strict=True)) or ((),) * len(kind.__struct_fields__)
 
 
-def numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The distinct names, and for each name its index among them; mostly there is only one."""
+def numbered(names: Sequence[T]) -> tuple[list[T], list[int]]:
+    """The distinct values, and for each value its index among them; mostly there is only one."""
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
         return distinct, [0] * len(names)
