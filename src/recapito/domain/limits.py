@@ -203,9 +203,11 @@ HISTORY_PAGE = (1, 1000)
 HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
 EXPLAINED_ATTEMPTS = 1000
+DESCRIBED_ATTEMPTS = 50  # of one page, whose events are read from the log
 EXPLAINED_PLACES = 20  # at which one id was published
 SEARCH_ENTRIES = 100_000  # of the logs, searched for one event id
 SEARCH_SLICE = 256
+COUNTED_LAGS = 100  # stretches of logs, whose events are counted for one sum
 COUNTED_ENTRIES = 10_000  # of a log, whose events are counted at once
 
 # Azure services.

@@ -76,6 +76,7 @@ def test_a_lane_is_shown_whole() -> None:
             "parked": 1,
             "buried": 0,
             "unread": 3,
+            "waiting": 4,
             "failedAttempts": {"Busy": 1},
             "answers": 2,
             "tookMs": 7.5,

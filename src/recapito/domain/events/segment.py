@@ -43,7 +43,8 @@ class Publish(NamedTuple):
 class Columns(msgspec.Struct, frozen=True, array_like=True):
     """The ends, the fields that filters read, and the ids of the events of a segment; old segments have no ids.
 
-    A redriven segment is for `only` one subscription and comes from the dead letters of `origin`. `traces` has the
+    A redriven or resent segment is for `only` one subscription and comes from `origin`: a file of dead letters, or a
+    place in the log (`resend_origin`). `traces` has the
     traceparents of the few traced events. The order of the fields is a file format.
     """
 
@@ -60,6 +61,19 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     origin: str = ""
     ids: Sequence[str] = []
     traces: dict[int, str] = {}
+
+
+_RESENT = "resend "  # no key of a file of dead letters contains a space before its colon
+
+
+def resend_origin(position: int, offset: int) -> str:
+    """The origin of an event that is delivered again from a place of the log."""
+    return f"{_RESENT}{position}:{offset}"
+
+
+def resent_from(origin: str) -> str | None:
+    """The place, as position:offset, from which an event was resent; None if it was not."""
+    return origin.removeprefix(_RESENT) if origin.startswith(_RESENT) else None
 
 
 class _Named(msgspec.Struct):
