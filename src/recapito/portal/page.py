@@ -13,7 +13,8 @@ from recapito.portal.client import Refused, Server, Unreachable, Wire
 from recapito.portal.guard import SESSION
 from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
 from recapito.portal.session import Session, Sessions
-from recapito.portal.widgets.pieces import empty, link_button, text
+from recapito.portal.urls import ways_back
+from recapito.portal.widgets.pieces import bar, empty, link_button, text
 from recapito.settings.settings import Settings
 
 POLL_S = 2.0
@@ -108,8 +109,9 @@ class Page:
         if self._layout is None:
             self.layout("Not available", "")
         if isinstance(error, Refused):
-            with empty("This page is not available.", error.message):
-                link_button("Go to the overview", "/")
+            with empty("This page is not available.", error.message), bar("center"):
+                for name, path in ways_back(self.request.url.path):
+                    link_button(name, path)
             return
         self._lost(str(error))
 

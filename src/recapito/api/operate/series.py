@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
-from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
+from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_query
 from recapito.api.services import Services
-from recapito.api.wire.decode import Body, Shown, check_range, invalid
+from recapito.api.wire.decode import Body, Shown, check_range
 from recapito.domain import limits
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.history.series import Bucket, Series
@@ -21,12 +21,12 @@ PATH = "/deliveries/series"
 
 
 class _Wanted(Body):
-    """`seconds` is the width of a bucket; `after` is the `newest` of an earlier answer."""
+    """The last `buckets` of `seconds` each, the current one included; `after` is the `newest` of an earlier answer."""
 
     topic: str | None = None
     subscription: str | None = None
-    since: str | None = None
     seconds: int = 60
+    buckets: int = 60
     after: int = 0
 
 
@@ -42,9 +42,7 @@ class DeliverySeries:
         await admit(request)
         wanted, now = read_query(request, _Wanted), self._clock.now()
         width = check_range(wanted.seconds, limits.SERIES_SECONDS, "seconds") * SECOND
-        since = read_instant(wanted.since, "since") or now - limits.SERIES_BUCKETS * width
-        if since < now - limits.SERIES_BUCKETS * width:
-            raise invalid(f"'since' must be at most {limits.SERIES_BUCKETS} times 'seconds' ago.", "since")
+        since = (now // width - check_range(wanted.buckets, limits.SERIES_BUCKETS, "buckets") + 1) * width
         selection = AttemptQuery(topic=wanted.topic, subscription=wanted.subscription, since=since)
         series, newest, complete = await self._count(selection, width, wanted.after)
         buckets = sorted(series.buckets.items())

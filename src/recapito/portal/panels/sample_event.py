@@ -12,7 +12,7 @@ from recapito.portal.client import Refused
 from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
-from recapito.portal.widgets.pieces import bar, button, link, panel, text
+from recapito.portal.widgets.pieces import bar, button, link, panel, press, text
 
 _CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
 _JSON = "application/json; charset=utf-8"
@@ -57,7 +57,7 @@ def sample_event(page: Page, topic: dict[str, Any], domain_topic: str | None) ->
                 if schema is not InputSchema.CUSTOM:
                     link("Explain this event", explain_path(id, topic["name"]))
 
-        send.on_click(page.doing(publish))
+        press(send, page.doing(publish))
 
 
 def _event(schema: InputSchema, id: str, given: dict[str, str], domain_id: str | None) -> bytes:
