@@ -107,7 +107,8 @@ class Page:
     def show_trouble(self, error: Refused | Unreachable) -> None:
         """The page when its subject is gone, or when the server is away and may come back."""
         if self._layout is None:
-            self.layout("Not available", "")
+            gone = isinstance(error, Refused) and error.status == 404
+            self.layout("Not found" if gone else "Not available", "")
         if isinstance(error, Refused):
             with empty("This page is not available.", error.message), bar("center"):
                 for name, path in ways_back(self.request.url.path):

@@ -91,7 +91,7 @@ class _Now:
         self._why = text("p", "", "note bad hold")
         self._why.set_visibility(False)
         self._series = Tiles(SERIES, "series")
-        self._tiles = Tiles(_NOW)
+        self._tiles = Tiles(_NOW, "now")
 
     def show(self, lane: Lane, at: str) -> None:
         self._why.text = format.told(_why(lane), at)
