@@ -61,8 +61,8 @@ def _add_not_found(parts: Dependencies) -> None:
 
     async def show(request: Request, error: Exception) -> Response:
         if request.url.path.startswith("/_nicegui"):
-            answer: Response = await own(request, error)
-            return answer
+            answer = own(request, error)
+            return answer if isinstance(answer, Response) else await answer
         with Client(ui.page(""), request=request) as client:
             page = Page(parts, request)
             page.show_trouble(Refused(404, "NotFound", f"There is no page at {request.url.path}.", None))

@@ -28,6 +28,7 @@ class HistoryChart:
         self._minutes = next(iter(RANGES))
         self._timeline = Timeline(self._minutes)
         self._newest = ""
+        self._delivered: list[float] = []
         with bar("ranges"):
             self._ranges = {minutes: self._range(minutes, name) for minutes, name in RANGES.items()}
         with ui.element("div").classes("pair"):
@@ -71,7 +72,7 @@ class HistoryChart:
         attribute(chosen, type="button", data_range=minutes)
 
         async def choose() -> None:
-            self._minutes, self._newest = minutes, ""
+            self._minutes, self._newest, self._delivered = minutes, "", []
             self._timeline = Timeline(minutes)
             self._incomplete.set_visibility(False)
             self._mark()
@@ -81,7 +82,6 @@ class HistoryChart:
         return chosen
 
     def _mark(self) -> None:
-        self._delivered: list[float] = []
         self._title.text = f"Events per {format.duration(self._timeline.seconds)}"
         for minutes, chosen in self._ranges.items():
             attribute(chosen, aria_pressed="true" if minutes == self._minutes else "false")
