@@ -5,7 +5,14 @@ import pytest
 from recapito.clock import SECOND
 from recapito.domain.filters.filter import Operator
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, Explanation, Hold, Lane, SeriesBucket, SubscriptionOutcome
+from recapito.portal.api_types import (
+    SeriesBucket,
+    ShownAttempt,
+    ShownExplanation,
+    ShownHold,
+    ShownLane,
+    SubscriptionOutcome,
+)
 from recapito.portal.client import Tokens
 from recapito.portal.panels.explanation import PAGE, choose, tally
 from recapito.portal.panels.retry_chart import ANSWERS, answer_of, sentence, timetable_of
@@ -127,18 +134,18 @@ def test_ways_back_name_what_is_above() -> None:
 
 def test_the_timetable_opens_with_the_last_answer() -> None:
     """A status of its own is among the choices; without an answer there is none."""
-    assert answer_of(None) == answer_of(Attempt()) == ("none", ANSWERS)
-    assert answer_of(Attempt(status=503)) == ("503", ANSWERS)
-    given, options = answer_of(Attempt(status=502))
+    assert answer_of(None) == answer_of(ShownAttempt()) == ("none", ANSWERS)
+    assert answer_of(ShownAttempt(status=503)) == ("503", ANSWERS)
+    given, options = answer_of(ShownAttempt(status=502))
     assert given == "502" and options["502"] == "502, as it answered last" and "503" in options
 
 
 def test_states_are_named_by_the_worst() -> None:
     """A subscription on probation is not merely retrying, and one that waits for consent is neither."""
-    assert Lane().state == ("Healthy", "good")
-    assert Lane(parked=1).state == ("Retrying", "wait")
-    assert Lane(parked=1, hold=Hold(on=True)).state == ("Probation", "bad")
-    assert Lane(provisioning_state="AwaitingManualAction").state[1] == "wait"
+    assert ShownLane().state == ("Healthy", "good")
+    assert ShownLane(parked=1).state == ("Retrying", "wait")
+    assert ShownLane(parked=1, hold=ShownHold(on=True)).state == ("Probation", "bad")
+    assert ShownLane(provisioning_state="AwaitingManualAction").state[1] == "wait"
 
 
 def test_timetable_in_a_sentence() -> None:
@@ -183,7 +190,7 @@ def test_fates_are_paged_and_what_is_not_well_comes_first() -> None:
     """Of many subscriptions a page shows some, those that gave up before those that wait; the counts are of all."""
     states = ["notMatched", "delivered", "parked", "dropped"]
     fates = [SubscriptionOutcome(subscription=f"Sub-{n}", state=states[n % 4]) for n in range(40)]
-    found = Explanation(subscriptions=fates)
+    found = ShownExplanation(subscriptions=fates)
     pages = [choose(found, "", first) for first in range(0, 40, PAGE)]
     assert [{fate.state for fate in page.fates} for page in pages] == [{state} for state in reversed(states)]
     assert {page.chosen for page in pages} == {40}

@@ -12,27 +12,27 @@ from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.domain.history.series import Series
 
 
-class Keep(NamedTuple):
+class HistoryBounds(NamedTuple):
     """The bounds of a history: the age of its oldest attempt, and its size in bytes."""
 
     age_ns: int
     size: int
 
 
-class Kept(NamedTuple):
+class KeptAttempt(NamedTuple):
     """One attempt and its mark."""
 
     mark: int
     attempt: Attempt
 
 
-class Page(NamedTuple):
+class AttemptPage(NamedTuple):
     """Some attempts. `next` is the mark from which a further page goes on, in the same direction; None: no more.
 
     No attempt up to the mark `newest` is left for later: a reader that follows new attempts continues from there.
     """
 
-    value: list[Kept]
+    value: list[KeptAttempt]
     next: int | None
     newest: int
 
@@ -48,7 +48,7 @@ class SeriesPage(NamedTuple):
     newest: int
 
 
-class Extent(NamedTuple):
+class HistoryExtent(NamedTuple):
     """The instant of the oldest attempt, the number of attempts, and the number of those recorded but not kept."""
 
     since: int | None
@@ -59,13 +59,13 @@ class Extent(NamedTuple):
 class HistoryReader(Protocol):
     """Reads attempts. A store that cannot be read raises StoreFailed."""
 
-    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
         """At most `limit` of the selected attempts whose mark is less than `before`, the newest first.
 
         A page may be short, even empty, and have a next one: each call searches a bounded part of the history.
         """
 
-    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         """At most `limit` of the selected attempts whose mark is greater than `after`, the oldest first."""
 
     async def series(self, selection: AttemptQuery, width: int, after: int, before: int | None) -> SeriesPage:
@@ -74,7 +74,7 @@ class HistoryReader(Protocol):
         Each call counts a bounded part of the history.
         """
 
-    async def extent(self) -> Extent:
+    async def extent(self) -> HistoryExtent:
         """The extent of the attempts that are kept now."""
 
     async def close(self) -> None:
@@ -85,7 +85,7 @@ class History(HistoryReader, Protocol):
     """Written by dispatch alone. The writer reads its own attempts at once."""
 
     def record(self, attempt: Attempt) -> None:
-        """Keep an attempt."""
+        """HistoryBounds an attempt."""
 
     async def flush(self) -> None:
         """Store the recorded attempts, so that other processes can read them; count those that cannot be stored."""

@@ -13,7 +13,7 @@ class Shape(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A JSON object of the API."""
 
 
-class Hold(Shape, frozen=True):
+class ShownHold(Shape, frozen=True):
     """The hold of a subscription: its reason, its end and its period. Mirrors `hold` of `lanes`."""
 
     failures: int = 0
@@ -23,7 +23,7 @@ class Hold(Shape, frozen=True):
     reason: str = ""
 
 
-class Lane(Shape, frozen=True):
+class ShownLane(Shape, frozen=True):
     """A subscription's state now, with its counts since its creation. Mirrors a member of `lanes`."""
 
     id: int = 0
@@ -49,7 +49,7 @@ class Lane(Shape, frozen=True):
     answers: int = 0
     took_ms: float = 0
     next_due_at: str | None = None
-    hold: Hold | None = None
+    hold: ShownHold | None = None
     stopped: str | None = None
 
     @property
@@ -83,15 +83,15 @@ class Lane(Shape, frozen=True):
         return "Healthy", "good"
 
 
-class Lanes(Shape, frozen=True):
+class LanePage(Shape, frozen=True):
     """A page of subscriptions: `GET /lanes`, in `lanes`."""
 
-    value: list[Lane] = []
+    value: list[ShownLane] = []
     next: str | None = None
     now: str = ""
 
 
-class Totals(Shape, frozen=True):
+class ShownTotals(Shape, frozen=True):
     """The sums of all subscriptions: `GET /lanes/totals`, in `lane_totals`."""
 
     subscriptions: int = 0
@@ -129,7 +129,7 @@ class SeriesBucket(Shape, frozen=True):
         }
 
 
-class Series(Shape, frozen=True):
+class SeriesAnswer(Shape, frozen=True):
     """Attempts counted by time: `GET /deliveries/series`, in `series`."""
 
     value: list[SeriesBucket] = []
@@ -138,7 +138,7 @@ class Series(Shape, frozen=True):
     now: str = ""
 
 
-class Count(Shape, frozen=True):
+class ShownCounts(Shape, frozen=True):
     """The counters of a topic. Mirrors a member of `topic_counts`."""
 
     topic: str = ""
@@ -155,10 +155,10 @@ class Count(Shape, frozen=True):
         return sum(self.publish_failed.values())
 
 
-class Counts(Shape, frozen=True):
+class CountsPage(Shape, frozen=True):
     """The counters of topics: `GET /counts`, in `topic_counts`."""
 
-    value: list[Count] = []
+    value: list[ShownCounts] = []
     now: str = ""
 
 
@@ -175,7 +175,7 @@ class AttemptEvent(Shape, frozen=True):
     subject: str = ""
 
 
-class Attempt(Shape, frozen=True):
+class ShownAttempt(Shape, frozen=True):
     """One request to an endpoint, and its outcome. Mirrors a member of `deliveries`."""
 
     mark: str = ""
@@ -190,17 +190,17 @@ class Attempt(Shape, frozen=True):
     late: bool = False
     events: list[AttemptEvent] = []
     event_count: int = 1
-    headers: "Headers | None" = None
+    headers: "ShownHeaders | None" = None
 
 
-class Headers(Shape, frozen=True):
+class ShownHeaders(Shape, frozen=True):
     """The headers of a request and of its answer, without secrets. Mirrors `headers` of an explanation."""
 
     request: str = ""
     answer: str = ""
 
 
-class Kept(Shape, frozen=True):
+class HistoryKept(Shape, frozen=True):
     """The beginning of history, its attempts, and those that were not kept. Mirrors `kept` of `deliveries`."""
 
     since: str | None = None
@@ -211,10 +211,10 @@ class Kept(Shape, frozen=True):
 class Attempts(Shape, frozen=True):
     """A page of attempts, newest first: `GET /deliveries`, in `deliveries`."""
 
-    value: list[Attempt] = []
+    value: list[ShownAttempt] = []
     next: str | None = None
     newest: str | None = None
-    kept: Kept = Kept()
+    kept: HistoryKept = HistoryKept()
     now: str = ""
 
 
@@ -233,7 +233,7 @@ class NextAttempt(Shape, frozen=True):
     text: str = ""
 
 
-class End(Shape, frozen=True):
+class ShownEnd(Shape, frozen=True):
     """The end of a delivery. Mirrors `end` of an explanation."""
 
     at: str | None = None
@@ -249,17 +249,17 @@ class SubscriptionOutcome(Shape, frozen=True):
     topic: str = ""
     matched: bool | None = None
     decided_by: DecidedBy | None = None
-    attempts: list[Attempt] = []
+    attempts: list[ShownAttempt] = []
     state: str = ""
     state_text: str = ""
     next: NextAttempt | None = None
     expires_at: str | None = None
     ttl_left_seconds: float | None = None
     attempts_left: int | None = None
-    end: End | None = None
+    end: ShownEnd | None = None
 
 
-class Explanation(Shape, frozen=True):
+class ShownExplanation(Shape, frozen=True):
     """The explanation of an event: `GET` and `POST /deliveries/explain`, in `deliveries`."""
 
     event: dict[str, Any] | None = None
@@ -268,7 +268,7 @@ class Explanation(Shape, frozen=True):
     now: str = ""
 
 
-class DeadLetter(Shape, frozen=True):
+class ShownDeadLetter(Shape, frozen=True):
     """A dead letter without its event. Mirrors a member of `dead_letters`."""
 
     name: str = ""
@@ -286,15 +286,15 @@ class DeadLetter(Shape, frozen=True):
     container: str = ""
 
 
-class DeadLetters(Shape, frozen=True):
+class DeadLetterPage(Shape, frozen=True):
     """A page of dead letters: `GET /deadletters`, in `dead_letters`."""
 
-    value: list[DeadLetter] = []
+    value: list[ShownDeadLetter] = []
     problems: list[str] = []
     next: str | None = None
 
 
-class Progress(Shape, frozen=True):
+class ShownProgress(Shape, frozen=True):
     """The result of one page of work: `POST /deadletters/redrive` and `purge`, in `dead_letters`."""
 
     selected: int = 0
@@ -317,7 +317,7 @@ class ClockNow(Shape, frozen=True):
         return self.mode == "manual"
 
 
-class Moved(Shape, frozen=True):
+class ShownMove(Shape, frozen=True):
     """The counts of a move of the clock: `POST /clock/advance`, in `health`."""
 
     now: str = ""

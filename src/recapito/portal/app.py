@@ -14,8 +14,8 @@ from starlette.staticfiles import StaticFiles
 from recapito.clock import SystemClock
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.observability.journal import LineJournal
-from recapito.portal.client import Refused, Unreachable
-from recapito.portal.login import Login
+from recapito.portal.client import RequestRefused, Unreachable
+from recapito.portal.login import LoginPage
 from recapito.portal.page import Dependencies, Page
 from recapito.portal.pages import PAGES
 from recapito.portal.session import Sessions
@@ -65,16 +65,16 @@ def _add_not_found(parts: Dependencies) -> None:
             return answer if isinstance(answer, Response) else await answer
         with Client(ui.page(""), request=request) as client:
             page = Page(parts, request)
-            page.show_trouble(Refused(404, "NotFound", f"There is no page at {request.url.path}.", None))
+            page.show_trouble(RequestRefused(404, "NotFound", f"There is no page at {request.url.path}.", None))
             page.leave()
         return client.build_response(request, 404)
 
     nicegui_app.exception_handler(404)(show)
 
 
-def _login(parts: Dependencies, sessions: Sessions) -> Login:
+def _login(parts: Dependencies, sessions: Sessions) -> LoginPage:
     wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
-    return Login(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
+    return LoginPage(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
 
 
 def _add(parts: Dependencies, path: str, build: Build) -> None:
@@ -82,9 +82,9 @@ def _add(parts: Dependencies, path: str, build: Build) -> None:
         page = Page(parts, request)
         try:
             await build(page)
-        except (Refused, Unreachable) as error:
+        except (RequestRefused, Unreachable) as error:
             page.show_trouble(error)
-            if isinstance(error, Refused) and error.status == 404:
+            if isinstance(error, RequestRefused) and error.status == 404:
                 return ui.context.client.build_response(request, 404)
         finally:
             page.leave()

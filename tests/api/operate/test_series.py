@@ -9,7 +9,7 @@ from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.kept_headers import RawHeaders
 from recapito.domain.events.segment import Segment
-from recapito.domain.history.attempt import Label
+from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.instant import SECOND, stamp
 from tests.api.client import World, event, run
 from tests.api.operate.test_lanes import settle
@@ -22,7 +22,7 @@ def test_attempts_by_time() -> None:
     """Buckets are of the selected attempts, have instants, and a client follows by the mark."""
 
     async def test(world: World) -> None:
-        label = Label(1, 1, "orders", "mine")
+        label = LaneLabel(1, 1, "orders", "mine")
         world.history.record(attempt("a", "b", at=SEEN_AT - 90 * SECOND, label=label))
         world.history.record(failed("c", at=SEEN_AT, label=label))
         world.history.record(attempt("d", at=SEEN_AT))
@@ -133,7 +133,7 @@ def test_lists_describe_events_and_explanations_have_headers() -> None:
         topic = await world.topic()
         mine = await world.subscription()
         await world.publish([event(subject="a"), event(id="e-2", subject="b")], topic.key1)
-        label = Label(mine.id, topic.id, "orders", "mine")
+        label = LaneLabel(mine.id, topic.id, "orders", "mine")
         raw = RawHeaders(["X-A: 1"], [b"HTTP/1.1 200 OK\r\n"], ())
         world.history.record(attempt("e-1", "e-2", label=label, at=SEEN_AT, position=3, headers=raw))
         world.history.record(attempt("gone", label=label, at=SEEN_AT, position=99))

@@ -23,7 +23,7 @@ PATH = "/lanes/totals"
 SLICE = 100  # subscriptions added up without a pause
 
 
-class _Totals(msgspec.Struct, rename="camel"):
+class LaneSums(msgspec.Struct, rename="camel"):
     """`failing` counts subscriptions that are held, wait for a retry or have stopped.
 
     `backlog` is the pending deliveries and the unread events of lanes that lag, before their filters.
@@ -44,7 +44,7 @@ class LaneTotals:
     def __init__(self, services: Services, wall: Clock | None = None) -> None:
         self._services = services
         self._wall = wall or SystemClock()
-        self._summing: asyncio.Task[_Totals] | None = None
+        self._summing: asyncio.Task[LaneSums] | None = None
         self._summed_at = 0
 
     def routes(self) -> list[DocumentedRoute]:
@@ -57,8 +57,8 @@ class LaneTotals:
         totals = await asyncio.shield(self._summing)
         return answer({**msgspec.to_builtins(totals), "now": stamp(self._services.clock.now())})
 
-    async def _sum(self) -> _Totals:
-        services, totals, after = self._services, _Totals(), 0
+    async def _sum(self) -> LaneSums:
+        services, totals, after = self._services, LaneSums(), 0
         ends = (await services.log.news(0)).ends
         unread: dict[tuple[int, int], int] = {}
         while page := await services.registry.subscriptions(None, after, SLICE):
@@ -72,7 +72,7 @@ class LaneTotals:
         self._summed_at = self._wall.now()
         return totals
 
-    async def _add_unread(self, totals: _Totals, lane: LaneRow, end: int, unread: dict[tuple[int, int], int]) -> None:
+    async def _add_unread(self, totals: LaneSums, lane: LaneRow, end: int, unread: dict[tuple[int, int], int]) -> None:
         """Lanes of a topic mostly lag together, so a count of events serves many; the number of counts is bounded."""
         place = lane.topic, lane.cursor.low[0]
         if lane.damaged or place[1] > end:
@@ -83,7 +83,7 @@ class LaneTotals:
         totals.backlog += unread[place]
 
 
-def _add(totals: _Totals, lane: LaneRow, stopped: bool) -> None:
+def _add(totals: LaneSums, lane: LaneRow, stopped: bool) -> None:
     counts = lane.counts
     totals.failing += stopped or lane.hold.on or bool(counts.parked)
     totals.matched += counts.matched

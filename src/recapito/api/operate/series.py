@@ -20,7 +20,7 @@ from recapito.domain.instant import MILLISECOND, SECOND, stamp
 PATH = "/deliveries/series"
 
 
-class _Wanted(Body):
+class _WantedSeries(Body):
     """The last `buckets` of `seconds` each, the current one included; `after` is the `newest` of an earlier answer."""
 
     topic: str | None = None
@@ -36,11 +36,11 @@ class DeliverySeries:
         self._clock = services.clock
 
     def routes(self) -> list[DocumentedRoute]:
-        return [DocumentedRoute(PATH, self._show, queries=names_in(_Wanted))]
+        return [DocumentedRoute(PATH, self._show, queries=names_in(_WantedSeries))]
 
     async def _show(self, request: Request) -> Response:
         await admit(request)
-        wanted, now = read_query(request, _Wanted), self._clock.now()
+        wanted, now = read_query(request, _WantedSeries), self._clock.now()
         width = check_range(wanted.seconds, limits.SERIES_SECONDS, "seconds") * SECOND
         since = (now // width - check_range(wanted.buckets, limits.SERIES_BUCKETS, "buckets") + 1) * width
         selection = AttemptQuery(topic=wanted.topic, subscription=wanted.subscription, since=since)

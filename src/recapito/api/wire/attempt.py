@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from recapito.api.wire.decode import Shown
-from recapito.contracts.history import Kept
+from recapito.contracts.history import KeptAttempt
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.state import DeliveryState
@@ -14,13 +14,13 @@ from recapito.domain.instant import MILLISECOND, SECOND, stamp
 from recapito.intake.explain.explainer import Explained, Explanation
 
 
-def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
+def show_attempt(kept: KeptAttempt, selection: AttemptQuery) -> Shown:
     """An attempt with its first events; the events that were asked for come first."""
     attempt = kept.attempt
     return _show(kept.mark, attempt, _ordered(attempt, selection)[: limits.HISTORY_EVENTS_SHOWN])
 
 
-def places_of(kept: Sequence[Kept], selection: AttemptQuery) -> dict[int, dict[DeliveryId, list[int]]]:
+def places_of(kept: Sequence[KeptAttempt], selection: AttemptQuery) -> dict[int, dict[DeliveryId, list[int]]]:
     """The place of the first event that each attempt shows, by topic, with the indexes of its attempts."""
     places: dict[int, dict[DeliveryId, list[int]]] = {}
     for index, each in enumerate(kept):

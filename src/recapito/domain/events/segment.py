@@ -76,11 +76,11 @@ def resent_from(origin: str) -> str | None:
     return origin.removeprefix(_RESENT) if origin.startswith(_RESENT) else None
 
 
-class _Named(msgspec.Struct):
+class _IdOnly(msgspec.Struct):
     id: str = ""
 
 
-_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_named = msgspec.json.Decoder(_IdOnly).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Columns).decode
 

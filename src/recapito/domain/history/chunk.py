@@ -14,7 +14,7 @@ import msgspec
 
 from recapito.domain.delivery.kept_headers import HeaderText, RawHeaders, text_of
 from recapito.domain.events.segment import by_field, numbered
-from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, Label
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, LaneLabel
 from recapito.domain.history.series import Series
 
 MARK = b"\0"  # no id contains it
@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True):
-    labels: list[Label]
+    labels: list[LaneLabel]
     outcomes: list[str]
     details: list[str]
     lane: list[int]
@@ -54,10 +54,10 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     headers_of: list[int] = []
 
 
-class _Counted(msgspec.Struct, frozen=True, array_like=True):
+class _CountedColumns(msgspec.Struct, frozen=True, array_like=True):
     """The same fields as far as a count needs them; the others are passed over."""
 
-    labels: list[Label]
+    labels: list[LaneLabel]
     outcomes: list[str]
     details: msgspec.Raw
     lane: list[int]
@@ -74,10 +74,10 @@ class _Counted(msgspec.Struct, frozen=True, array_like=True):
     told: list[tuple[int, list[int], list[EventDisposition]]]
 
 
-_lane_of = itemgetter(Label._fields.index("lane"))
+_lane_of = itemgetter(LaneLabel._fields.index("lane"))
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Columns).decode
-_decode_counted = msgspec.msgpack.Decoder(_Counted).decode
+_decode_counted = msgspec.msgpack.Decoder(_CountedColumns).decode
 
 
 def pack(attempts: Sequence[Attempt]) -> Chunk:

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, NonRequestOutcome
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome
+from recapito.domain.history.attempt import Attempt, EventDisposition
 
 EXPIRED = "TimeToLiveExceeded"
 _SUCCESS = str(Result.SUCCESS)

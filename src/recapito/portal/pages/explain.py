@@ -6,8 +6,8 @@ from functools import partial
 from nicegui import ui
 
 from recapito.portal import format
-from recapito.portal.api_types import Explanation
-from recapito.portal.client import Refused
+from recapito.portal.api_types import ShownExplanation
+from recapito.portal.client import RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.panels.explanation import ExplanationPanel
@@ -44,7 +44,7 @@ def _published(page: Page, event: str, topic: str | None) -> ExplanationPanel:
     """The panel of a published event. Its payload, which may be large, is loaded once."""
     loaded = {"payload": False}
 
-    async def ask() -> Explanation:
+    async def ask() -> ShownExplanation:
         found = await page.server.explain(event, topic, payload=not loaded["payload"])
         loaded["payload"] = True
         return found
@@ -92,7 +92,7 @@ def _dry_run(page: Page, topic: str) -> None:
                 fates = ExplanationPanel(page, tried)
             try:
                 await fates.refresh()
-            except Refused as error:
+            except RequestRefused as error:
                 place.clear()
                 form.blame(error)
 

@@ -5,7 +5,7 @@ import asyncio
 from nicegui.elements.mixins.text_element import TextElement
 
 from recapito.portal import format
-from recapito.portal.api_types import Count, Lane, Readiness, Totals
+from recapito.portal.api_types import Readiness, ShownCounts, ShownLane, ShownTotals
 from recapito.portal.page import Page
 from recapito.portal.panels.history_chart import HistoryChart
 from recapito.portal.urls import resource_path
@@ -28,7 +28,7 @@ _TILES = {
 }
 
 
-class _Health:
+class HealthChips:
     """A chip for each check of the server's readiness."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class _Health:
             set_tone(self._chips[name], "good" if state == "ok" else _WRONG.get(name, "bad"))
 
 
-class _Topics:
+class FirstTopics:
     """The first topics, or the next step if there are none."""
 
     def __init__(self) -> None:
@@ -78,14 +78,14 @@ async def build(page: Page) -> None:
     server = page.server
     page.layout("Overview", "/")
     with panel("Server"):
-        health = _Health()
+        health = HealthChips()
         tiles = Tiles(_TILES, "series")
         chart = HistoryChart(page)
     with panel("Subscriptions with problems", "failing"):
         calm = text("p", "All subscriptions deliver.", "muted")
         failing = Table("Subscriptions with problems", ("Subscription", "Topic", "State", "Why", "Pending#"))
     with panel("Topics"):
-        topics = _Topics()
+        topics = FirstTopics()
 
     async def show_failing() -> None:
         found = await server.lanes(failing="true", limit=str(_FAILING))
@@ -103,7 +103,7 @@ async def build(page: Page) -> None:
     page.poll(refresh, _POLL_S)
 
 
-def _numbers(totals: Totals, per_minute: float) -> dict[str, str]:
+def _numbers(totals: ShownTotals, per_minute: float) -> dict[str, str]:
     return {
         "throughput": format.short(per_minute),
         "backlog": format.number(totals.backlog),
@@ -115,7 +115,7 @@ def _numbers(totals: Totals, per_minute: float) -> dict[str, str]:
     }
 
 
-def _failing_row(lane: Lane, now: str) -> Row:
+def _failing_row(lane: ShownLane, now: str) -> Row:
     state, tone = lane.state
     why = lane.hold.reason if lane.hold and lane.hold.on else format.tally(lane.failed_attempts)
     return Row(
@@ -130,7 +130,7 @@ def _failing_row(lane: Lane, now: str) -> Row:
     )
 
 
-def _topic_row(id: str, count: Count) -> Row:
+def _topic_row(id: str, count: ShownCounts) -> Row:
     return Row(
         id,
         (

@@ -6,8 +6,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.portal import format
-from recapito.portal.api_types import Lane
-from recapito.portal.client import KINDS, Refused
+from recapito.portal.api_types import ShownLane
+from recapito.portal.client import KINDS, RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.pages.subscription_facts import settings_facts
@@ -39,7 +39,7 @@ async def build(page: Page, address: Address) -> None:
     page.layout(shown["name"], LISTS[address.kind].path, *crumbs, heading=False)
     state = _head(page, address, shown)
     _consent(shown)
-    now = _Now()
+    now = NumbersNow()
 
     async def opened() -> None:
         await page.doing(refresh)()
@@ -84,7 +84,7 @@ async def build(page: Page, address: Address) -> None:
     page.poll(refresh)
 
 
-class _Now:
+class NumbersNow:
     """The numbers of this moment, and the reason if nothing is sent."""
 
     def __init__(self) -> None:
@@ -93,25 +93,25 @@ class _Now:
         self._series = Tiles(SERIES, "series")
         self._tiles = Tiles(_NOW, "now")
 
-    def show(self, lane: Lane, at: str) -> None:
+    def show(self, lane: ShownLane, at: str) -> None:
         self._why.text = format.told(_why(lane), at)
         self._why.set_visibility(bool(self._why.text))
         self._series.show({name: format.number(total) for name, total in zip(SERIES, _totals(lane), strict=True)})
         self._tiles.show(_now(lane))
 
 
-def _totals(lane: Lane) -> tuple[int, ...]:
+def _totals(lane: ShownLane) -> tuple[int, ...]:
     """The counts of a lane, in the order of the series."""
     return (lane.matched, lane.delivered, lane.failures, lane.expired, lane.lost - lane.expired, lane.dead_lettered)
 
 
-async def _find(page: Page, address: Address) -> tuple[Lane, str]:
+async def _find(page: Page, address: Address) -> tuple[ShownLane, str]:
     """The lane, and the time by the service's clock."""
     found = await page.server.lanes(topic=address.topic, subscription=address.subscription)
     for lane in found.value:
         if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
             return lane, found.now
-    raise Refused(404, "NotFound", "This subscription does not exist any more.", None)
+    raise RequestRefused(404, "NotFound", "This subscription does not exist any more.", None)
 
 
 def _same(one: str | None, other: str | None) -> bool:
@@ -150,7 +150,7 @@ def _consent(shown: dict[str, Any]) -> None:
         )
 
 
-def _why(lane: Lane) -> str:
+def _why(lane: ShownLane) -> str:
     if lane.stopped:
         return f"This subscription has stopped: {lane.stopped}"
     if lane.hold is not None and lane.hold.on:
@@ -158,7 +158,7 @@ def _why(lane: Lane) -> str:
     return ""
 
 
-def _now(lane: Lane) -> dict[str, str]:
+def _now(lane: ShownLane) -> dict[str, str]:
     mean = lane.took_ms / lane.answers if lane.answers else None
     return {
         "pending": format.number(lane.waiting),
@@ -168,7 +168,7 @@ def _now(lane: Lane) -> dict[str, str]:
     }
 
 
-def _reasons(lane: Lane, now: str) -> str:
+def _reasons(lane: ShownLane, now: str) -> str:
     parts = []
     if lane.waiting > lane.pending:
         behind = format.number(lane.waiting - lane.pending)

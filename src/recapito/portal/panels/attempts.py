@@ -3,9 +3,9 @@
 from nicegui import ui
 
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.delivery.vocabulary import DISPOSITION_LABELS, ENDING_LABELS
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, AttemptEvent, Attempts
+from recapito.portal.api_types import AttemptEvent, Attempts, ShownAttempt
 from recapito.portal.client import PAGE
 from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
@@ -21,7 +21,6 @@ OUTCOMES: dict[str, str] = {
 }
 _BELOW_CHARS = 120
 _SHORT = 10  # rows beside the other parts of a page
-THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
 _COLUMNS = ("Sent", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
 
@@ -63,7 +62,7 @@ def recent_deliveries(page: Page, topic: str | None = None, subscription: str | 
     return listing
 
 
-def _row(attempt: Attempt, now: str, with_subscription: bool) -> Row:
+def _row(attempt: ShownAttempt, now: str, with_subscription: bool) -> Row:
     event = attempt.events[0] if attempt.events else AttemptEvent()
     more = f" and {attempt.event_count - 1} more" if attempt.event_count > 1 else ""
     cells = (
@@ -79,17 +78,17 @@ def _row(attempt: Attempt, now: str, with_subscription: bool) -> Row:
     return Row(attempt.mark, (cells[0], name, *cells[1:]) if with_subscription else cells)
 
 
-def tone_of(attempt: Attempt) -> str:
+def tone_of(attempt: ShownAttempt) -> str:
     """How good that is."""
     return "good" if attempt.outcome == "Success" else "bad"
 
 
-def number_text(attempt: Attempt, event: AttemptEvent) -> str:
+def number_text(attempt: ShownAttempt, event: AttemptEvent) -> str:
     """The number of the attempt; a dash for an end without a request."""
     return "–" if attempt.outcome in ENDING_LABELS else str(event.attempt)
 
 
-def outcome_text(attempt: Attempt) -> str:
+def outcome_text(attempt: ShownAttempt) -> str:
     """How an attempt ended, in a few words."""
     named = OUTCOMES.get(attempt.outcome, attempt.outcome)
     parts = [named if attempt.status is None else f"{named} {attempt.status}"]
@@ -117,7 +116,7 @@ def event_cell(id: str, topic: str, below: str, more: str = "") -> Cell:
 
 def then_cell(event: AttemptEvent, now: str) -> Cell:
     """The decision about the event."""
-    decision = THEN.get(event.then, event.then)
+    decision = DISPOSITION_LABELS.get(event.then, event.then)
     if event.due_at is not None:
         rule = f", by {RULES.get(event.rule or '', event.rule)}" if event.rule else ""
         due = format.relative(event.due_at, now)

@@ -8,20 +8,20 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from recapito.portal import format
-from recapito.portal.api_types import DeadLetter, DeadLetters, Progress
+from recapito.portal.api_types import DeadLetterPage, ShownDeadLetter, ShownProgress
 from recapito.portal.client import PAGE
 from recapito.portal.page import Page
 from recapito.portal.panels.attempts import event_cell, when
 from recapito.portal.widgets.paged_list import PagedList
 from recapito.portal.widgets.pieces import attribute, bar, button, confirm, empty, note, text
-from recapito.portal.widgets.table import Action, Cell, Row, Table
+from recapito.portal.widgets.table import Cell, CellAction, Row, Table
 
 _COLUMNS = ("Event", "Reason", "Attempts#", "Last outcome", "Published", "Redriven", "Action")
 _STEP = 500
 _SHORT = 10  # rows beside the other parts of a page
 _READ = 500  # letters that are read and sorted together
 _WHICH = {"": "All", "false": "Not redriven", "true": "Redriven"}
-_ORDERS: dict[str, Callable[[DeadLetter], str]] = {
+_ORDERS: dict[str, Callable[[ShownDeadLetter], str]] = {
     "Newest first": lambda letter: letter.publish_time or "",
     "Reason": lambda letter: letter.reason,
     "Event type": lambda letter: letter.event_type or "",
@@ -41,7 +41,7 @@ class DeadLetterList:
     def __init__(self, page: Page, topic: str | None = None, subscription: str | None = None) -> None:
         self._page = page
         self._where = {"topic": topic, "subscription": subscription}
-        self._read: tuple[str, DeadLetters] | None = None
+        self._read: tuple[str, DeadLetterPage] | None = None
         with bar():
             self._which = ui.select(_WHICH, label="Show", value="").props("outlined dense").classes("grow")
             self._order = ui.select(list(_ORDERS), label="Sort by", value=_NEWEST).props("outlined dense")
@@ -72,7 +72,7 @@ class DeadLetterList:
         self._read = None
         await self._listing.restart()
 
-    async def _load(self, start: str | None) -> "_Shown":
+    async def _load(self, start: str | None) -> "LettersShown":
         first, _, after = (start or "0 ").partition(" ")
         if self._read is None or self._read[0] != after:
             self._read = (
@@ -82,9 +82,9 @@ class DeadLetterList:
                 ),
             )
         now = (await self._page.server.clock()).now
-        return _Shown(self._read[1], int(first), after, now)
+        return LettersShown(self._read[1], int(first), after, now)
 
-    async def _show(self, part: "_Shown") -> str | None:
+    async def _show(self, part: "LettersShown") -> str | None:
         found = part.found
         order = str(self._order.value)
         letters = sorted(found.value, key=_ORDERS[order], reverse=order == _NEWEST)
@@ -100,13 +100,13 @@ class DeadLetterList:
             return f"{following} {part.after}"
         return None if found.next is None else f"0 {found.next}"
 
-    def _row(self, letter: DeadLetter, now: str) -> Row:
+    def _row(self, letter: ShownDeadLetter, now: str) -> Row:
         async def redrive() -> None:
             done = await self._page.server.turn("redrive", {"name": letter.name})
             self._say(f"Done: {_letters(done.done)} redriven.{_refused(done)}")
             await self.refresh()
 
-        again = Cell("", actions=(Action("Redrive", self._page.doing(redrive)),))
+        again = Cell("", actions=(CellAction("Redrive", self._page.doing(redrive)),))
         about = " · ".join(part for part in (letter.event_type, letter.subject) if part)
         event = event_cell(letter.event_id or "(no id)", letter.topic, about)
         cells = (
@@ -144,9 +144,9 @@ class DeadLetterList:
             self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_refused(done)}")
             await self._restart()
 
-    async def _go_through(self, verb: str, dry_run: bool) -> Progress:
+    async def _go_through(self, verb: str, dry_run: bool) -> ShownProgress:
         """Page by page, with the progress of each."""
-        total = Progress()
+        total = ShownProgress()
         body: dict[str, Any] = {name: value for name, value in self._where.items() if value}
         body |= {"limit": _STEP, "dryRun": dry_run}
         if verb == "purge" and self._which.value:
@@ -166,10 +166,10 @@ class DeadLetterList:
         self._progress.set_visibility(True)
 
 
-class _Shown(NamedTuple):
+class LettersShown(NamedTuple):
     """The letters that were read after a name, and the first that the page shows."""
 
-    found: DeadLetters
+    found: DeadLetterPage
     first: int
     after: str
     now: str
@@ -181,8 +181,8 @@ def _counted(count: int, partly: bool) -> str:
     return f"{_letters(count)} of more are sorted here; Next goes on." if partly else f"{_letters(count)}."
 
 
-def _sum(total: Progress, turn: Progress) -> Progress:
-    return Progress(
+def _sum(total: ShownProgress, turn: ShownProgress) -> ShownProgress:
+    return ShownProgress(
         selected=total.selected + turn.selected,
         done=total.done + turn.done,
         refused=total.refused + turn.refused,
@@ -195,7 +195,7 @@ def _letters(count: int) -> str:
     return f"{format.number(count)} dead letter{'' if count == 1 else 's'}"
 
 
-def _refused(progress: Progress) -> str:
+def _refused(progress: ShownProgress) -> str:
     if not progress.refused:
         return ""
     return f" {format.number(progress.refused)} were refused: {'; '.join(progress.problems)}"

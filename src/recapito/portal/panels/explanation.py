@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 from nicegui import ui
 
-from recapito.domain.delivery.state import LABELS, State
-from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.delivery.vocabulary import ENDING_LABELS, STATE_LABELS, State
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, SubscriptionOutcome
+from recapito.portal.api_types import AttemptEvent, ShownAttempt, ShownExplanation, SubscriptionOutcome
 from recapito.portal.page import Page
 from recapito.portal.panels.attempts import number_text, outcome_text, then_cell, tone_of, utc, when
 from recapito.portal.widgets.paged_list import PagedList
@@ -46,15 +45,15 @@ _EVENT_FACTS = {
     "publishedAt": "Published",
     "position": "Position",
 }
-_TONES = {
-    "delivered": "good",
-    "parked": "wait",
-    "held": "wait",
-    "unread": "wait",
-    "underWay": "wait",
-    "deadLetterWaiting": "bad",
-    "deadLettered": "bad",
-    "dropped": "bad",
+_TONES: dict[str, str] = {
+    State.DELIVERED: "good",
+    State.PARKED: "wait",
+    State.HELD: "wait",
+    State.UNREAD: "wait",
+    State.UNDER_WAY: "wait",
+    State.DEAD_LETTER_WAITING: "bad",
+    State.DEAD_LETTERED: "bad",
+    State.DROPPED: "bad",
 }
 _SHOWN_FIRST = (
     State.DROPPED,
@@ -71,10 +70,10 @@ _SHOWN_FIRST = (
 _ORDER = {state.value: n for n, state in enumerate(_SHOWN_FIRST)}
 
 
-class Part(NamedTuple):
+class OutcomePage(NamedTuple):
     """The part of an explanation that is shown: the fates of one page, and the number of all that match."""
 
-    found: Explanation
+    found: ShownExplanation
     fates: list[SubscriptionOutcome]
     first: int
     chosen: int
@@ -86,13 +85,15 @@ class ExplanationPanel:
     `resend` delivers the event to a subscription once more; None for an event that is not published.
     """
 
-    def __init__(self, page: Page, ask: Callable[[], Awaitable[Explanation]], resend: Resend | None = None) -> None:
+    def __init__(
+        self, page: Page, ask: Callable[[], Awaitable[ShownExplanation]], resend: Resend | None = None
+    ) -> None:
         self._page = page
         self._ask = ask
         self._resend = resend
         self._shown: object = None
         self._payload: Any = None
-        self._views: list[_FateView] = []
+        self._views: list[FateView] = []
         self._head = ui.element("div")
         self._tally = text("p", "", "muted")
         self._search = ui.input("Search by subscription").props("outlined dense clearable debounce=300")
@@ -106,10 +107,10 @@ class ExplanationPanel:
         """Load it again, and show the changes."""
         await self._listing.refresh()
 
-    async def _load(self, start: str | None) -> Part:
+    async def _load(self, start: str | None) -> OutcomePage:
         return choose(await self._ask(), self._search.value or "", int(start or 0))
 
-    async def _show(self, part: Part) -> str | None:
+    async def _show(self, part: OutcomePage) -> str | None:
         found = part.found
         event = dict(found.event or {})
         self._payload = event.pop("payload", None) or self._payload
@@ -124,13 +125,13 @@ class ExplanationPanel:
         following = part.first + PAGE
         return str(following) if following < part.chosen else None
 
-    def _rebuild(self, part: Part) -> None:
+    def _rebuild(self, part: OutcomePage) -> None:
         self._head.clear()
         with self._head:
             _event(part.found, self._payload)
         self._place.clear()
         with self._place:
-            self._views = [_FateView(fate, self._button(fate)) for fate in part.fates]
+            self._views = [FateView(fate, self._button(fate)) for fate in part.fates]
             if not part.found.subscriptions:
                 hint = "Create one on its topic; it gets the events published from then on."
                 say_empty("No subscription has seen this event.", hint)
@@ -155,7 +156,7 @@ class ExplanationPanel:
         return self._page.doing(press)
 
 
-class _FateView:
+class FateView:
     """One subscription's part. `update` changes the distances of its instants from now."""
 
     def __init__(self, fate: SubscriptionOutcome, resend: Callable[[], Awaitable[None]] | None) -> None:
@@ -163,7 +164,7 @@ class _FateView:
         with panel(classes="fate"):
             with bar():
                 text("h2", f"{fate.topic} / {fate.subscription}")
-                chip(LABELS.get(fate.state, fate.state).capitalize(), _TONES.get(fate.state, "plain"))
+                chip(STATE_LABELS.get(fate.state, fate.state).capitalize(), _TONES.get(fate.state, "plain"))
                 if resend is not None:
                     button("Resend", resend, "small")
             self._text = text("p", "")
@@ -187,11 +188,11 @@ class _FateView:
             self._table.show([_attempt_row(attempt, now) for attempt in fate.attempts])
 
 
-def choose(found: Explanation, search: str, first: int) -> Part:
+def choose(found: ShownExplanation, search: str, first: int) -> OutcomePage:
     """A page of the fates whose subscriptions are searched for."""
     chosen = [fate for fate in found.subscriptions if search.lower() in fate.subscription.lower()]
     chosen.sort(key=lambda fate: _ORDER.get(fate.state, 0))
-    return Part(found, chosen[first : first + PAGE], first, len(chosen))
+    return OutcomePage(found, chosen[first : first + PAGE], first, len(chosen))
 
 
 def tally(fates: list[SubscriptionOutcome]) -> str:
@@ -200,11 +201,11 @@ def tally(fates: list[SubscriptionOutcome]) -> str:
         return ""
     counts = Counter(fate.state for fate in fates)
     states = sorted(counts, key=lambda state: _ORDER.get(state, 0))
-    summary = ", ".join(f"{LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
+    summary = ", ".join(f"{STATE_LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
     return f"{format.number(len(fates))} subscriptions: {summary}."
 
 
-def _event(found: Explanation, payload: Any) -> None:
+def _event(found: ShownExplanation, payload: Any) -> None:
     if found.note:
         note(found.note)
     event = found.event
@@ -228,7 +229,7 @@ def _fact(event: dict[str, Any], key: str, now: str) -> str:
     return format.relative(event[key], now) if key == "publishedAt" else str(event[key])
 
 
-def _headers(attempt: Attempt) -> None:
+def _headers(attempt: ShownAttempt) -> None:
     """The headers of an attempt, folded."""
     if attempt.headers is None:
         return
@@ -261,7 +262,7 @@ def _fate_facts(fate: SubscriptionOutcome, now: str) -> list[Fact]:
     return shown
 
 
-def _attempt_row(attempt: Attempt, now: str) -> Row:
+def _attempt_row(attempt: ShownAttempt, now: str) -> Row:
     event = attempt.events[0] if attempt.events else AttemptEvent()
     return Row(
         attempt.mark or attempt.at,

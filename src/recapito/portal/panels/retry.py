@@ -6,13 +6,13 @@ from nicegui import ui
 
 from recapito.domain.instant import SECOND
 from recapito.portal import format
-from recapito.portal.api_types import Attempt
+from recapito.portal.api_types import ShownAttempt
 from recapito.portal.page import Page
 from recapito.portal.panels.retry_chart import answer_of, draw, sentence, timetable_of
 from recapito.portal.widgets.pieces import panel, text
 
 
-def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any], last_failure: Attempt | None) -> None:
+def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any], last_failure: ShownAttempt | None) -> None:
     """The chart, one sentence, and the list of all attempts. It opens with the answer of the last failure."""
     properties = shown["properties"]
     policy = properties["retryPolicy"]

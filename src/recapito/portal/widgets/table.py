@@ -10,7 +10,7 @@ from nicegui.elements.mixins.text_element import TextElement
 from recapito.portal.widgets.pieces import attribute, button, copy_button, set_tone, text
 
 
-class Action(NamedTuple):
+class CellAction(NamedTuple):
     """A button in a cell."""
 
     name: str
@@ -26,7 +26,7 @@ class Cell(NamedTuple):
     title: str = ""
     below: str = ""
     copy: str = ""
-    actions: tuple[Action, ...] = ()
+    actions: tuple[CellAction, ...] = ()
 
     @property
     def is_plain(self) -> bool:
@@ -47,7 +47,7 @@ class Row(NamedTuple):
     cells: tuple[Cell, ...]
 
 
-class _Made(NamedTuple):
+class MadeCell(NamedTuple):
     """The elements of a cell that change: its text, and its second line."""
 
     main: TextElement
@@ -68,7 +68,7 @@ class Table:
             for column, numeric in zip(self._columns, self._numbers, strict=True)
         ]
         self._shown: list[Row] = []
-        self._cells: list[list[_Made]] = []
+        self._cells: list[list[MadeCell]] = []
         with ui.element("div").classes("table") as self._box, ui.element("table") as table:
             attribute(table, aria_label=label)
             with ui.element("thead"), ui.element("tr"):
@@ -94,14 +94,14 @@ class Table:
         with self._body:
             self._cells = [self._row(row) for row in rows]
 
-    def _row(self, row: Row) -> list[_Made]:
+    def _row(self, row: Row) -> list[MadeCell]:
         made = []
         with ui.element("tr"):
             for column, classes, cell in zip(self._columns, self._classes, row.cells, strict=True):
                 box = text("td", cell.text if cell.is_plain else "", classes)
                 attribute(box, data_label=column)
                 with box:
-                    made.append(_Made(box, None) if cell.is_plain else _dress(cell))
+                    made.append(MadeCell(box, None) if cell.is_plain else _dress(cell))
                 if cell.title:
                     attribute(made[-1].main, title=cell.title)
         return made
@@ -111,7 +111,7 @@ def _shape(row: Row) -> tuple[object, ...]:
     return (row.key, *(cell.shape for cell in row.cells))
 
 
-def _dress(cell: Cell) -> _Made:
+def _dress(cell: Cell) -> MadeCell:
     below = None
     with ui.element("div").classes("cell"):
         with ui.element("div").classes("line"):
@@ -126,10 +126,10 @@ def _dress(cell: Cell) -> _Made:
                 button(action.name, action.press, "small")
         if cell.below:
             below = text("div", cell.below, "below")
-    return _Made(main, below)
+    return MadeCell(main, below)
 
 
-def _change(made: _Made, before: Cell, after: Cell) -> None:
+def _change(made: MadeCell, before: Cell, after: Cell) -> None:
     if before.text != after.text:
         made.main.text = after.text
     if before.title != after.title:
