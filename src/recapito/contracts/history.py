@@ -85,7 +85,7 @@ class History(HistoryReader, Protocol):
     """Written by dispatch alone. The writer reads its own attempts at once."""
 
     def record(self, attempt: Attempt) -> None:
-        """HistoryBounds an attempt."""
+        """Keep an attempt."""
 
     async def flush(self) -> None:
         """Store the recorded attempts, so that other processes can read them; count those that cannot be stored."""

@@ -12,7 +12,7 @@ from recapito.domain.events.segment import Segment
 from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.instant import SECOND, stamp
 from tests.api.client import World, event, run
-from tests.api.operate.test_lanes import settle
+from tests.api.operate.settling import settle
 from tests.stores.attempts import attempt, failed
 
 SEEN_AT = 1_700_000_000 * SECOND  # the instant of the world's clock
