@@ -67,6 +67,14 @@ class Page:
 
         ui.timer(every_s, look, immediate=False)
 
+    def soon(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Load a part of the page as soon as the page is open: one that may take long does not delay the others."""
+
+        async def load() -> None:
+            await self._try(refresh)
+
+        ui.timer(0, load, once=True)
+
     def doing(self, action: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         """The handler of a button: a refusal by the server becomes a message."""
 

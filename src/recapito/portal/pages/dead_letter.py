@@ -16,7 +16,7 @@ async def build_list(page: Page) -> None:
     page.layout("Dead letters", "/dead-letters")
     with panel():
         letters = DeadLetterList(page)
-    await letters.refresh()
+    page.soon(letters.refresh)
 
 
 async def build_one(page: Page) -> None:

@@ -92,14 +92,22 @@ async def build(page: Page) -> None:
         calm.set_visibility(not found.value)
         failing.show([_failing_row(lane, found.now) for lane in found.value])
 
-    async def refresh() -> None:
-        readiness, totals, *_ = await asyncio.gather(
-            server.readiness(), server.totals(), chart.refresh(), show_failing(), topics.refresh(page)
-        )
-        health.show(readiness)
-        tiles.show(_numbers(totals, chart.per_minute))
+    async def show_totals() -> None:
+        tiles.show(_numbers(await server.totals(), chart.per_minute))
 
-    await refresh()
+    async def show_rest() -> None:
+        readiness, *_ = await asyncio.gather(server.readiness(), chart.refresh(), topics.refresh(page))
+        health.show(readiness)
+
+    async def show_all_lanes() -> None:
+        await asyncio.gather(show_totals(), show_failing())
+
+    async def refresh() -> None:
+        await show_rest()
+        await show_all_lanes()
+
+    await show_rest()
+    page.soon(show_all_lanes)
     page.poll(refresh, _POLL_S)
 
 

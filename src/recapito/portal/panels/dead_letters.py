@@ -51,13 +51,14 @@ class DeadLetterList:
         self._progress: TextElement = text("p", "", "note")
         attribute(self._progress, role="status")
         self._progress.set_visibility(False)
-        self._count = text("p", "", "muted")
+        self._count = text("p", "", "muted counted")
         columns = _COLUMNS if subscription else ("Subscription", *_COLUMNS)
         self._table = Table("Dead letters", columns, minor=("Attempts", "Last outcome"))
         self._size = _SHORT if subscription else PAGE
         hint = "Undelivered events are kept here if their subscription has a dead-letter destination."
         with empty("There are no dead letters.", hint) as self._none:
             pass
+        self._none.set_visibility(False)
         self._problems = ui.element("div")
         self._listing = PagedList(page, self._load, self._show)
         self._which.on_value_change(self._restart)
