@@ -11,8 +11,9 @@ from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
-from recapito.domain.delivery.kept_headers import HeaderText, RawHeaders, text_of
+from recapito.domain.delivery.kept_headers import HeaderText, text_of
 from recapito.domain.events.segment import by_field, numbered
 from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, LaneLabel
 from recapito.domain.history.series import Series
@@ -50,7 +51,12 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     positions: list[tuple[int, int]]
     offsets: list[int]
     told: list[tuple[int, list[int], list[EventDisposition]]]  # retries, and attempts that did not deliver
-    headers: list[HeaderText | None] = []  # the distinct ones; empty in a chunk without any, and in old chunks
+
+
+class _HeadedColumns(_Columns, frozen=True, array_like=True):
+    """The columns of a chunk in which an attempt has headers; a chunk without any is stored as it always was."""
+
+    headers: list[HeaderText | None] = []  # the distinct ones
     headers_of: list[int] = []
 
 
@@ -76,7 +82,7 @@ class _CountedColumns(msgspec.Struct, frozen=True, array_like=True):
 
 _lane_of = itemgetter(LaneLabel._fields.index("lane"))
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Columns).decode
+_decode = msgspec.msgpack.Decoder(_HeadedColumns).decode
 _decode_counted = msgspec.msgpack.Decoder(_CountedColumns).decode
 
 
@@ -89,7 +95,6 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
     labels = dict(zip(lane, label, strict=True))
     outcomes, outcome_of = numbered(outcome)
     details, detail_of = numbered(detail)
-    texts, text_number = _header_texts(headers)
     columns = _Columns(
         lane=lane,
         at=at,
@@ -106,9 +111,9 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         labels=list(labels.values()),
         outcomes=outcomes,
         details=details,
-        headers=texts,
-        headers_of=text_number,
     )
+    if any(headers):
+        columns = _HeadedColumns(*astuple(columns), *numbered(list(map(text_of, headers))))
     return Chunk(
         attempts=len(attempts),
         first_at=min(at),
@@ -124,11 +129,6 @@ def _flags(probe: Sequence[bool], late: Sequence[bool]) -> list[int]:
     if not (any(probe) or any(late)):
         return [0] * len(probe)
     return [a * PROBE + b * LATE for a, b in zip(probe, late, strict=True)]
-
-
-def _header_texts(headers: Sequence[RawHeaders | HeaderText | None]) -> tuple[list[HeaderText | None], list[int]]:
-    """The distinct texts, and the number of each attempt's; nothing if no attempt has headers."""
-    return numbered(list(map(text_of, headers))) if any(headers) else ([], [])
 
 
 def _told(
