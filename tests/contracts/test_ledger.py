@@ -87,6 +87,8 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
         run(ledger.open_lane(id, 1, LOG, 1))
     assert [lane.id for lane in run(ledger.some_lanes([100, 3, 2, 100]))] == [2, 100]
     assert run(ledger.some_lanes([])) == []
+    assert [lane.id for lane in run(ledger.lanes_after(2, 1))] == [30]
+    assert [lane.id for lane in run(ledger.lanes_after(99, 10))] == [100]
 
 
 def test_attempts_are_added_up(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:

@@ -64,6 +64,15 @@ def test_the_size_of_entries(log: Any, run: Any) -> None:
     assert run(log.size(999, 0, LARGE)) == 0
 
 
+def test_the_events_of_entries(log: Any, run: Any) -> None:
+    """Events are counted between two positions; a mark has none."""
+    topic = run(log.put_topic(new_topic())).id
+    run(log.append([segment(topic, b"a")._replace(events=n) for n in (1, 20, 300)]))
+    assert run(log.events(topic, 1, 5)) == 321
+    assert run(log.events(topic, 3, 4)) == 20
+    assert run(log.events(topic, 5, LARGE)) == run(log.events(999, 0, LARGE)) == 0
+
+
 def test_many_topics_in_one_commit(log: Any, run: Any) -> None:
     """More segments than fit in one statement are still one commit."""
     topic = run(log.put_topic(new_topic())).id

@@ -142,7 +142,14 @@ def make_sender(
     """The sender to every kind of destination in `DESTINATION_KINDS`."""
     delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(amqp_clients)
     token_for = None if signer is None else signer.webhook_token
-    webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
+    webhooks = WebhookSender(
+        delivery.egress,
+        delivery.ca_file or None,
+        resolver,
+        now=clock.now,
+        token_for=token_for,
+        keeps_headers=settings.history.enabled,
+    )
     resources: dict[type[AzureResource], Sender[Any]] = {
         StorageQueue: StorageQueueSender(storage_clients),
         AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),

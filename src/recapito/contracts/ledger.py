@@ -177,6 +177,9 @@ class Ledger(Protocol):
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         """The lanes of these ids that exist, in the order of their ids."""
 
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        """Lanes in the order of their ids, from the first id after `after` on."""
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Make the lane of a new subscription, its cursor at (position, 0), or return the one that exists already."""
 

@@ -191,16 +191,25 @@ FIELD_READER_KEYS = 100  # of all filters of a topic together; a filter beyond i
 # History.
 HISTORY_WAITING_EVENTS = 100_000  # recorded and not stored yet
 HISTORY_CHUNK_EVENTS = 2000
+KEPT_HEADER_CHARS = 4 * KB  # of a request, and of its answer
 HISTORY_CHUNKS = 64  # searched for one page
+HISTORY_HEADERS_WEIGHT = 4  # events that the headers of one waiting attempt count for
+SERIES_CHUNKS = 32  # counted in one slice
+SERIES_SLICES = 32  # counted for one request: some two million attempts
+SERIES_SECONDS = (1, 86_400)  # the width of a bucket
+SERIES_BUCKETS = (1, 1500)
 HISTORY_MEMORY_EVENTS = 50_000
 HISTORY_PAGE = (1, 1000)
 HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
 EXPLAINED_ATTEMPTS = 1000
+DESCRIBED_ATTEMPTS = 50  # of one page, whose events are read from the log
 EXPLAINED_PLACES = 20  # at which one id was published
 EXPLAIN_WAITS_NS = (400 * MILLISECOND, 400 * MILLISECOND)  # for attempts that dispatch is about to store
 SEARCH_ENTRIES = 100_000  # of the logs, searched for one event id
 SEARCH_SLICE = 256
+COUNTED_LAGS = 100  # stretches of logs, whose events are counted for one sum
+COUNTED_ENTRIES = 10_000  # of a log, whose events are counted at once
 
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB

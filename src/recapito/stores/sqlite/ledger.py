@@ -54,6 +54,9 @@ class SqliteLedger(AsyncStore):
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return await self._read(ledger_sql.some_lanes, ids)
 
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        return await self._read(ledger_sql.lanes_after, after, limit)
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
 

@@ -9,6 +9,9 @@ SELECT * FROM lane_state WHERE id = ?
 -- name: some_lanes
 SELECT * FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
+-- name: lanes_after
+SELECT * FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
+
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)
 ON CONFLICT (id) DO NOTHING

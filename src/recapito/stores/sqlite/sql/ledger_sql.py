@@ -39,6 +39,10 @@ def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[LaneRow]
     return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
 
 
+def lanes_after(connection: apsw.Connection, after: int, limit: int) -> list[LaneRow]:
+    return [row.lane(state) for state in connection.execute(SQL["lanes_after"], (after, limit))]
+
+
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
     """The lane of a subscription, made if it does not exist."""
     cursor = Cursor((position, 0))
