@@ -1,7 +1,7 @@
 """Drafts: a topic or a subscription as a client wants it, before it has an id, keys or a position."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -59,6 +59,18 @@ class SubscriptionDraft(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: int | None = None
     kept: dict[str, Any] = {}
 
+
+class Keys(NamedTuple):
+    """Access keys that a topic shall have. None leaves the key that it has, or makes one."""
+
+    key1: str | None = None
+    key2: str | None = None
+
+    def __repr__(self) -> str:
+        return "<Keys>"
+
+
+ANY_KEYS = Keys()
 
 # The change that a PATCH makes: from the draft of the stored resource to the draft of the wanted one.
 TopicChange = Callable[[TopicDraft], TopicDraft]
