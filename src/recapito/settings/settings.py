@@ -142,6 +142,13 @@ class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     azurite: bool
 
 
+class EstateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file that describes all resources, and whether others are deleted."""
+
+    file: str
+    prune: bool
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -159,6 +166,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: Quota
     metrics: Metrics
     azure: Azure
+    estate: EstateSettings
     telemetry: ObservabilitySettings
 
     @property

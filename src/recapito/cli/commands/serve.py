@@ -25,6 +25,7 @@ from recapito.process.child import Child
 from recapito.process.supervisor import Supervisor, listen
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
+from recapito.system.hang_up import on_hang_up
 
 
 def serve(
@@ -58,6 +59,7 @@ def serve(
     portal_port: Annotated[
         int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="Estate file; see `recapito schema`.")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the server's address.")] = False,
 ) -> None:
@@ -75,6 +77,7 @@ def serve(
             "delivery.handshake": handshake,
             "clock.mode": clock,
             "azure.azurite": azurite or None,
+            "estate.file": None if config is None else str(config),
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
             "tls.key": tls_key,
@@ -137,6 +140,8 @@ async def _run(
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
         return
     supervisor = Supervisor(settings, origin, listener, journal)
+    if settings.estate.file:
+        on_hang_up(supervisor.reload, stopping.set)
     running = asyncio.create_task(supervisor.run(on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)

@@ -83,7 +83,7 @@ class Subscriptions:
         self._egress = egress
         self._on_expiry = on_expiry
         self._handshakes = handshakes
-        self._signs_tokens = signs_tokens
+        self.signs_tokens = signs_tokens
         self._find_connection = find_connection
 
     async def get(self, topic: Topic, name: str, domain_topic: str | None = None) -> Subscription:
@@ -185,7 +185,7 @@ class Subscriptions:
     async def _check_destinations(self, draft: SubscriptionDraft) -> None:
         if isinstance(draft.destination, WebHook):
             check_endpoint(draft.destination.url, self._egress)
-            check_protection(draft.destination, self._signs_tokens)
+            check_protection(draft.destination, self.signs_tokens)
         else:
             await check_connected(self._find_connection, draft.destination, SystemClock().now())
         await check_dead_letters_connected(self._find_connection, draft.dead_letter, SystemClock().now())
