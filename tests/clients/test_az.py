@@ -19,22 +19,6 @@ CUSTOM = "Microsoft.EventGrid.Topics"
 CONTAINER = f"{HOME}/Microsoft.Storage/storageAccounts/azstore/blobServices/default/containers/dead"
 
 
-@pytest.fixture(scope="module")
-def signed_in(az: Az, recapito: Service) -> Az:
-    """az, signed in as the README tells a user to, with a resource group."""
-    az("cloud register -n Recapito --endpoint-resource-manager {}", recapito.url)
-    az("cloud set -n Recapito")
-    tenant, client, secret = recapito.principal
-    [account] = az("login --service-principal -u {} -p {} --tenant {}", client, secret, tenant)
-    assert account["id"] == SUBSCRIPTION
-    assert account["tenantId"] == tenant
-    assert account["state"] == "Enabled"
-    group = az("group create -n az-group -l local")
-    assert group["name"] == "az-group"
-    assert group["properties"]["provisioningState"] == "Succeeded"
-    return az
-
-
 def publish(endpoint: str, key: str, *events: dict[str, Any]) -> None:
     """Publish events with Microsoft's SDK."""
     with EventGridPublisherClient(endpoint, AzureKeyCredential(key)) as client:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 from uuid import UUID, uuid4
 
+import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,6 +21,7 @@ from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.domain.templates.evaluator import Surroundings
 from recapito.domain.templates.faults import DocumentFault
+from recapito.domain.templates.json_with_comments import to_json
 from recapito.errors import CallerError, InvalidInput, NotFound
 from recapito.intake.resources.deployments import Deployment, Deployments
 from recapito.intake.resources.groups import Group
@@ -94,7 +96,7 @@ class DeploymentManagement:
             raise invalid(f"A deployment's name has {least} to {most} letters, digits and -_.().", "deploymentName")
         headers = dict(request.scope["headers"])
         body = await self._bodies.read(headers, request.receive, limits.ESTATE_BYTES)
-        sent = decode(body, DeploymentBody).properties
+        sent = decode(_as_json(body), DeploymentBody).properties
         group = await self._group(request)
         refuse_unbuilt(
             {
@@ -157,8 +159,9 @@ class DeploymentManagement:
         _, sent, place = await self._read(request)
         try:
             expansion, steps = await self._plan(sent, place)
-        except DocumentFault as fault:
-            raise _in_template(fault) from None
+        except DocumentFault as fault:  # that the template is wrong is an answer to the question
+            error = _in_template(fault)
+            return answer({"status": "Failed", "error": {"code": error.code, "message": error.message}})
         bodies = {declared.path: declared.body for declared in expansion.resources}
         return answer(
             {
@@ -203,6 +206,15 @@ class DeploymentManagement:
     async def _operations(self, request: Request) -> Response:
         group, deployment = await self._find(request)
         return answer({"value": [_show_operation(group, deployment, n) for n in range(len(deployment.made))]})
+
+
+def _as_json(body: bytes) -> bytes:
+    """The body as JSON: az puts the text of a template file into it as it stands, behind a name without quotes."""
+    try:
+        msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return to_json(body.decode("utf-8", "replace")).encode()
+    return body
 
 
 def _in_template(fault: DocumentFault) -> CallerError:

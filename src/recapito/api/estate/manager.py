@@ -109,7 +109,8 @@ class EstateManager:
             report = Report(steps, await self._make(steps))
             for step in steps:
                 if step.action is not Action.KEEP:
-                    self._journal(f"estate.{step.action}", resource=step.address.title, changed=list(step.changed))
+                    changed = ", ".join(step.changed)
+                    self._journal("estate.step", action=step.action, resource=step.address.title, changed=changed)
             for failure in report.failed:
                 self._journal("estate.failed", resource=failure.step.address.title, reason=failure.message)
             return report

@@ -11,6 +11,7 @@ import yaml
 
 from recapito.domain import limits
 from recapito.domain.templates.faults import DocumentFault, at
+from recapito.domain.templates.json_with_comments import to_json
 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -45,7 +46,7 @@ def read_document(text: str) -> Document:
     if len(text.encode("utf-8", "replace")) > limits.ESTATE_BYTES:
         raise DocumentFault(f"The file is larger than {limits.ESTATE_BYTES // limits.MB} MB.", "")
     if text.lstrip("\ufeff \t\r\n").startswith("{"):
-        text = text.lstrip("\ufeff").replace("\t", " ")  # JSON may be indented by tabs, YAML may not
+        text = to_json(text.lstrip("\ufeff")).replace("\t", " ")  # JSON may be indented by tabs, YAML may not
     try:
         loader = _LOADER(text)
         try:
