@@ -8,7 +8,7 @@ from azure.core.credentials import AzureKeyCredential
 from azure.eventgrid import EventGridPublisherClient
 
 from tests.clients.az import Az
-from tests.clients.service import SUBSCRIPTION, Service
+from tests.clients.service import SUBSCRIPTION
 from tests.clients.webhook import Webhook
 
 pytestmark = [pytest.mark.xdist_group("az"), pytest.mark.slow]

@@ -77,7 +77,7 @@ def blamed_on(declared: Declared) -> Iterator[None]:
         if declared.flat:
             within = within.removeprefix("properties.")
         message = error.message.replace("'properties.", "'") if declared.flat else error.message
-        place = f"{declared.path}.{within}" if within and within != "scope" else declared.path
+        place = f"{declared.path}.{within}" if within else declared.path
         raise DocumentFault(message, place, error.code) from None
 
 
@@ -85,6 +85,8 @@ def read_wish(declared: Declared) -> Wish:
     """Read a resource; DocumentFault if its type is not served here, or if its body is wrong."""
     with blamed_on(declared):
         address = address_of(declared.id)
+        if address is None and "/eventsubscriptions/" in declared.id.lower():
+            raise invalid("This server has no events of that scope, so it cannot have subscriptions.", "scope")
         if address is None:
             type = _TYPE.search(declared.id)
             raise invalid(f"'{type[1] if type else declared.id}' is not a type that is served here.", "type")

@@ -54,6 +54,7 @@ def estate_schema() -> dict[str, Any]:
         "connections": _list("#/$defs/Connection"),
         **{kind.value: {**_list(f"#/$defs/{kind.value}"), "description": _TITLES[kind]} for kind in TopicKind},
     }
+    sections["topics"]["items"] = {"anyOf": [text, sections["topics"]["items"]]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Recapito estate file",

@@ -14,7 +14,7 @@ from recapito.domain.templates.faults import DocumentFault, at
 from recapito.domain.templates.json_with_comments import to_json
 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
-_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_FLOAT = re.compile(r"[-+]?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None, "~": None, "": None}
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 _STEP = re.compile(r"(?:\[[^\[\]]*\]|\.?[^.\[\]]*)$")

@@ -104,8 +104,6 @@ def _walk(data: Mapping[str, Any], place: _Place) -> Iterator[Declared]:
 
 def _domain_topics(domain: Mapping[str, Any], id: str, path: str) -> Iterator[Declared]:
     for item, place in _items(domain, "topics", path):
-        if isinstance(item, str):
-            item = {"name": item}
         _check_keys(item, ("name", "subscriptions"), place)
         topic = f"{id}/topics/{_name(item, place)}"
         yield Declared(topic, {}, place, flat=True)
@@ -153,7 +151,7 @@ def _connection(item: Mapping[str, Any], path: str) -> Declared:
 
 
 def _items(data: Mapping[str, Any], key: str, path: str) -> Iterator[tuple[Any, str]]:
-    """The members of a section, with their paths."""
+    """The members of a section, with their paths. A topic may be its name alone."""
     section = data.get(key)
     if section is None:
         return
@@ -163,9 +161,7 @@ def _items(data: Mapping[str, Any], key: str, path: str) -> Iterator[tuple[Any, 
     for n, item in enumerate(section):
         if not isinstance(item, dict) and not (isinstance(item, str) and key == "topics"):
             raise DocumentFault(f"'{path}[{n}]' must have a name.", f"{path}[{n}]")
-        if isinstance(item, str) and path == "topics":
-            item = {"name": item}
-        yield item, f"{path}[{n}]"
+        yield {"name": item} if isinstance(item, str) else item, f"{path}[{n}]"
 
 
 def _name(item: Mapping[str, Any], path: str) -> str:
