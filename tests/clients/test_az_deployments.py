@@ -48,7 +48,7 @@ TEMPLATE: dict[str, Any] = {
 
 
 def test_a_template_is_deployed(signed_in: Az, hook: Webhook, tmp_path: Path) -> None:
-    """what-if tells what create then does; a second what-if finds nothing to do, and a wrong template changes nothing."""
+    """what-if tells what create then does; a second one finds nothing to do, and a wrong template is refused."""
     az = signed_in
     file = tmp_path / "template.json"
     file.write_text(json.dumps(TEMPLATE), "utf-8")

@@ -251,7 +251,7 @@ LETTER_PROBLEMS = 10  # reported by one request
 
 # Estate files and templates (ARM's limits, except for sizes of values).
 ESTATE_BYTES = 4 * MB  # of a file, or of a deployment's body
-ESTATE_NODES = 400_000  # values in a file, those behind aliases counted each time
+ESTATE_NODES = 200_000  # values in a file, those behind aliases counted each time
 ESTATE_DEPTH = 64
 ESTATE_RESOURCES = 20_000
 ESTATE_PATIENCE_NS = 10 * SECOND  # that a starting server waits for its file to be applied

@@ -64,7 +64,7 @@ def value(text: str) -> object:
         ("[subscription().subscriptionId]", "sub-1"),
         ("[tenant().tenantId]", "tenant-1"),
         ("[deployment().name]", "first"),
-        ("[resourceId('Microsoft.EventGrid/topics', 'orders')]", f"{GROUP}/providers/Microsoft.EventGrid/topics/orders"),
+        ("[resourceId('Microsoft.EventGrid/topics', 'a')]", f"{GROUP}/providers/Microsoft.EventGrid/topics/a"),
         ("[resourceId('other', 'Microsoft.EventGrid/domains/topics', 'd', 't')]",
          "/subscriptions/sub-1/resourceGroups/other/providers/Microsoft.EventGrid/domains/d/topics/t"),
         ("[resourceId('s2', 'g2', 'A.B/c', 'n')]", "/subscriptions/s2/resourceGroups/g2/providers/A.B/c/n"),

@@ -1,4 +1,4 @@
-"""Templates: parameters, variables, copies, conditions, children, dependencies and outputs; and what is refused whole."""
+"""Templates: parameters, variables, copies, conditions, children, dependencies, outputs; and what is refused whole."""
 
 import json
 from typing import Any

@@ -213,7 +213,8 @@ def as_estate(resources: Sequence[Exported], secrets: bool) -> dict[str, Any]:
         place: dict[str, Any] = {} if len(azure) <= 1 else {"azureSubscription": address.azure_subscription}
         if address.stage not in (Stage.GROUP, Stage.CONNECTION) and len(groups) > 1:
             place["resourceGroup"] = address.group
-        item = {"name": address.name, **place, **body.pop("properties", {}), **body}
+        properties = body.pop("properties", {})
+        item = {"name": address.name, **place, **body, **properties}
         match address.stage:
             case Stage.GROUP:
                 document.setdefault("resourceGroups", []).append(item)
