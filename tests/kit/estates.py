@@ -10,6 +10,7 @@ from recapito.contracts.registry import Registry
 from recapito.domain.connections.connection import Connection
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
+from recapito.intake.resources.validation import DEFAULT_QUOTA, Quota
 from recapito.observability.journal import Journal, silent
 from recapito.stores.memory import MemoryLog
 from tests.intake.doubles import make_resources
@@ -34,7 +35,7 @@ def make_estate(
     return EstateManager(Parts(topics, subscriptions, keyring, clock, clock), rehearse, journal)
 
 
-def new_estate(clock: Clock, journal: Journal = silent) -> EstateManager:
+def new_estate(clock: Clock, journal: Journal = silent, quota: Quota = DEFAULT_QUOTA) -> EstateManager:
     """A manager of an empty server, whose subscriptions find its connections."""
     log = MemoryLog()
     found: list[EstateManager] = []
@@ -42,6 +43,6 @@ def new_estate(clock: Clock, journal: Journal = silent) -> EstateManager:
     async def find(resource_id: str) -> Connection | None:
         return await found[0].parts.keyring.find(resource_id)
 
-    topics, subscriptions = make_resources(log, clock, find_connection=find)
+    topics, subscriptions = make_resources(log, clock, quota=quota, find_connection=find)
     found.append(make_estate(log, topics, subscriptions, clock, journal))
     return found[0]
