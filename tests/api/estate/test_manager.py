@@ -1,6 +1,7 @@
 """Estates on a server in memory: applied, applied again, changed, pruned, exported and made anew; refused whole."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import jsonschema_rs
@@ -11,7 +12,7 @@ from recapito.api.estate.export import as_estate, as_template, walk_all
 from recapito.api.estate.manager import EstateManager, Report
 from recapito.api.estate.schema import estate_schema
 from recapito.domain.estate.document import read_document, write_document
-from recapito.domain.estate.estate import NO_SUBSCRIPTION, fill_in
+from recapito.domain.estate.estate import NO_SUBSCRIPTION, fill_in, is_template
 from recapito.domain.resources.topic import TopicKind
 from recapito.domain.templates.evaluator import Surroundings
 from recapito.domain.templates.faults import DocumentFault
@@ -347,3 +348,62 @@ def test_the_schema_fits() -> None:
         assert validator.is_valid({"topics": ["orders", {"name": "more", "keys": {"key1": {"env": "KEY"}}}]})
 
     asyncio.run(run())
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values inside of a value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] + [inner for key, member in members for inner in places(member, (*path, key))]
+
+
+def spoiled(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """The value with another one at a path."""
+    if not path:
+        return new
+    key, *rest = path
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = spoiled(value[key], tuple(rest), new)
+    return copy
+
+
+RICH = {
+    "parameters": {"p": {"type": "int", "defaultValue": 2, "minValue": 1, "maxValue": 3, "allowedValues": [2]}},
+    "variables": {"v": "[parameters('p')]", "copy": [{"name": "w", "count": 2, "input": "[copyIndex('w')]"}]},
+    "resources": [
+        {
+            "type": "Microsoft.EventGrid/topics",
+            "name": "[concat('topic-', copyIndex())]",
+            "copy": {"name": "loop", "count": "[parameters('p')]"},
+            "condition": True,
+            "tags": {"copy": [{"name": "x", "count": 1, "input": "y"}]},
+            "resources": [{"type": "eventSubscriptions", "name": "sub", "properties": {"destination": {}}}],
+        },
+        {"type": "Microsoft.EventGrid/eventSubscriptions", "name": "sub", "scope": "a/b/c", "dependsOn": ["loop"]},
+    ],
+    "outputs": {"o": {"type": "array", "copy": {"count": 2, "input": "[variables('w')[copyIndex()]]"}}},
+}
+SPOILS: list[Any] = [
+    *(None, True, -1, 10**9, 1.5, "", "x", "[", "[x()]", "[variables('v')]", "[reference('sub')]", [], [1], ["x"], {}),
+    *({"x": 1}, {"copy": [1]}, {"name": 1}, {"env": "x"}),
+]
+
+
+@pytest.mark.parametrize(("whole", "spoils"), [(RICH, SPOILS), (read_document(WHOLE).data, SPOILS[::4])])
+def test_whatever_is_in_a_document(whole: Any, spoils: list[Any]) -> None:
+    """A value of any kind in any place of a document is taken or refused with a fault, never a defect."""
+
+    async def run(document: Any) -> None:
+        estate = new_estate(StillClock())
+        expander = Expander(estate.parts, URL)
+        with suppress(DocumentFault):
+            await estate.plan((await expander.expand(document, {}, PLACE)).resources)
+        if is_template(document):
+            with suppress(DocumentFault):
+                await expander.outputs(document, {}, PLACE)
+
+    async def run_all() -> None:
+        for place in places(whole):
+            for new in spoils:
+                await run(spoiled(whole, place, new))
+
+    asyncio.run(run_all())

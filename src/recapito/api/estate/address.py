@@ -109,16 +109,16 @@ def address_of(id: str) -> Address | None:
     scope = parse_scope(id)
     if scope is None or scope.group is None:
         return None
-    place = {"azure_subscription": scope.subscription, "group": scope.group}
+    group = Address(Stage.GROUP, scope.group, scope.subscription, scope.group)
     if not scope.type:
-        return Address(Stage.GROUP, scope.group, **place)
+        return group
     kind = TOPIC_KINDS.get(scope.type)
     if kind is not None and not scope.child:
-        return Address(Stage.TOPIC, scope.name, **place, kind=kind)
+        return group._replace(stage=Stage.TOPIC, name=scope.name, kind=kind)
     if kind is TopicKind.DOMAIN and scope.child_type == "topics":
-        return Address(Stage.DOMAIN_TOPIC, scope.child, **place, kind=kind, topic=scope.name)
+        return group._replace(stage=Stage.DOMAIN_TOPIC, name=scope.child, kind=kind, topic=scope.name)
     if scope.type == _ACCOUNT and not scope.child:
-        return Address(Stage.ACCOUNT, scope.name, **place)
+        return group._replace(stage=Stage.ACCOUNT, name=scope.name)
     return None
 
 
@@ -127,12 +127,12 @@ def _subscription(scope: str, name: str, extension: bool) -> Address | None:
     on = address_of(scope)
     if on is None or (on.stage is Stage.ACCOUNT and not extension):
         return None
-    place = {"azure_subscription": on.azure_subscription, "group": on.group}
+    found = on._replace(stage=Stage.SUBSCRIPTION, name=name)
     match on.stage:
         case Stage.TOPIC:
-            return Address(Stage.SUBSCRIPTION, name, **place, kind=on.kind, topic=on.name)
+            return found._replace(topic=on.name)
         case Stage.DOMAIN_TOPIC:
-            return Address(Stage.SUBSCRIPTION, name, **place, kind=on.kind, topic=on.topic, domain_topic=on.name)
+            return found._replace(domain_topic=on.name)
         case Stage.ACCOUNT:
-            return Address(Stage.SUBSCRIPTION, name, **place, kind=TopicKind.SYSTEM, account=on.id)
+            return found._replace(kind=TopicKind.SYSTEM, account=on.id)
     return None

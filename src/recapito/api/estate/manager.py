@@ -189,10 +189,10 @@ class EstateManager:
         if topic.kind is TopicKind.DOMAIN:
             after = ""
             while page := await self.parts.topics.domain_topics.page(topic, after, PAGE):
-                for one in page:
-                    address = at._replace(stage=Stage.DOMAIN_TOPIC, name=one.name, topic=topic.name)
+                for inner in page:
+                    address = at._replace(stage=Stage.DOMAIN_TOPIC, name=inner.name, topic=topic.name)
                     if address.id.lower() not in kept:
-                        gone.add(one.name.lower())
+                        gone.add(inner.name.lower())
                         yield address
                 after = page[-1].name
         async for one in self.parts.subscriptions.walk(topic):

@@ -115,7 +115,7 @@ def _plain(text: str) -> Any:
     return text
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
     """Writes texts that would be read as something else in quotes, and lists indented."""
 
     def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:

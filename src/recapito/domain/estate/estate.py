@@ -127,9 +127,8 @@ def _top(item: Mapping[str, Any], type: str, place: _Place, path: str) -> Declar
     body = {key: item[key] for key in _ENVELOPE if key in item}
     if place.location is not None:
         body.setdefault("location", place.location)
-    inner = ("name", *_PLACE, "subscriptions", *_ENVELOPE)
-    inner = (*inner, "topics") if type.endswith("/domains") else inner
-    properties = _without(item, *inner)
+    topics = ("topics",) if type.endswith("/domains") else ()
+    properties = _without(item, "name", *_PLACE, "subscriptions", *topics, *_ENVELOPE)
     return Declared(id, {**body, "properties": properties} if properties else body, path, flat=True)
 
 

@@ -118,7 +118,7 @@ class _Parser:
             raise self._unexpected("a function")
         name = self._next().lower()
         self._expect("(")
-        arguments = []
+        arguments: list[Expression] = []
         while not (self._kind == "mark" and self._token == ")"):
             if arguments:
                 self._expect(",")

@@ -123,13 +123,18 @@ class Template:
         copy = output.get("copy")
         if copy is None:
             return self._evaluator.value(output.get("value"), f"{path}.value")
+        if not isinstance(copy, dict):
+            raise DocumentFault(f"'{path}.copy' must have a count and an input.", f"{path}.copy")
         loop = {"name": "value", **copy}
         return self._evaluator.value({"copy": [loop]}, path)["value"]
 
     def _with_copies(self, variables: Mapping[str, Any]) -> dict[str, Any]:
         """The variables by name, those that a copy makes included."""
         found = {name: value for name, value in variables.items() if name.lower() != "copy"}
-        for n, loop in enumerate(variables.get("copy") or ()):
+        copies = variables.get("copy") or []
+        if not isinstance(copies, list):
+            raise DocumentFault("'variables.copy' must be an array.", "variables.copy")
+        for n, loop in enumerate(copies):
             path = f"variables.copy[{n}]"
             if not isinstance(loop, dict) or not isinstance(loop.get("name"), str):
                 raise DocumentFault(f"'{path}' must have a name, a count and an input.", path)
@@ -179,7 +184,9 @@ class Template:
                 return
             row = self._row(raw, path, symbol, parent, loops)
         yield row
-        children = raw.get("resources") or ()
+        children = raw.get("resources") or []
+        if not isinstance(children, list | dict):
+            raise DocumentFault(f"'{path}.resources' must be an array.", f"{path}.resources")
         if isinstance(children, dict):
             members = [(child, f"{path}.resources.{name}", name) for name, child in children.items()]
         else:
@@ -358,9 +365,22 @@ def _check_parameter(value: Any, kind: str, parameter: Mapping[str, Any], name: 
             raise DocumentFault(f"The value of the parameter '{name}' must be of type {kind}.", path)
         return
     allowed = parameter.get("allowedValues")
+    if allowed is not None and not isinstance(allowed, list):
+        raise DocumentFault(f"'{path}.allowedValues' must be an array.", f"{path}.allowedValues")
     if allowed is not None and value not in allowed:
         raise DocumentFault(f"The parameter '{name}' must be one of {', '.join(map(str, allowed))}.", path)
-    size = value if isinstance(value, int) else len(value)
-    least, most = ("minValue", "maxValue") if isinstance(value, int) else ("minLength", "maxLength")
-    if size < parameter.get(least, size) or size > parameter.get(most, size):
+    least, most = ("minValue", "maxValue") if kind == "int" else ("minLength", "maxLength")
+    low, high = (_bound(parameter.get(key), f"{path}.{key}") for key in (least, most))
+    size: Any = value if kind in ("int", "bool") else len(_sized(value))
+    if (low is not None and size < low) or (high is not None and size > high):
         raise DocumentFault(f"The parameter '{name}' is not within its {least} and {most}.", path)
+
+
+def _sized(value: Any) -> Any:
+    return value
+
+
+def _bound(value: Any, path: str) -> int | None:
+    if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+        raise DocumentFault(f"'{path}' must be a whole number.", path)
+    return value
