@@ -146,7 +146,8 @@ def _show_topic(topic: Topic, public_url: str) -> dict[str, Any]:
     if topic.kind is not TopicKind.SYSTEM:
         keys = {"key1": topic.key1, "key2": topic.key2}
         body["keys"] = {name: Secret(f"{topic.name} {name}", key) for name, key in keys.items()}
-    return _filled(body)
+    filled: dict[str, Any] = _filled(body)
+    return filled
 
 
 def _show_subscription(topic: Topic, stored: Subscription) -> dict[str, Any]:

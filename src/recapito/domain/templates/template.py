@@ -355,7 +355,7 @@ def _given(given: Any, name: str, path: str) -> Any:
 
 
 def _check_parameter(value: Any, kind: str, parameter: Mapping[str, Any], name: str, path: str) -> None:
-    wanted = _TYPES.get(kind)
+    wanted, whole = _TYPES.get(kind), value
     if wanted is None:
         raise DocumentFault(f"'{kind}' is not a type. {faults.nearest(kind, list(_TYPES))}", f"{path}.type")
     if value is None and parameter.get("nullable"):
@@ -371,13 +371,9 @@ def _check_parameter(value: Any, kind: str, parameter: Mapping[str, Any], name: 
         raise DocumentFault(f"The parameter '{name}' must be one of {', '.join(map(str, allowed))}.", path)
     least, most = ("minValue", "maxValue") if kind == "int" else ("minLength", "maxLength")
     low, high = (_bound(parameter.get(key), f"{path}.{key}") for key in (least, most))
-    size: Any = value if kind in ("int", "bool") else len(_sized(value))
+    size = whole if kind in ("int", "bool") else len(whole)
     if (low is not None and size < low) or (high is not None and size > high):
         raise DocumentFault(f"The parameter '{name}' is not within its {least} and {most}.", path)
-
-
-def _sized(value: Any) -> Any:
-    return value
 
 
 def _bound(value: Any, path: str) -> int | None:
