@@ -126,7 +126,7 @@ def test_failed_resources_are_tried_again(tmp_path: Path) -> None:
 
     async def test(it: Following) -> None:
         topics = it.estate.parts.topics
-        outside = await topics.put(TopicDraft(name="outside", azure_subscription="s", resource_group="g"))
+        outside = await topics.put(TopicDraft.of(name="outside", azure_subscription="s", resource_group="g"))
         it.path.write_text("topics: [first, second]", "utf-8")
         await it.tick()
         assert it.file.problem is not None and "1 of 2 resources failed and are tried again" in it.file.problem

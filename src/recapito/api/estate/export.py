@@ -13,7 +13,7 @@ from recapito.api.estate.kinds import Parts
 from recapito.api.wire.attributes import MAPPINGS, show_attributes
 from recapito.api.wire.subscription import show_subscription
 from recapito.api.wire.topic import show_topic
-from recapito.connections.keyring import Listed
+from recapito.connections.keyring import ListedConnection
 from recapito.domain import limits
 from recapito.domain.connections.form import SECRET_FORMS, form_of
 from recapito.domain.estate.estate import NO_SUBSCRIPTION
@@ -121,7 +121,7 @@ async def _walk_topic(parts: Parts, topic: Topic, public_url: str) -> AsyncItera
         yield Exported(address, _show_subscription(topic, subscription))
 
 
-async def _connection(parts: Parts, listed: Listed) -> Exported:
+async def _connection(parts: Parts, listed: ListedConnection) -> Exported:
     address = Address(Stage.CONNECTION, listed.resource_id)
     name = f"{listed.resource_id.rpartition('/')[2]} connection"
     try:

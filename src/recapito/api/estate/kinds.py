@@ -5,7 +5,7 @@ The target of an error is the path of the key in the document.
 
 import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -23,13 +23,14 @@ from recapito.clock import Clock
 from recapito.connections.keyring import Keyring
 from recapito.domain import limits
 from recapito.domain.connections.choice import Choice, choose
-from recapito.domain.events.schema import InputMapping
+from recapito.domain.events.input_mapping import InputMapping
+from recapito.domain.handshake.consent import shown
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.domain.templates.faults import DocumentFault
 from recapito.domain.templates.template import Declared
 from recapito.errors import CallerError, NotFound
-from recapito.intake.resources.drafts import Keys, SubscriptionDraft, TopicDraft, subscription_draft, topic_draft
+from recapito.intake.resources.drafts import Keys, SubscriptionDraft, TopicDraft
 from recapito.intake.resources.not_found import parent_missing
 from recapito.intake.resources.storage_accounts import StorageAccount
 from recapito.intake.resources.subscriptions import Subscriptions
@@ -37,6 +38,14 @@ from recapito.intake.resources.topics import Topics, is_at
 from recapito.intake.resources.validation import DEFAULT_LOCATION, build_subscription
 
 _TYPE = re.compile(r"/providers/([^/]+(?:/[^/]+)?)", re.IGNORECASE)
+_TOPIC_FIELDS = (
+    *("azure_subscription", "resource_group", "location", "tags", "input_schema", "mapping", "local_auth"),
+    *("public_access", "ip_rules", "domain", "source", "kept"),
+)
+_SUBSCRIPTION_FIELDS = (
+    *("destination", "delivery_schema", "attributes", "batching", "retry_policy", "dead_letter", "filter", "labels"),
+    *("expires_at", "kept"),
+)
 _SHOWN = {"local_auth": "disableLocalAuth", "public_access": "publicNetworkAccess", "ip_rules": "inboundIpRules"}
 
 
@@ -257,9 +266,8 @@ class Kinds:
 
     def _subscription_changes(self, topic: Topic, subscription: Subscription, draft: SubscriptionDraft) -> list[str]:
         now = self.parts.clock.now()
-        profile = self.parts.topics.profile_of(topic)
-        wanted = subscription_draft(build_subscription(topic, profile, subscription, draft, now))
-        changed = _differing(subscription_draft(subscription), wanted)
+        wanted = build_subscription(topic, self.parts.topics.profile_of(topic), subscription, draft, now)
+        changed = _differing(shown(subscription), wanted, _SUBSCRIPTION_FIELDS)
         waiting = subscription.handshake
         if not changed and waiting is not None and waiting.until <= now:
             return ["consent"]  # its endpoint did not consent in time, so it is asked once more
@@ -267,27 +275,25 @@ class Kinds:
 
 
 def _topic_changes(topic: Topic, wish: TopicWish) -> list[str]:
-    wanted, stored = wish.draft, topic_draft(topic)
-    silent = [name for name in ("location", "input_schema", "source") if getattr(wanted, name) is None]
+    draft, wanted = wish.draft, wish.draft.wanted
     wanted = replace(
         wanted,
-        name=stored.name,
-        azure_subscription=_same(stored.azure_subscription, wanted.azure_subscription),
-        resource_group=_same(stored.resource_group, wanted.resource_group),
-        **{name: getattr(stored, name) for name in silent},
+        location=topic.location if draft.location is None else _same(topic.location, draft.location),
+        input_schema=draft.input_schema or topic.input_schema,
+        azure_subscription=_same(topic.azure_subscription, wanted.azure_subscription),
+        resource_group=_same(topic.resource_group, wanted.resource_group),
     )
-    if wanted.location is not None and stored.location is not None:
-        wanted = replace(wanted, location=_same(stored.location, wanted.location))
-    if wanted.mapping is None and stored.mapping == InputMapping():
-        wanted = replace(wanted, mapping=stored.mapping)
-    if stored.source is not None and wanted.source is not None:
-        wanted = replace(wanted, source=replace(wanted.source, implicit=stored.source.implicit))
+    if wanted.mapping is None and topic.mapping == InputMapping():
+        wanted = replace(wanted, mapping=topic.mapping)
+    if topic.source is not None:
+        source = wanted.source or topic.source
+        wanted = replace(wanted, source=replace(source, implicit=topic.source.implicit))
     keys = [
         f"keys.{name}"
         for name, new, old in (("key1", wish.keys.key1, topic.key1), ("key2", wish.keys.key2, topic.key2))
         if new not in (None, old)
     ]
-    return _differing(stored, wanted) + keys
+    return _differing(topic, wanted, _TOPIC_FIELDS) + keys
 
 
 def _same(stored: str, wanted: str) -> str:
@@ -295,9 +301,9 @@ def _same(stored: str, wanted: str) -> str:
     return stored if stored.lower() == wanted.lower() else wanted
 
 
-def _differing(stored: Any, wanted: Any) -> list[str]:
-    """The fields that differ, by their names over HTTP."""
-    names = stored.__struct_fields__
+def _differing(stored: Any, wanted: Any, fields: Sequence[str] = ()) -> list[str]:
+    """The fields that differ, by their names over HTTP; without `fields`, all are compared."""
+    names = fields or stored.__struct_fields__
     changed = [name for name in names if getattr(stored, name) != getattr(wanted, name)]
     return [_SHOWN.get(name, _camel(name)) for name in changed]
 

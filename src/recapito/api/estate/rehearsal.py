@@ -12,7 +12,7 @@ from recapito.api.estate.address import Stage
 from recapito.api.estate.kinds import Kinds, Parts, Wish
 from recapito.contracts.registry import Registry
 from recapito.domain.resources.subscription import FilterSince
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic
 
 
 class Rehearsal(NamedTuple):
@@ -45,8 +45,9 @@ class _Copier:
                 await self._copy_account(address.name)
             case Stage.TOPIC:
                 await self._copy_topic(await self._topics.find(address.name, address.kind))
-                if address.kind is TopicKind.SYSTEM and wish.draft.draft.source is not None:
-                    await self._copy_topic(await self._topics.system_topic_of(wish.draft.draft.source.resource_id))
+                source = wish.draft.draft.wanted.source
+                if source is not None:
+                    await self._copy_topic(await self._topics.system_topic_of(source.resource_id))
             case Stage.DOMAIN_TOPIC:
                 await self._copy_topic(await self._topics.find(address.topic, address.kind))
             case Stage.SUBSCRIPTION:

@@ -14,7 +14,7 @@ from recapito.cli.text.terminal import plain
 from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.errors import CallerError
 
 apply_app = commands()
@@ -45,7 +45,7 @@ def _lines(answer: Any) -> Iterator[str]:
 
 @Noun(apply_app).verb("apply", form=Output.TABLE, to_lines=_lines, judge=lambda answer: not answer["failed"])
 def apply(
-    session: Session,
+    session: CommandSession,
     file: Annotated[Path, typer.Argument(help="Estate file, or ARM template.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
     prune: Annotated[bool, typer.Option("--prune", help="Delete resources that the file does not describe.")] = False,
@@ -108,7 +108,7 @@ def _document_lines(answer: Any) -> Iterator[str]:
 
 @Noun(export_app).verb("export", form=Output.TABLE, to_lines=_document_lines)
 def export(
-    session: Session,
+    session: CommandSession,
     format: Annotated[Format, typer.Option(help="Estate file, or ARM template of one group.")] = Format.ESTATE,
     secrets: Annotated[bool, typer.Option("--secrets", help="Include keys and other secrets.")] = False,
     resource_group: Group = None,

@@ -5,11 +5,11 @@ from urllib.parse import quote
 
 from recapito.domain.connections.connection import (
     AccountKey,
+    AzureService,
     Connection,
     DefaultCredential,
     FunctionKey,
     PolicyKey,
-    Service,
     SharedAccess,
 )
 from recapito.domain.connections.parse_storage import azurite
@@ -28,7 +28,7 @@ def form_of(connection: Connection) -> dict[str, Any]:
             return {"defaultCredential": True, "endpoints": dict(connection.endpoints)}
         case FunctionKey(key):
             code = f"?code={quote(key, safe='')}" if key else ""
-            return {"hostUrl": connection.endpoints[Service.FUNCTION] + code}
+            return {"hostUrl": connection.endpoints[AzureService.FUNCTION] + code}
         case AccountKey(account, key):
             parts = {"AccountName": account, "AccountKey": key}
         case PolicyKey(policy, key):
