@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from recapito.domain import limits
-from recapito.domain.estate.document import Document, read_document
+from recapito.domain.estate.document import ParsedDocument, read_document
 from recapito.domain.estate.estate import fill_in, is_template
 from recapito.domain.templates.faults import DocumentFault
 from recapito.errors import SettingsError
 
 
-def load_document(path: Path, environment: Mapping[str, str]) -> Document:
+def load_document(path: Path, environment: Mapping[str, str]) -> ParsedDocument:
     """The document of a file, its secrets filled in; a template has none. SettingsError if it is wrong."""
     try:
         with path.open("rb") as file:
@@ -22,7 +22,7 @@ def load_document(path: Path, environment: Mapping[str, str]) -> Document:
         raise SettingsError(f"{path}: {error.strerror}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{path}: the file is not text in UTF-8") from None
-    document = Document(None, {})
+    document = ParsedDocument(None, {})
     try:
         document = read_document(text)
         if is_template(document.data):
@@ -32,7 +32,7 @@ def load_document(path: Path, environment: Mapping[str, str]) -> Document:
         raise SettingsError(locate(path, document, fault.message, fault.path)) from None
 
 
-def locate(path: Path, document: Document, message: str, key: str) -> str:
+def locate(path: Path, document: ParsedDocument, message: str, key: str) -> str:
     """A message about a key, with the file and the line."""
     at = f"{path}:{document.line(key)}"
     return f"{at}: {message}" if not key or key.startswith("line ") else f"{at}: {key}: {message}"

@@ -27,7 +27,7 @@ class Stage(IntEnum):
     SUBSCRIPTION = 5
 
 
-class Address(NamedTuple):
+class ResourceAddress(NamedTuple):
     """The place of a resource.
 
     `name` is its own; `topic` names the topic of a domain topic or a subscription; `account` is the id of the storage
@@ -99,17 +99,17 @@ class Address(NamedTuple):
         return f"{word} {'/'.join(part for part in parts if part)}"
 
 
-def address_of(id: str) -> Address | None:
+def address_of(id: str) -> ResourceAddress | None:
     """The resource that an id names; None if resources of its type are not served here."""
     if id.startswith(f"{CONNECTION}/"):
-        return Address(Stage.CONNECTION, id.removeprefix(CONNECTION))
+        return ResourceAddress(Stage.CONNECTION, id.removeprefix(CONNECTION))
     found = _SUBSCRIPTION.fullmatch(id)
     if found is not None:
         return _subscription(found["scope"], found["name"], bool(found["style"]))
     scope = parse_scope(id)
     if scope is None or scope.group is None:
         return None
-    group = Address(Stage.GROUP, scope.group, scope.subscription, scope.group)
+    group = ResourceAddress(Stage.GROUP, scope.group, scope.subscription, scope.group)
     if not scope.type:
         return group
     kind = TOPIC_KINDS.get(scope.type)
@@ -122,7 +122,7 @@ def address_of(id: str) -> Address | None:
     return None
 
 
-def _subscription(scope: str, name: str, extension: bool) -> Address | None:
+def _subscription(scope: str, name: str, extension: bool) -> ResourceAddress | None:
     """The subscription of that name on a scope."""
     on = address_of(scope)
     if on is None or (on.stage is Stage.ACCOUNT and not extension):

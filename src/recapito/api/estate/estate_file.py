@@ -14,7 +14,7 @@ from recapito.api.estate.expansion import Expander
 from recapito.api.estate.manager import Action, EstateManager, Report, Step
 from recapito.clock import SECOND, Clock
 from recapito.domain import limits
-from recapito.domain.estate.document import Document
+from recapito.domain.estate.document import ParsedDocument
 from recapito.domain.estate.estate import DEFAULT_GROUP, NO_SUBSCRIPTION
 from recapito.domain.templates.evaluator import Surroundings
 from recapito.domain.templates.faults import DocumentFault
@@ -29,8 +29,8 @@ _MARKS = {Action.CREATE: "+", Action.UPDATE: "~", Action.DELETE: "-"}
 _SAID_STEPS = 20
 
 
-class Look(NamedTuple):
-    """What `stat` tells of a file; another one means that the file changed."""
+class FileState(NamedTuple):
+    """The answer of `stat` about a file; another one means that the file changed."""
 
     inode: int
     size: int
@@ -64,7 +64,7 @@ class EstateFile:
         self._say = say or (lambda line: None)
         self._asked = asyncio.Event()
         self._applied = asyncio.Event()
-        self._look: Look | None = None
+        self._state: FileState | None = None
         self._pause = limits.ESTATE_PAUSE_NS[0]
         self._patient_until = wall.now() + limits.ESTATE_PATIENCE_NS
         self.problem: str | None = None
@@ -99,7 +99,7 @@ class EstateFile:
     async def run(self) -> None:
         """Apply the file now, and whenever it changes, is asked for or has failed."""
         while True:
-            self._look = self._stat()
+            self._state = self._stat()
             again = not await self._apply()
             self._applied.set()
             await self._wait(self._wall.now() + self._pause if again else None)
@@ -107,20 +107,20 @@ class EstateFile:
 
     async def _wait(self, until: int | None) -> None:
         """Wait for a change, a demand, or this instant."""
-        while not self._asked.is_set() and self._stat() == self._look:
+        while not self._asked.is_set() and self._stat() == self._state:
             if until is not None and self._wall.now() >= until:
                 return
             await self._wall.sleep_until(self._wall.now() + LOOK_NS)
         self._asked.clear()
 
-    def _stat(self) -> Look | None:
+    def _stat(self) -> FileState | None:
         try:
             found = self._path.stat()
         except OSError:
             return None
-        return Look(found.st_ino, found.st_size, found.st_mtime_ns)
+        return FileState(found.st_ino, found.st_size, found.st_mtime_ns)
 
-    async def _read(self) -> tuple[Document, list[Declared]]:
+    async def _read(self) -> tuple[ParsedDocument, list[Declared]]:
         document = await asyncio.to_thread(load_document, self._path, self._environment)
         place = Surroundings(NO_SUBSCRIPTION, DEFAULT_GROUP, DEFAULT_LOCATION)
         try:
@@ -130,7 +130,7 @@ class EstateFile:
 
     async def _apply(self) -> bool:
         """Whether nothing is left to do until the file changes."""
-        document = Document(None, {})
+        document = ParsedDocument(None, {})
         try:
             document, resources = await self._read()
             report = await self._manager.apply(resources, self._prune)

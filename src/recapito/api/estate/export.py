@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
-from recapito.api.estate.address import Address, Stage
+from recapito.api.estate.address import ResourceAddress, Stage
 from recapito.api.estate.kinds import Parts
 from recapito.api.wire.attributes import MAPPINGS, show_attributes
 from recapito.api.wire.subscription import show_subscription
@@ -67,7 +67,7 @@ class Secret(NamedTuple):
 class Exported(NamedTuple):
     """One resource with its body as ARM takes it, and `Secret` in places of secrets."""
 
-    address: Address
+    address: ResourceAddress
     body: dict[str, Any]
 
 
@@ -78,14 +78,14 @@ async def walk_all(parts: Parts, public_url: str) -> AsyncIterator[Exported]:
         after = ""
         while page := await topics.groups.page(azure, after, PAGE):
             for group in page:
-                place = Address(Stage.GROUP, group.name, group.azure_subscription, group.name)
+                place = ResourceAddress(Stage.GROUP, group.name, group.azure_subscription, group.name)
                 body = {"location": group.location, "tags": group.tags, "managedBy": group.managed_by}
                 yield Exported(place, _filled(body))
             after = page[-1].name
     after = ""
     while accounts := await topics.accounts.page(after, PAGE):
         for account in accounts:
-            place = Address(Stage.ACCOUNT, account.name, account.azure_subscription, account.resource_group)
+            place = ResourceAddress(Stage.ACCOUNT, account.name, account.azure_subscription, account.resource_group)
             about = {"location": account.location, "tags": account.tags, "kind": account.kind}
             yield Exported(place, _filled(about | {"sku": {"name": account.sku}}))
         after = accounts[-1].name
@@ -99,7 +99,7 @@ async def walk_all(parts: Parts, public_url: str) -> AsyncIterator[Exported]:
 
 
 async def _walk_topic(parts: Parts, topic: Topic, public_url: str) -> AsyncIterator[Exported]:
-    place = Address(Stage.TOPIC, topic.name, topic.azure_subscription, topic.resource_group, topic.kind)
+    place = ResourceAddress(Stage.TOPIC, topic.name, topic.azure_subscription, topic.resource_group, topic.kind)
     implicit = topic.source is not None and topic.source.implicit
     if not implicit:
         yield Exported(place, _show_topic(topic, public_url))
@@ -122,7 +122,7 @@ async def _walk_topic(parts: Parts, topic: Topic, public_url: str) -> AsyncItera
 
 
 async def _connection(parts: Parts, listed: ListedConnection) -> Exported:
-    address = Address(Stage.CONNECTION, listed.resource_id)
+    address = ResourceAddress(Stage.CONNECTION, listed.resource_id)
     name = f"{listed.resource_id.rpartition('/')[2]} connection"
     try:
         connection = await parts.keyring.get(listed.resource_id)
@@ -245,7 +245,7 @@ def as_estate(resources: Sequence[Exported], secrets: bool) -> dict[str, Any]:
     return document
 
 
-def _add_to_account(document: dict[str, Any], address: Address, body: dict[str, Any]) -> None:
+def _add_to_account(document: dict[str, Any], address: ResourceAddress, body: dict[str, Any]) -> None:
     """A subscription on a storage account itself stands with its account."""
     name = address.account.rpartition("/")[2]
     account = next(item for item in document["storageAccounts"] if item["name"] == name)
@@ -301,7 +301,7 @@ def as_template(resources: Sequence[Exported], azure_subscription: str, group: s
     return {**document, "resources": entries}
 
 
-def _parent(address: Address) -> str | None:
+def _parent(address: ResourceAddress) -> str | None:
     if address.account:
         return address.account
     if address.domain_topic is not None:

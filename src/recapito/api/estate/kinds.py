@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from recapito.api.arm.groups import read_group
 from recapito.api.arm.storage_accounts import read_account
-from recapito.api.estate.address import Address, Stage, address_of
+from recapito.api.estate.address import ResourceAddress, Stage, address_of
 from recapito.api.operate.connections import ConnectionBody
 from recapito.api.wire.decode import decode, full_target, invalid
 from recapito.api.wire.subscription import read_subscription
@@ -69,7 +69,7 @@ class TopicWish(NamedTuple):
 class Wish(NamedTuple):
     """One resource of a document, read."""
 
-    address: Address
+    address: ResourceAddress
     draft: Any
     declared: Declared
 
@@ -102,7 +102,7 @@ def read_wish(declared: Declared) -> Wish:
         return Wish(address, _read(address, dict(declared.body)), declared)
 
 
-def _read(address: Address, body: dict[str, Any]) -> Any:
+def _read(address: ResourceAddress, body: dict[str, Any]) -> Any:
     place = address.azure_subscription, address.group
     match address.stage:
         case Stage.GROUP:
@@ -219,7 +219,7 @@ class Kinds:
                     await topics.tidy_system_topic(topic)
                     raise
 
-    async def delete(self, address: Address) -> None:
+    async def delete(self, address: ResourceAddress) -> None:
         """Delete a resource with everything in it."""
         topics = self.parts.topics
         match address.stage:
@@ -239,13 +239,13 @@ class Kinds:
                 topic = await self._existing(address)
                 await self.parts.subscriptions.delete(topic, address.name, address.domain_topic)
 
-    async def find_subscription(self, topic: Topic, address: Address) -> Subscription | None:
+    async def find_subscription(self, topic: Topic, address: ResourceAddress) -> Subscription | None:
         try:
             return await self.parts.subscriptions.get(topic, address.name, address.domain_topic)
         except NotFound:
             return None
 
-    async def _topic(self, address: Address) -> Topic | None:
+    async def _topic(self, address: ResourceAddress) -> Topic | None:
         """The topic of a domain topic or a subscription."""
         if address.account:
             return await self.parts.topics.system_topic_of(address.account)
@@ -253,7 +253,7 @@ class Kinds:
         there = topic is not None and is_at(topic, address.azure_subscription, address.group)
         return topic if there else None
 
-    async def _existing(self, address: Address) -> Topic:
+    async def _existing(self, address: ResourceAddress) -> Topic:
         """That topic, or NotFound; an account's system topic is made."""
         topic = await self._topic(address)
         if topic is None and address.account:

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from recapito.api.estate.address import Address, Stage
+from recapito.api.estate.address import ResourceAddress, Stage
 from recapito.api.estate.kinds import Kinds, Parts, Wish, blamed_on, read_wish
 from recapito.api.estate.rehearsal import Rehearsal, copy_touched
 from recapito.domain import limits
@@ -34,7 +34,7 @@ class Step(NamedTuple):
     """One resource of a plan. `changed` are the properties that differ; `wish` is None for a deletion."""
 
     action: Action
-    address: Address
+    address: ResourceAddress
     changed: tuple[str, ...] = ()
     wish: Wish | None = None
 
@@ -160,7 +160,7 @@ class EstateManager:
         for address in sorted(found, key=lambda address: -address.stage):
             yield Step(Action.DELETE, address)
 
-    async def _all(self, kept: set[str]) -> AsyncIterator[Address]:
+    async def _all(self, kept: set[str]) -> AsyncIterator[ResourceAddress]:
         topics = self.parts.topics
         for kind in TopicKind:
             async for topic in topics.walk(kind):
@@ -175,14 +175,14 @@ class EstateManager:
             if account_address.id.lower() not in kept:
                 yield account_address
         for listed in await self.parts.keyring.list():
-            address = Address(Stage.CONNECTION, listed.resource_id)
+            address = ResourceAddress(Stage.CONNECTION, listed.resource_id)
             if address.id.lower() not in kept and not listed.given:
                 yield address
         async for group_address in self._groups():
             if group_address.id.lower() not in kept:
                 yield group_address
 
-    async def _inside(self, topic: Topic, kept: set[str]) -> AsyncIterator[Address]:
+    async def _inside(self, topic: Topic, kept: set[str]) -> AsyncIterator[ResourceAddress]:
         """The subscriptions and domain topics of a topic that go, while it stays."""
         at = _topic_address(topic)
         gone = set()
@@ -206,19 +206,19 @@ class EstateManager:
             if not names & kept and (one.domain_topic or "").lower() not in gone:
                 yield address
 
-    async def _accounts(self) -> AsyncIterator[Address]:
+    async def _accounts(self) -> AsyncIterator[ResourceAddress]:
         after = ""
         while page := await self.parts.topics.accounts.page(after, PAGE):
             for account in page:
-                yield Address(Stage.ACCOUNT, account.name, account.azure_subscription, account.resource_group)
+                yield ResourceAddress(Stage.ACCOUNT, account.name, account.azure_subscription, account.resource_group)
             after = page[-1].name
 
-    async def _groups(self) -> AsyncIterator[Address]:
+    async def _groups(self) -> AsyncIterator[ResourceAddress]:
         for azure in await self.parts.topics.groups.azure_subscriptions():
             after = ""
             while page := await self.parts.topics.groups.page(azure, after, PAGE):
                 for group in page:
-                    yield Address(Stage.GROUP, group.name, group.azure_subscription, group.name)
+                    yield ResourceAddress(Stage.GROUP, group.name, group.azure_subscription, group.name)
                 after = page[-1].name
 
 
@@ -239,7 +239,7 @@ def _asks(step: Step) -> bool:
     return step.address.stage is Stage.SUBSCRIPTION and step.wish is not None
 
 
-def _needed(address: Address) -> list[str]:
+def _needed(address: ResourceAddress) -> list[str]:
     """The ids of resources that another one needs: its group, its topic, its domain topic, its account."""
     if address.stage is Stage.CONNECTION:
         return []
@@ -253,8 +253,8 @@ def _needed(address: Address) -> list[str]:
     return needed
 
 
-def _topic_address(topic: Topic) -> Address:
-    return Address(Stage.TOPIC, topic.name, topic.azure_subscription, topic.resource_group, topic.kind)
+def _topic_address(topic: Topic) -> ResourceAddress:
+    return ResourceAddress(Stage.TOPIC, topic.name, topic.azure_subscription, topic.resource_group, topic.kind)
 
 
 def _source_of(topic: Topic) -> str:

@@ -20,7 +20,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast
 _STEP = re.compile(r"(?:\[[^\[\]]*\]|\.?[^.\[\]]*)$")
 
 
-class Document(NamedTuple):
+class ParsedDocument(NamedTuple):
     """Plain data, and the line of each path in it, counted from 1."""
 
     data: Any
@@ -41,7 +41,7 @@ class Document(NamedTuple):
         return self.lines.get(path, 1)
 
 
-def read_document(text: str) -> Document:
+def read_document(text: str) -> ParsedDocument:
     """The data of a text. A DocumentFault names the line when the text itself is wrong."""
     if len(text.encode("utf-8", "replace")) > limits.ESTATE_BYTES:
         raise DocumentFault(f"The file is larger than {limits.ESTATE_BYTES // limits.MB} MB.", "")
@@ -63,7 +63,7 @@ def read_document(text: str) -> Document:
         raise DocumentFault("The file is empty.", "")
     reader = _Reader()
     data = reader.read(root, "", 0)
-    return Document(data, reader.lines)
+    return ParsedDocument(data, reader.lines)
 
 
 class _Reader:

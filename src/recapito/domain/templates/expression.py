@@ -59,10 +59,10 @@ def parse(text: str) -> Expression:
     """The tree of an expression, given with its brackets."""
     if len(text) > limits.EXPRESSION_CHARS:
         raise NotAnExpression(f"it is longer than {limits.EXPRESSION_CHARS} characters")
-    return _Parser(text[1:-1]).whole()
+    return _ExpressionParser(text[1:-1]).whole()
 
 
-class _Parser:
+class _ExpressionParser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
