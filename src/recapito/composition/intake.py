@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from recapito.api.app import Surface, make_surface
+from recapito.api.blob_front.front import BlobFront
 from recapito.api.estate.estate_file import EstateFile
 from recapito.api.services import ClockControl, Services
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
 from recapito.clock import SECOND, Clock, SystemClock
+from recapito.composition.blob_front import make_blob_front
 from recapito.composition.estate import make_estate, make_estate_file
 from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
@@ -88,6 +90,7 @@ class Intake:
     notifier: BlobNotifier
     outbound: _Outbound
     estate: EstateFile | None
+    blob_front: BlobFront | None
 
     async def close(self) -> None:
         """End everything that waits for another server."""
@@ -168,7 +171,9 @@ def make_intake(
         warnings=lambda: {"estate": file.problem} if file is not None and file.problem else {},
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
-    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file)
+    front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
+    surface = make_surface(services)
+    return Intake(surface, publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file, front)
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:

@@ -61,6 +61,7 @@ async def run_alone(
     listener: socket.socket,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
+    front: socket.socket | None = None,
 ) -> None:
     """Run both roles in this process until `stopping` is set."""
     _tune_process()
@@ -92,7 +93,7 @@ async def run_alone(
         services = [
             _dispatcher(dispatch, lambda: DRAIN_NS),
             ServiceTask(partial(_report, dispatch.reporter, status.update), vital=False),
-            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify),
+            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify, front),
         ]
         try:
             await create_initial_resources(settings, intake.topics, stores.registry)
@@ -138,7 +139,8 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
         await _follow_estate(intake, lambda: None)
-        services = _services_of_intake(settings, intake, listener, wakeup.ring)
+        front = socket.socket(fileno=config.front) if config.front >= 0 else None
+        services = _services_of_intake(settings, intake, listener, wakeup.ring, front)
         report = partial(_report_ready, config, b"intake")
         await run_services(services, stop_order(), partial(_when_applied, intake, report))
     await observers.close()
@@ -177,7 +179,11 @@ def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> ServiceTask:
 
 
 def _services_of_intake(
-    settings: Settings, intake: Intake, listener: socket.socket, ring: Callable[[], None]
+    settings: Settings,
+    intake: Intake,
+    listener: socket.socket,
+    ring: Callable[[], None],
+    front: socket.socket | None,
 ) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
@@ -199,6 +205,7 @@ def _services_of_intake(
         ServiceTask(lambda: intake.expiry.run(intake.subscriptions.expire)),
         ServiceTask(intake.janitor.run),
         ServiceTask(intake.publisher.run, finish_publishes),
+        *_services_of_front(intake, front),
         ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests),
         *([] if intake.estate is None else [ServiceTask(intake.estate.run)]),
     ]
@@ -223,6 +230,14 @@ def _when_applied(intake: Intake, report: Callable[[], None]) -> None:
 
 
 _WAITING: set["asyncio.Task[None]"] = set()  # the event loop itself keeps no task alive
+
+
+def _services_of_front(intake: Intake, listener: socket.socket | None) -> list[ServiceTask]:
+    """The front of an Azurite, and the search for changes whose event is missing; nothing without a socket."""
+    if listener is None or intake.blob_front is None:
+        return []
+    front = intake.blob_front
+    return [ServiceTask(front.reporter.run), ServiceTask(lambda: front.serve(listener))]
 
 
 def _tune_process() -> None:
