@@ -129,6 +129,10 @@ class Server:
         finally:
             connection.close()
 
+    def hang_up(self) -> None:
+        """Send SIGHUP to the parent, as an operator does after a change of files."""
+        self._process.send_signal(signal.SIGHUP)
+
     def call(self, method: str, path: str, body: object = None) -> Any:
         """A management request that must succeed; its JSON answer."""
         status, answer = self.request(method, path, None if body is None else json.dumps(body).encode())

@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.arm.catalog import CatalogManagement, unknown_path
+from recapito.api.arm.deployments import DeploymentManagement
 from recapito.api.arm.domain_topics import DomainTopicManagement
 from recapito.api.arm.groups import GroupManagement
 from recapito.api.arm.resources import ResourceList
@@ -21,6 +22,7 @@ from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.estate.routes import EstateRoutes
 from recapito.api.operate.connections import ConnectionManagement
 from recapito.api.operate.damaged import DamagedRecords
 from recapito.api.operate.dead_letters import DeadLetterRoutes
@@ -43,6 +45,7 @@ _MANAGEMENT = (
     DomainTopicManagement,
     StorageManagement,
     ResourceList,
+    DeploymentManagement,
     SubscriptionLists,
     CatalogManagement,
     SubscriptionManagement,
@@ -101,6 +104,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *Description(management, operation, described).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
+            *(EstateRoutes(services, bodies).routes() if services.estate else ()),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
@@ -26,6 +26,9 @@ from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, silent
 from recapito.observability.status import DispatchStatus
 from recapito.observability.tracing import Tracer
+
+if TYPE_CHECKING:
+    from recapito.api.estate.manager import EstateManager
 
 
 class ClockControl(Protocol):
@@ -78,6 +81,8 @@ class Services:
     data: the absolute path of the data directory; None if everything is in memory.
     development: whether the server is in development mode.
     dispatch: the last status of the other role.
+    estate: applies documents; without it there are no estates and no deployments.
+    warnings: returns each part that a person should look at with the reason, or None; the server is ready nevertheless.
     """
 
     publisher: Publisher
@@ -106,3 +111,5 @@ class Services:
     wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
     examiner: ConnectionChecker | None = None
+    estate: "EstateManager | None" = None
+    warnings: Callable[[], Mapping[str, str | None]] = dict

@@ -12,10 +12,10 @@ FIRST_TOPIC = TopicDraft.of(
 
 
 async def create_initial_resources(settings: Settings, topics: Topics, registry: Registry) -> None:
-    """Register the storage accounts of the settings, and give an empty store one topic."""
+    """Register the storage accounts of the settings, and give an empty store without an estate file one topic."""
     for id in settings.azure.storage_accounts:
         account = account_of(id)
         if account is not None and await topics.accounts.find(account.name) is None:
             await topics.put_account(account)
-    if not await registry.topics("", 1):
+    if not settings.estate.file and not await registry.topics("", 1):
         await topics.put(FIRST_TOPIC)

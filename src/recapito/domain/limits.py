@@ -259,6 +259,29 @@ REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # the longest time of a paced request
 LETTER_PROBLEMS = 10  # reported by one request
 
+# Estate files and templates (ARM's limits, except for sizes of values).
+ESTATE_BYTES = 4 * MB  # of a file, or of a deployment's body
+ESTATE_NODES = 200_000  # values in a file, those behind aliases counted each time
+ESTATE_DEPTH = 64
+ESTATE_RESOURCES = 20_000
+ESTATE_PATIENCE_NS = 10 * SECOND  # that a starting server waits for its file to be applied
+ESTATE_PAUSE_NS = (5 * SECOND, 60 * SECOND)  # before failed resources are tried again
+ESTATE_AT_ONCE = 32  # event subscriptions that are put at a time; each may wait for its endpoint's consent
+TEMPLATE_PARAMETERS = 256
+TEMPLATE_VARIABLES = 512
+TEMPLATE_OUTPUTS = 256
+TEMPLATE_RESOURCES = 800
+TEMPLATE_COPIES = 800
+TEMPLATE_STEPS = 500_000  # calls of functions in one template
+TEMPLATE_REFERENCES = 256
+EXPRESSION_CHARS = 24_576
+EXPRESSION_DEPTH = 32
+EXPRESSION_TEXT_CHARS = 256 * KB  # of one text that a function makes
+EXPRESSION_ITEMS = 10_000  # of one array or object that a function makes
+DEPLOYMENTS = 800  # of one resource group; the oldest go first
+DEPLOYMENT_NAME_CHARS = (1, 64)
+PUBLISH_KEY_CHARS = (16, 512)
+
 # The portal.
 PORTAL_SESSIONS = 1000
 PORTAL_LOGIN_BYTES = 64 * KB
@@ -291,3 +314,5 @@ assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # an address given to curl lives
 assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
 assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES
+assert TEMPLATE_RESOURCES <= ESTATE_RESOURCES
+assert ESTATE_BYTES <= READING_BYTES

@@ -160,6 +160,13 @@ class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     azurite_url: str
 
 
+class EstateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file that describes all resources, and whether others are deleted."""
+
+    file: str
+    prune: bool
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -177,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: Quota
     metrics: Metrics
     azure: AzureSettings
+    estate: EstateSettings
     telemetry: ObservabilitySettings
 
     @property

@@ -29,7 +29,10 @@ _USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
-_REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
+_REMEDIES = {
+    "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
+    "estate": "correct the file: the server applies it as soon as it changes",
+}
 
 
 class DoctorFinding(NamedTuple):

@@ -15,8 +15,9 @@ from recapito.portal.widgets.table import Cell, Row, Table
 _FAILING = 10
 _TOPICS = 10
 _POLL_S = 5.0  # finding those that fail costs the server more than anything else here
-_CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "Data"}
-_WRONG = {"damage": "wait"}  # a person has to look; delivery goes on meanwhile
+_CHECKS = {"store": "Store", "disk": "Disk", "dispatch": "Dispatch", "damage": "Data", "estate": "Estate file"}
+_WRONG = {"damage": "wait", "estate": "wait"}  # a person has to look; delivery goes on meanwhile
+_OPTIONAL = ("estate",)  # a server without such a file does not name it
 _TILES = {
     "throughput": "Delivered a minute",
     "backlog": "Backlog",
@@ -39,6 +40,7 @@ class HealthChips:
 
     def show(self, found: Readiness) -> None:
         for name, title in _CHECKS.items():
+            self._chips[name].set_visibility(name in found.checks or name not in _OPTIONAL)
             state = found.checks.get(name, "unknown").replace("`", "")
             self._chips[name].text = f"{title} {state}" if state == "ok" else f"{title}: {state}"
             set_tone(self._chips[name], "good" if state == "ok" else _WRONG.get(name, "bad"))
