@@ -10,6 +10,7 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
+from recapito.connections.encryption import SecretBox
 from recapito.contracts.history import Keep
 from recapito.domain.access.guess_budget import Budget
 from recapito.domain.capacity import Rate
@@ -26,6 +27,7 @@ from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
 from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscription_options import Encrypt, SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.senders.memory_caller import CallScript, MemoryCaller
@@ -40,6 +42,7 @@ SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
 EVENTS = "/topics/orders/api/events"
 VERSION = "api-version=2022-06-15"
 PLENTY = Budget(100_000)
+ENCRYPT = SecretBox.in_memory().encrypt
 
 
 class Answer(NamedTuple):
@@ -71,6 +74,7 @@ class World:
         webhooks: CallScript | None = None,
         find_connection: Find = nowhere,
         budget: Budget = PLENTY,
+        encrypt: Encrypt = ENCRYPT,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -95,6 +99,7 @@ class World:
                 publisher=self.publisher,
                 topics=self.topics,
                 subscriptions=self.subscriptions,
+                options=SubscriptionOptions(self.subscriptions, encrypt),
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,

@@ -27,6 +27,7 @@ from recapito.api.operate.dead_letters import DeadLetters
 from recapito.api.operate.deliveries import Deliveries
 from recapito.api.operate.handshake_callback import HandshakeCallback
 from recapito.api.operate.health import OperatorRoutes
+from recapito.api.operate.lane_options import LaneOptions
 from recapito.api.operate.lanes import Lanes
 from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
@@ -85,6 +86,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
         *Lanes(services).routes(),
+        *LaneOptions(services, bodies).routes(),
         *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)

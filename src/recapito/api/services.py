@@ -19,6 +19,7 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from recapito.observability.diagnostics import DiagnosticLog
@@ -78,6 +79,7 @@ class Services:
     publisher: Publisher
     topics: Topics
     subscriptions: Subscriptions
+    options: SubscriptionOptions
     log: Log
     registry: Registry
     ledger: Ledger

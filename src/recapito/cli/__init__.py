@@ -31,6 +31,7 @@ class Commands(LazyGroup):
         "deadletter": Target("deadletter", "app", "List, redrive and purge dead letters."),
         "damaged": Target("damaged", "app", "List and export damaged records."),
         "connection": Target("connection", "app", "Manage connections to Azure resources."),
+        "sign": Target("sign", "app", "Sign the requests of an event subscription."),
         "schedule": Target("schedule", "app", "Print the retry schedule of a failing endpoint."),
         "doctor": Target("doctor", "app", "Find problems and name their remedies."),
         "config": Target("config", "app", "Show and set the defaults of flags."),

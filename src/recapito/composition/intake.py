@@ -46,6 +46,7 @@ from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.observability.journal import Journal
@@ -229,6 +230,7 @@ def _make_services(
         publisher=publisher,
         topics=topics,
         subscriptions=subscriptions,
+        options=SubscriptionOptions(subscriptions, keyring.secret_box.encrypt),
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,

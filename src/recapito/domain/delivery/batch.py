@@ -12,6 +12,7 @@ import msgspec
 
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.signature import Signing
 from recapito.domain.events.schema import DeliverySchema
 
 
@@ -35,7 +36,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     `attempts_before` is the smallest number of earlier attempts among its events; `data_version` is None when the
     events differ or their schema has none; `output_id` is None when there are several events; `headers` are the
-    subscriber's own. `traces` are the traceparents of the traced events, `traceparent` is the one to send.
+    subscriber's own; `signing` is None where requests are not signed. `traces` are the traceparents of the traced
+    events, `traceparent` is the one to send.
     """
 
     subscription: str
@@ -48,6 +50,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[Header, ...] = ()
     traces: tuple[str, ...] = ()
     traceparent: str = ""
+    signing: Signing | None = None
 
     def __repr__(self) -> str:
         return f"<Batch of {self.events} events, {len(self.body)} bytes, for {self.subscription}>"

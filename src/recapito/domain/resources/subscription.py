@@ -8,6 +8,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import MINUTE
+from recapito.domain.resources.delivery_options import NO_OPTIONS, DeliveryOptions
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.resource_id import container_id
 
@@ -136,7 +137,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     While an endpoint has not consented, `handshake` holds the code and `proposed` is the subscription as it will be
     afterwards. Lanes ignore both: until then the former subscription is in force, or one that takes no events.
-    `kept` are properties from clients that have no effect here; they are shown back unchanged.
+    `kept` are properties from clients that have no effect here; they are shown back unchanged. `options` are ours.
     """
 
     id: int = 0
@@ -156,6 +157,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     handshake: Handshake | None = None
     proposed: "Subscription | None" = None
     kept: dict[str, Any] = {}
+    options: DeliveryOptions = NO_OPTIONS
     created_position: int = 0
     deleted_position: int | None = None
     created_at: int

@@ -266,7 +266,8 @@ def build_subscription(
 ) -> Subscription:
     """Check a draft under the topic's schema and profile, and make it a new subscription, or the successor of `old`.
 
-    A successor keeps the id, version, name and time of creation. An expiration time is checked only if it changes.
+    A successor keeps the id, version, name, options and time of creation. An expiration time is checked only if it
+    changes.
     """
     check_batching(draft.batching, profile)
     check_attributes(draft.attributes, profile)
@@ -276,7 +277,7 @@ def build_subscription(
     values = draft_values(draft)
     filter = values.pop("filter")
     if old is not None:
-        values.update({name: getattr(old, name) for name in ("id", "version", "name", "domain_topic")})
+        values.update({name: getattr(old, name) for name in ("id", "version", "name", "domain_topic", "options")})
     values["delivery_schema"] = delivery_schema(draft.delivery_schema, topic)
     values["filters"] = (FilterSince(0, replace(filter, domain_topic=values["domain_topic"])),)
     created_at = now if old is None else old.created_at

@@ -1,0 +1,56 @@
+"""Options of one subscription that Event Grid does not have, under the path of its lane. Callers may manage.
+
+`{id}` is the `id` that `/lanes` shows. Secrets in a body are never shown again.
+"""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from recapito.api.arm.routing import answer
+from recapito.api.auth.management import admit
+from recapito.api.body import BodyReader
+from recapito.api.docs.documented_route import DocumentedRoute
+from recapito.api.operate.lanes import PATH, show_options
+from recapito.api.services import Services
+from recapito.api.wire.decode import Body, decode
+from recapito.domain import limits
+from recapito.domain.resources.subscription import Subscription
+from recapito.intake.resources.not_found import subscription_missing
+from recapito.intake.resources.subscription_options import SigningChange
+
+
+class SigningBody(Body):
+    """A change of the secrets that sign requests; `set` and `rotate` need a secret `whsec_…`."""
+
+    change: SigningChange
+    secret: str | None = None
+
+
+class LaneOptions:
+    def __init__(self, services: Services, bodies: BodyReader) -> None:
+        self._options = services.options
+        self._bodies = bodies
+
+    def routes(self) -> list[DocumentedRoute]:
+        return [DocumentedRoute(PATH + "/{id}/signing", self._sign, SigningBody)]
+
+    async def _sign(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), SigningBody)
+        return _answer(await self._options.sign(_id(request), wanted.change, wanted.secret))
+
+    async def _body(self, request: Request) -> bytes:
+        return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+
+
+def _id(request: Request) -> int:
+    text: str = request.path_params["id"]
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise subscription_missing(text)
+    return int(text)
+
+
+def _answer(subscription: Subscription) -> Response:
+    return answer(
+        {"id": subscription.id, "subscription": subscription.name, "options": show_options(subscription.options)}
+    )
