@@ -99,7 +99,7 @@ class World:
                 publisher=self.publisher,
                 topics=self.topics,
                 subscriptions=self.subscriptions,
-                options=SubscriptionOptions(self.subscriptions, encrypt),
+                options=SubscriptionOptions(self.subscriptions, self.clock, encrypt),
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,

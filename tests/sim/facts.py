@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recapito.contracts.ledger import Settlement
-from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
@@ -57,6 +57,14 @@ class Watched:
     settling_since: int = 0
     attempts: dict[tuple[DeliveryId, int], Arrival] = field(default_factory=dict)
     redriven: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
+
+    def is_due(self, parked: Parked, now: int) -> bool:
+        """Whether it is the turn of a parked delivery: its time has come, or an operator asked since its last attempt.
+
+        The lane may take up a request that a later one has replaced.
+        """
+        tried_at = parked.delivery.last_attempt_at or 0
+        return parked.due_at <= now or any(tried_at <= version.options.retry_asked_at for version in self.versions)
 
     @property
     def now(self) -> Subscription:

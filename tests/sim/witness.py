@@ -126,7 +126,8 @@ class Witness:
             lane = self._oracle.lanes[stored.id] = Watched(
                 stored.id, stored.topic, Books(stored.id, stored.created_position, self._oracle.fail)
             )
-        if lane.versions and lane.now.destination != stored.destination:  # which ends a hold
+        asked = bool(lane.versions) and lane.now.options.retry_asked_at != stored.options.retry_asked_at
+        if lane.versions and (asked or lane.now.destination != stored.destination):  # which ends a hold
             lane.hold.distrust(self._oracle.clock.now() + NOTICED_NS)
         lane.versions.append(stored)
         self._oracle.lane_of_url[stored.destination.url] = lane
@@ -229,7 +230,7 @@ class Witness:
                 self._oracle.note("set aside", lane.id, damage.table, damage.position, damage.offset)
                 lane.books.set_aside(DeliveryId(damage.position, damage.offset))
 
-    async def _parked(self, ledger: Any, rows: list[Parked], id: int, limit: int) -> None:
+    async def _parked(self, ledger: Any, rows: list[Parked], id: int, *args: object) -> None:
         await self._reconcile(ledger, [self._oracle.lanes[id]])
 
     async def _burials_due(self, ledger: Any, group: DeadLetterGroup | None, *args: object) -> None:

@@ -29,6 +29,7 @@ class Commands(LazyGroup):
         "top": Target("top", "app", "Show rates and backlogs of event subscriptions, live."),
         "clock": Target("clock", "app", "Show or move the server's clock."),
         "deadletter": Target("deadletter", "app", "List, redrive and purge dead letters."),
+        "retry-now": Target("retry_now", "app", "Try now what waits for its next attempt."),
         "damaged": Target("damaged", "app", "List and export damaged records."),
         "connection": Target("connection", "app", "Manage connections to Azure resources."),
         "sign": Target("sign", "app", "Sign the requests of an event subscription."),

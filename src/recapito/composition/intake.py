@@ -230,7 +230,7 @@ def _make_services(
         publisher=publisher,
         topics=topics,
         subscriptions=subscriptions,
-        options=SubscriptionOptions(subscriptions, keyring.secret_box.encrypt),
+        options=SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt),
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,

@@ -74,6 +74,24 @@ def test_arm_leaves_options_alone() -> None:
     optional(test)
 
 
+def test_retry_now() -> None:
+    """Each request leaves a later instant, even while the clock stands still, and answers what waited."""
+
+    async def test(world: World) -> None:
+        asked = []
+        for _ in range(2):
+            answered = await world.call("POST", "/lanes/1/retry-now", {})
+            assert answered.json == {"id": 1, "subscription": "hook", "held": False, "parked": 0}
+            subscription = await world.log.subscription_by_id(1)
+            assert subscription is not None
+            asked.append(subscription.options.retry_asked_at)
+        assert asked == [world.clock.now(), world.clock.now() + 1]
+        assert (await world.call("POST", "/lanes/7/retry-now", {})).status == 404
+        assert (await world.call("POST", "/lanes/1/retry-now", {"what": 1})).status == 400
+
+    optional(test)
+
+
 @pytest.mark.parametrize(
     ("path", "wanted", "status", "says"),
     [

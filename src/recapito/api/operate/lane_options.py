@@ -26,18 +26,38 @@ class SigningBody(Body):
     secret: str | None = None
 
 
+class RetryBody(Body):
+    """Nothing: the path names the subscription."""
+
+
 class LaneOptions:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._options = services.options
+        self._ledger = services.ledger
+        self._clock = services.clock
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
-        return [DocumentedRoute(PATH + "/{id}/signing", self._sign, SigningBody)]
+        return [
+            DocumentedRoute(PATH + "/{id}/signing", self._sign, SigningBody),
+            DocumentedRoute(PATH + "/{id}/retry-now", self._retry, RetryBody),
+        ]
 
     async def _sign(self, request: Request) -> Response:
         await admit(request)
         wanted = decode(await self._body(request), SigningBody)
         return _answer(await self._options.sign(_id(request), wanted.change, wanted.secret))
+
+    async def _retry(self, request: Request) -> Response:
+        """Ask the lane to try everything that is parked; the answer has the numbers of that moment."""
+        await admit(request)
+        decode(await self._body(request) or b"{}", RetryBody)
+        lane = await self._ledger.lane(_id(request))
+        subscription = await self._options.retry_now(_id(request))
+        shown = {"id": subscription.id, "subscription": subscription.name, "held": False, "parked": 0}
+        if lane is not None:
+            shown |= {"held": lane.hold.holds(self._clock.now()), "parked": lane.counts.parked}
+        return answer(shown)
 
     async def _body(self, request: Request) -> bytes:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)

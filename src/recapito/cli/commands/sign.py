@@ -25,7 +25,10 @@ def sign(
     finish: Annotated[bool, typer.Option("--finish", help="Forget the former secret.")] = False,
     off: Annotated[bool, typer.Option("--off", help="Sign no more requests.")] = False,
 ) -> Any:
-    """Sign the requests of an event subscription; a new secret is printed once."""
+    """Sign the requests of an event subscription.
+
+    A new secret is printed once.
+    """
     if sum((rotate, finish, off)) > 1 or ((finish or off) and secret is not None):
         raise typer.BadParameter("give one of --rotate, --finish and --off", param_hint="sign")
     path = f"{lane_path(session, subscription, topic)}/signing"

@@ -23,6 +23,7 @@ from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.failure import FailureHandler
 from recapito.dispatch.lane.in_flight import InFlight, InFlightSet, PendingBatch, id_origin
 from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_terms
+from recapito.dispatch.lane.rush import Rush
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
@@ -65,13 +66,15 @@ NOTHING = Wants()
 class DueRead(NamedTuple):
     """One read of due deliveries: those due up to `until`, `limit` at most, and `at_least` of them whatever their size.
 
-    `queue` is the one that the rows are for: a lane that begins again meanwhile does not take them.
+    `queue` is the one that the rows are for: a lane that begins again meanwhile does not take them. With a `rush`, its
+    next page is read instead.
     """
 
     queue: DueQueue
     until: int
     limit: int
     at_least: int
+    rush: Rush | None = None
 
 
 class Sweep(msgspec.Struct):
@@ -124,8 +127,17 @@ class Lane:
         if subscription.destination != self.subscription.destination:
             self.books.forget_hold()
             self.window.restart()
+        if subscription.options.retry_asked_at > self.subscription.options.retry_asked_at:
+            self._start_rush(subscription.options.retry_asked_at)
         self._use(subscription)
         self.wake()
+
+    def _start_rush(self, asked_at: int) -> None:
+        """End a hold, and try everything that is parked; an endpoint that was held gets it without a stampede."""
+        if self.books.hold.on:
+            self.window.restart()
+        self.books.forget_hold()
+        self._rush = Rush(asked_at)
 
     def change_profile(self, profile: Profile) -> None:
         self.profile = profile
@@ -144,6 +156,7 @@ class Lane:
         self._answers: deque[tuple[InFlight, Outcome]] = deque()
         self._loading = False
         self._sweep: Sweep | None = None
+        self._rush: Rush | None = None
         self._read_ahead: deque[DeliveryId] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
         self._parked_turn = False
         self._terms = unlimited_terms(0)  # those of the step
@@ -179,7 +192,9 @@ class Lane:
         if queue is not self.due_queue:
             return None
         busy = len(self.in_flight.retries_on_wire()) + len(self.books.identities())
-        return DueRead(queue, self._due_until(now), self._context.retry_budget.slice + busy, busy + 1)
+        until = self._due_until(now)
+        rush = None if queue.next_at is not None and queue.next_at <= until else self._rush
+        return DueRead(queue, until, self._context.retry_budget.slice + busy, busy + 1, rush)
 
     def newest_parked(self) -> DeliveryId | None:
         """The newest event that was parked unread, when a probe is wanted; it may have been tried since."""
@@ -242,10 +257,21 @@ class Lane:
         if read.queue is not self.due_queue:
             return
         busy = self.in_flight.retries_on_wire() | self.books.identities()
+        if read.rush is not None:
+            due = self._rushed(read.rush, due.parked)
         self.due_queue.queue(self.due_queue.end_fetch(due, busy))
         if self.books.hold.holds(self._context.clock.now()):
             self.due_queue.let_go()
         self.wake()
+
+    def _rushed(self, rush: Rush, rows: list[Parked]) -> Due:
+        """The rows of a page to try, as if they were due. After the last page the due times are read again."""
+        now = self._context.clock.now()
+        if rows:
+            return Due(rush.choose(rows, now), self.due_queue.next_at)
+        if self._rush is rush:
+            self._rush = None
+        return Due([], now)
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
         """Parked deliveries of a deleted subscription, as of a version of the row."""
@@ -301,7 +327,8 @@ class Lane:
 
     def _wants_due(self, now: int) -> bool:
         active = self.subscription.deleted_position is None and not self.books.hold.holds(now)
-        return active and self.due_queue.wants_fetch(self._due_until(now))
+        rushes = self._rush is not None and self.due_queue.idle
+        return active and (rushes or self.due_queue.wants_fetch(self._due_until(now)))
 
     def _due_until(self, now: int) -> int:
         """The latest due time of the deliveries that may be tried now: a sweep leaves those that came due since."""
@@ -497,6 +524,7 @@ class Lane:
             self.window.restart()
         if self.books.hold.holds(now):
             self.due_queue.let_go()
+            self._rush = None
         self._failure_handler().failed(request, outcome, now, before, self.books.hold)
 
     def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:

@@ -21,7 +21,7 @@ PREFIX = "whsec_"
 
 
 class Signing(NamedTuple):
-    """What a request is signed with: its message id, and the encrypted secrets with the name they belong to."""
+    """The signing of a request: its message id, the name of its subscription's secrets, and the secrets, encrypted."""
 
     message_id: str
     name: str

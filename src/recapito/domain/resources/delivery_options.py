@@ -7,9 +7,11 @@ class DeliveryOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The options of one subscription; the defaults leave Event Grid's behaviour as it is.
 
     `signing` holds the encrypted secrets that sign its requests, the newest first: two while secrets are rotated.
+    `retry_asked_at` is the last instant at which an operator asked to try now everything that is parked; it only grows.
     """
 
     signing: tuple[bytes, ...] = ()
+    retry_asked_at: int = 0
 
     def __repr__(self) -> str:
         return "<DeliveryOptions>"

@@ -1,6 +1,7 @@
-"""The options of subscriptions that Event Grid does not have: signatures. They go by the subscription's id.
+"""The options of subscriptions that Event Grid does not have: signatures, and retries at once.
 
-A change is a change of the subscription: it leaves a mark in the topic's log, by which its lane learns of it.
+They go by the id of the subscription. A change is a change of the subscription: it leaves a mark in the topic's log,
+by which its lane learns of it.
 """
 
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from enum import StrEnum
 
 from msgspec.structs import replace
 
+from recapito.clock import Clock
 from recapito.domain.delivery.signature import parse_secret
 from recapito.domain.handshake.consent import shown
 from recapito.domain.resources.delivery_options import DeliveryOptions, signing_name
@@ -32,10 +34,11 @@ class SigningChange(StrEnum):
 
 
 class SubscriptionOptions:
-    """Changes options. `encrypt` encrypts a secret for a name."""
+    """Changes options. `clock` is the service's; `encrypt` encrypts a secret for a name."""
 
-    def __init__(self, subscriptions: Subscriptions, encrypt: Encrypt) -> None:
+    def __init__(self, subscriptions: Subscriptions, clock: Clock, encrypt: Encrypt) -> None:
         self._subscriptions = subscriptions
+        self._clock = clock
         self._encrypt = encrypt
 
     async def sign(self, id: int, change: SigningChange, secret: str | None) -> Subscription:
@@ -53,6 +56,18 @@ class SubscriptionOptions:
                 raise InvalidInput("InvalidRequest", message)
             kept = {SigningChange.ROTATE: signing[:1], SigningChange.FINISH: signing[:1]}.get(change, ())
             return replace(subscription.options, signing=added + kept)
+
+        return await self._subscriptions.change_options(id, apply)
+
+    async def retry_now(self, id: int) -> Subscription:
+        """End a hold of the subscription, and try now everything that is parked.
+
+        The instant grows even if the clock stands still, so that the lane notices a second request.
+        """
+
+        def apply(subscription: Subscription) -> DeliveryOptions:
+            options = subscription.options
+            return replace(options, retry_asked_at=max(self._clock.now(), options.retry_asked_at + 1))
 
         return await self._subscriptions.change_options(id, apply)
 
