@@ -216,7 +216,7 @@ class Subscriptions:
             subscription = await self._registry.subscription_by_id(id)
             if subscription is None or subscription.deleted_position is not None or self._has_expired(subscription):
                 raise subscription_missing(str(id))
-            stored = await self._registry.put_subscription(replace(subscription, options=change(subscription)))
+            stored = await self._registry.put_subscription(replace(subscription, own_options=change(subscription)))
         self._changes.announce()
         return stored
 

@@ -277,7 +277,7 @@ def build_subscription(
     values = draft_values(draft)
     filter = values.pop("filter")
     if old is not None:
-        values.update({name: getattr(old, name) for name in ("id", "version", "name", "domain_topic", "options")})
+        values.update({name: getattr(old, name) for name in ("id", "version", "name", "domain_topic", "own_options")})
     values["delivery_schema"] = delivery_schema(draft.delivery_schema, topic)
     values["filters"] = (FilterSince(0, replace(filter, domain_topic=values["domain_topic"])),)
     created_at = now if old is None else old.created_at
