@@ -38,6 +38,7 @@ FILTER_CONDITIONS = 25
 FILTER_VALUES = 25  # of all conditions together (spec A19)
 DELIVERY_ATTRIBUTES = 10
 ATTRIBUTE_NAME_CHARS = 256
+LANE_RATE = (1, 1_000_000)  # events per second that an operator may set
 SIGNING_SECRET_BYTES = (24, 64)  # Standard Webhooks' bounds
 ATTRIBUTE_VALUE_BYTES = 4096
 LABEL_CHARS = 256

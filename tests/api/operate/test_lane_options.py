@@ -74,6 +74,22 @@ def test_arm_leaves_options_alone() -> None:
     optional(test)
 
 
+def test_limits() -> None:
+    """Limits are set together and lifted by leaving them out; those out of range are refused; secrets stay."""
+
+    async def test(world: World) -> None:
+        await world.call("POST", "/lanes/1/signing", {"change": "set", "secret": SECRETS[0]})
+        for wanted in ({"maxRequests": 2, "eventsPerSecond": 10}, {"eventsPerSecond": 5}, {}):
+            answered = await world.call("POST", "/lanes/1/limits", wanted)
+            whole = {"signingSecrets": 1, "maxRequests": None, "eventsPerSecond": None} | wanted
+            assert answered.json["options"] == whole
+            assert (await world.call("GET", "/lanes")).json["value"][0]["options"] == whole
+        for wrong in ({"maxRequests": 0}, {"maxRequests": 65}, {"eventsPerSecond": -1}, {"rate": 1}):
+            assert (await world.call("POST", "/lanes/1/limits", wrong)).status == 400
+
+    optional(test)
+
+
 def test_retry_now() -> None:
     """Each request leaves a later instant, even while the clock stands still, and answers what waited."""
 

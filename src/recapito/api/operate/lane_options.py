@@ -12,7 +12,7 @@ from recapito.api.body import BodyReader
 from recapito.api.docs.documented_route import DocumentedRoute
 from recapito.api.operate.lanes import PATH, show_options
 from recapito.api.services import Services
-from recapito.api.wire.decode import Body, decode
+from recapito.api.wire.decode import Body, check_range, decode
 from recapito.domain import limits
 from recapito.domain.resources.subscription import Subscription
 from recapito.intake.resources.not_found import subscription_missing
@@ -24,6 +24,13 @@ class SigningBody(Body):
 
     change: SigningChange
     secret: str | None = None
+
+
+class LimitsBody(Body):
+    """The limits of a subscription; one that is not given is lifted."""
+
+    max_requests: int | None = None
+    events_per_second: int | None = None
 
 
 class RetryBody(Body):
@@ -40,6 +47,7 @@ class LaneOptions:
     def routes(self) -> list[DocumentedRoute]:
         return [
             DocumentedRoute(PATH + "/{id}/signing", self._sign, SigningBody),
+            DocumentedRoute(PATH + "/{id}/limits", self._limit, LimitsBody),
             DocumentedRoute(PATH + "/{id}/retry-now", self._retry, RetryBody),
         ]
 
@@ -47,6 +55,15 @@ class LaneOptions:
         await admit(request)
         wanted = decode(await self._body(request), SigningBody)
         return _answer(await self._options.sign(_id(request), wanted.change, wanted.secret))
+
+    async def _limit(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), LimitsBody)
+        if wanted.max_requests is not None:
+            check_range(wanted.max_requests, (1, limits.WINDOW_REQUESTS), "maxRequests")
+        if wanted.events_per_second is not None:
+            check_range(wanted.events_per_second, limits.LANE_RATE, "eventsPerSecond")
+        return _answer(await self._options.limit(_id(request), wanted.max_requests, wanted.events_per_second))
 
     async def _retry(self, request: Request) -> Response:
         """Ask the lane to try everything that is parked; the answer has the numbers of that moment."""

@@ -155,7 +155,11 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
 
 def show_options(options: DeliveryOptions) -> Shown:
     """The options of a subscription, without their secrets."""
-    return {"signingSecrets": len(options.signing)}
+    return {
+        "signingSecrets": len(options.signing),
+        "maxRequests": options.max_requests or None,
+        "eventsPerSecond": options.events_per_second or None,
+    }
 
 
 def endpoint_of(destination: Destination) -> str:

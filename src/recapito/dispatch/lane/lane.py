@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.contracts.ledger import Due, LaneRow, Settlement
-from recapito.dispatch.capacity import RESPONSIVE_NS
+from recapito.dispatch.capacity import RESPONSIVE_NS, Pace
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
@@ -111,6 +111,7 @@ class Lane:
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
         self.window = context.window()
+        self._pace = Pace()
         self.recorder = AttemptRecorder(context.history, Label(row.id, row.topic, topic_name, subscription.name))
         self._context = context
         self.feed = feed
@@ -146,6 +147,7 @@ class Lane:
     def _use(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self._format = DeliveryFormat(subscription, self._published, self._context.journal)
+        self._pace.use(subscription.options)
 
     def _begin(self, row: LaneRow) -> None:
         self.books = LaneBooks(row, self._context.commit_budget)
@@ -341,7 +343,9 @@ class Lane:
             next_try = self.due_queue.next_fetch_at
         else:
             next_try = hold.until if self.has_work() or self._lags else None
-        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try)
+        paced = self._pace.resumes_at(now)
+        resumes_at = paced if paced is not None and self.has_work() else None
+        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try, resumes_at)
         return min((instant for instant in instants if instant is not None and instant > now), default=None)
 
     @property
@@ -356,7 +360,8 @@ class Lane:
             self._sweep = None
         elif self._sweep is None:
             self._sweep = Sweep(self.end, now)
-        self._terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
+        terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
+        self._terms = terms._replace(event_limit=self._pace.events(terms.event_limit))
         self._send_more(now, probing)
         if self._sweep is not None and self._all_tried(self._sweep):
             self._end_sweep(self._sweep, now)
@@ -368,6 +373,8 @@ class Lane:
         free = self._context.slots.free(self._responsive, len(self.in_flight)) if room else 0
         next_batch = self._next_probe if probing else self._next_batch
         for _ in range(min(room, free, SENDS_PER_STEP)):
+            if self._pace.resumes_at(now) is not None:
+                return
             pending = None if self.in_flight.full else next_batch(now)
             if pending is None:
                 return
@@ -394,10 +401,11 @@ class Lane:
         if self.books.blocked:
             return 0
         if probing:
-            return int(not self.in_flight.probing and not self.due_queue.fetching)
+            return self._pace.room(int(not self.in_flight.probing and not self.due_queue.fetching), len(self.in_flight))
         if self.books.unsettled_bytes >= limits.WINDOW_BYTES:
             return 0
-        return self.window.room(len(self.in_flight), self.books.unsettled_requests)
+        open = len(self.in_flight)
+        return self._pace.room(self.window.room(open, self.books.unsettled_requests), open)
 
     def _next_batch(self, now: int) -> PendingBatch | None:
         """Fresh and parked batches alternate."""
@@ -464,6 +472,7 @@ class Lane:
         batch = pending.batch(self._format, self._id_origin)
         request = InFlight(pending, len(batch.body), now, probing)
         self.in_flight.start(request)
+        self._pace.sent(pending.events, now)
         if self._sweep is not None:
             self._sweep.tried = True
         answer = partial(self._answer, request)

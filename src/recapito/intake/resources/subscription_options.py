@@ -1,4 +1,4 @@
-"""The options of subscriptions that Event Grid does not have: signatures, and retries at once.
+"""The options of subscriptions that Event Grid does not have: signatures, limits, and retries at once.
 
 They go by the id of the subscription. A change is a change of the subscription: it leaves a mark in the topic's log,
 by which its lane learns of it.
@@ -56,6 +56,15 @@ class SubscriptionOptions:
                 raise InvalidInput("InvalidRequest", message)
             kept = {SigningChange.ROTATE: signing[:1], SigningChange.FINISH: signing[:1]}.get(change, ())
             return replace(subscription.options, signing=added + kept)
+
+        return await self._subscriptions.change_options(id, apply)
+
+    async def limit(self, id: int, max_requests: int | None, events_per_second: int | None) -> Subscription:
+        """Limit a subscription's requests in flight and events per second; None is no limit."""
+
+        def apply(subscription: Subscription) -> DeliveryOptions:
+            wanted = max_requests or 0, events_per_second or 0
+            return replace(subscription.options, max_requests=wanted[0], events_per_second=wanted[1])
 
         return await self._subscriptions.change_options(id, apply)
 
