@@ -73,6 +73,7 @@ class Services:
     readiness: returns each check with the reason why it fails, or None; damage alone fails none.
     public_url: the URL by which clients reach this server, without a slash at the end.
     clock_mode: the setting of the clock.
+    opens_system_topics: publishers may send events to system topics.
     dispatch: the last status of the other role.
     """
 
@@ -91,6 +92,7 @@ class Services:
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
     clock_mode: str = "system"
+    opens_system_topics: bool = False
     clock_control: ClockControl | None = None
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK

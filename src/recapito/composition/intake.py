@@ -244,6 +244,7 @@ def _make_services(
         public_url=settings.public_url,
         readiness=readiness,
         clock_mode=settings.clock.mode,
+        opens_system_topics=settings.publish.system_topics,
         journal=journal,
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=keyring,

@@ -62,11 +62,12 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
+    """The time that a publish may wait to be stored, the rate of one topic (0 is no limit), and who may publish."""
 
     wait_s: float
     events_per_second: int
     bytes_per_second: int
+    system_topics: bool
 
 
 class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ from recapito.domain.events.json_text import Fault
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic_type import topic_type
 
 NAMES = {InputSchema.EVENT_GRID: "EventGridEvent", InputSchema.CUSTOM: "CustomEvent"}
 
@@ -25,5 +26,19 @@ def accept(
         fault = Fault("The content type says that the body is in the CloudEvents schema.")
         raise event_grid.refused(NAMES[topic.input_schema], fault)
     if topic.input_schema is InputSchema.EVENT_GRID:
-        return event_grid.accept(body, topic.resource_id, domain)
+        events = event_grid.accept(body, topic.event_topic, domain)
+        _check_types(topic, events)
+        return events
     return custom_event.accept(body, topic.resource_id, topic.mapping, now, new_id, domain)
+
+
+def _check_types(topic: Topic, events: list[StampedEvent]) -> None:
+    """A system topic takes only events of its type."""
+    kind = None if topic.source is None else topic_type(topic.source.topic_type)
+    if kind is None:
+        return
+    names = {event.name for event in kind.events}
+    for n, event in enumerate(events):
+        if event.type not in names:
+            fault = Fault(f"Event {n}: 'eventType' must be an event type of {kind.name}.")
+            raise event_grid.refused(NAMES[InputSchema.EVENT_GRID], fault)
