@@ -2,9 +2,10 @@
 
 import pytest
 
-from recapito.dispatch.lane.rush import Rush
+from recapito.dispatch.lane.rush import Rush, outlasts
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
-from recapito.domain.delivery.hold import CLEAR
+from recapito.domain.delivery.hold import CLEAR, Hold
+from recapito.domain.instant import HOUR
 from recapito.domain.resources.subscription import RetryPolicy
 from tests.sim.behaviour import HEALTHY, answering
 from tests.sim.books import State
@@ -67,7 +68,7 @@ def test_what_fails_again_waits_again(ask: int) -> None:
 
 
 def test_a_crash_loses_nothing() -> None:
-    """After a crash in the middle the rest keeps its due times, and arrives."""
+    """After a crash in the middle the rest is tried at once, and nothing of it twice."""
     lanes: list[Watched] = []
 
     async def script(scene: Scene) -> None:
@@ -79,6 +80,8 @@ def test_a_crash_loses_nothing() -> None:
         await scene.people.retry_now(lanes[0].id)
         await scene.wait(0.5)
         scene.machine.crash(Role.DISPATCH)
+        await scene.wait(60)
+        assert lanes[0].books.states[State.DELIVERED] == 500
         await scene.quiet()
 
     act(script)
@@ -104,3 +107,17 @@ def test_a_clock_that_stands_still() -> None:
 
 def _parked(tried_at: int) -> Parked:
     return Parked(100, Delivery(DeliveryId(1, 0), 0, b"{}", attempts=1, last_attempt_at=tried_at))
+
+
+@pytest.mark.parametrize(
+    ("hold", "now", "expected"),
+    [
+        (CLEAR, 10 * HOUR + 1, True),
+        (CLEAR, 40 * HOUR, False),  # it was asked for too long ago
+        (Hold(10, until=12 * HOUR, period=4 * HOUR, sweep_at=20 * HOUR), 11 * HOUR, True),
+        (Hold(10, until=12 * HOUR, period=HOUR, sweep_at=20 * HOUR), 11 * HOUR, False),  # it is held again since
+    ],
+)
+def test_a_restart(hold: Hold, now: int, expected: bool) -> None:
+    """A lane that is opened takes up a request of the last day, unless it was held again since."""
+    assert outlasts(10 * HOUR, hold, now) is expected

@@ -19,8 +19,8 @@ from recapito.domain.resources.topic import Topic
 from tests.sim import redrives, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent
-from tests.sim.facts import Watched
-from tests.sim.oracle import NOTICED_NS, Oracle
+from tests.sim.facts import NOTICED_NS, Watched
+from tests.sim.oracle import Oracle
 
 ALL = 1 << 31
 _decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
@@ -172,7 +172,7 @@ class Witness:
         lane = self._oracle.lanes[id]
         self._compare(lane, row)
         if not row.damaged:
-            lane.hold.start(row.hold, self._oracle.clock.now())
+            lane.start_hold(row.hold, self._oracle.clock.now())
 
     async def _renew_lane(self, ledger: Any, row: LaneRow, id: int, topic: int, log_id: str, position: int) -> None:
         """The lane has lost its memory; what it still has under way does not matter any more."""
@@ -186,7 +186,7 @@ class Witness:
         lane.epoch += 1
         lane.books.renew(position)
         lane.books.compare(row)
-        lane.hold.start(row.hold, self._oracle.clock.now())
+        lane.start_hold(row.hold, self._oracle.clock.now())
 
     async def _lanes(self, ledger: Any, rows: list[LaneRow]) -> None:
         for row in rows:

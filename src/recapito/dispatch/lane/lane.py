@@ -23,7 +23,7 @@ from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.failure import FailureHandler
 from recapito.dispatch.lane.in_flight import InFlight, InFlightSet, PendingBatch, id_origin
 from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_terms
-from recapito.dispatch.lane.rush import Rush
+from recapito.dispatch.lane.rush import Rush, outlasts
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
@@ -122,6 +122,8 @@ class Lane:
         self._id_origin = id_origin(context.log_id, row.topic)
         self._use(subscription)
         self._begin(row)
+        if outlasts(subscription.options.retry_asked_at, row.hold, context.clock.now()):
+            self._start_rush(subscription.options.retry_asked_at)
 
     def change(self, subscription: Subscription) -> None:
         """Use a changed subscription from now on; stored rows stay as they are. A hold was about the old endpoint."""

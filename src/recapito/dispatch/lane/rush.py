@@ -2,11 +2,13 @@
 
 The laws: each delivery that was parked when the operator asked is tried once, unless the lane is held again before. The
 pages of the ledger are read in the order of due times and never again, so a rush ends however many attempts fail. It
-rewrites no row, and it does not outlive its process: the rest keeps its due times.
+rewrites no row. After a restart it begins again and leaves out whatever was tried since the operator asked.
 """
 
 from recapito.contracts.ledger import ParkedKey
+from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Parked
+from recapito.domain.delivery.hold import Hold
 
 
 class Rush:
@@ -34,3 +36,9 @@ class Rush:
     def _waits(self, row: Parked) -> bool:
         tried_at = row.delivery.last_attempt_at
         return tried_at is None or (tried_at <= self.asked_at and row.delivery.identity not in self._tried)
+
+
+def outlasts(asked_at: int, hold: Hold, now: int) -> bool:
+    """Whether a lane that is opened takes up a request from before: not an old one, nor one that a hold has ended."""
+    held_since = hold.until - hold.period if hold.on else 0
+    return now - limits.RUSH_NS < asked_at and held_since <= asked_at
