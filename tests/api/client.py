@@ -24,6 +24,7 @@ from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
 from recapito.intake.resources.handshakes import Handshakes
@@ -75,6 +76,7 @@ class World:
         find_connection: Find = nowhere,
         budget: Budget = PLENTY,
         encrypt: Encrypt = ENCRYPT,
+        replay: bool = False,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -104,6 +106,7 @@ class World:
                 registry=self.log,
                 ledger=self.ledger,
                 redriver=self._redriver(),
+                replayer=self._replayer(replay),
                 history=self.history,
                 explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT, damages),
                 damages=damages,
@@ -119,6 +122,10 @@ class World:
         )
 
         self.app = self.surface.app
+
+    def _replayer(self, enabled: bool) -> Replayer:
+        log, check_open = self.log, self.publisher.check_open
+        return Replayer(log, log, self.ledger, self.clock, enabled, check_open, lambda: None, self._journal)
 
     def _redriver(self) -> Redriver:
         self.vault = MemoryVault()

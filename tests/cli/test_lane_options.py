@@ -48,6 +48,7 @@ def test_options() -> None:
         (("sign", "paced", "--off", "--finish"), 2, "give one of --rotate"),
         (("limit", "paced", "--off", "--rate", "5"), 2, "give --requests"),
         (("limit", "paced"), 2, "give --requests"),
+        (("replay", "paced"), 2, "give --since or --position"),
     ],
 )
 def test_wrong_words(live: Server, words: tuple[str, ...], code: int, says: str) -> None:

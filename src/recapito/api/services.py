@@ -17,6 +17,7 @@ from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.subscription_options import SubscriptionOptions
@@ -85,6 +86,7 @@ class Services:
     registry: Registry
     ledger: Ledger
     redriver: Redriver
+    replayer: Replayer
     history: HistoryReader
     explainer: Explainer
     damages: DamageReport

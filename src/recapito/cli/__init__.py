@@ -30,6 +30,7 @@ class Commands(LazyGroup):
         "clock": Target("clock", "app", "Show or move the server's clock."),
         "deadletter": Target("deadletter", "app", "List, redrive and purge dead letters."),
         "retry-now": Target("retry_now", "app", "Try now what waits for its next attempt."),
+        "replay": Target("replay", "app", "Deliver kept events to an event subscription again."),
         "limit": Target("limit", "app", "Limit the rate of an event subscription."),
         "damaged": Target("damaged", "app", "List and export damaged records."),
         "connection": Target("connection", "app", "Manage connections to Azure resources."),

@@ -42,6 +42,7 @@ from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import Keeping
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
@@ -146,10 +147,20 @@ def make_intake(
         find_connection=keyring.find,
     )
     redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
+    replayer = Replayer(
+        stores.log,
+        stores.registry,
+        stores.ledger,
+        clock,
+        settings.history.replay,
+        partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),
+        on_append,
+        journal,
+    )
     status = status or DispatchStatus()
     ready = partial(_readiness, stores, closed, dispatch_problem, status)
     services = _make_services(
-        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, ready
+        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, ready
     )
     probes = make_probes(outbound.storage_clients, outbound.amqp_clients, outbound.caller)
     services = replace(
@@ -221,6 +232,7 @@ def _make_services(
     topics: Topics,
     subscriptions: Subscriptions,
     redriver: Redriver,
+    replayer: Replayer,
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]],
 ) -> Services:
     """The services of the API, as far as they depend on settings and stores alone."""
@@ -235,6 +247,7 @@ def _make_services(
         registry=stores.registry,
         ledger=stores.ledger,
         redriver=redriver,
+        replayer=replayer,
         history=history,
         explainer=Explainer(
             stores.log, stores.registry, stores.ledger, history, clock, settings.delivery.profile, damages

@@ -112,6 +112,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_hours: int
     keep_mb: int
     keep_events_mb: int
+    replay: bool
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -90,6 +90,19 @@ def test_limits() -> None:
     optional(test)
 
 
+def test_replay() -> None:
+    """A start by time or by position is taken, both or neither is not; what is replayed is told."""
+
+    async def test(world: World) -> None:
+        for wanted in ({"position": 1}, {"since": "2020-01-01"}):
+            answered = await world.call("POST", "/lanes/1/replay", wanted)
+            assert (answered.status, answered.json["done"], answered.json["next"]) == (200, 0, None)
+        for wrong in ({}, {"position": 0}, {"position": 1, "since": "2020-01-01"}, {"since": "x"}):
+            assert (await world.call("POST", "/lanes/1/replay", wrong)).status == 400
+
+    optional(test, replay=True)
+
+
 def test_retry_now() -> None:
     """Each request leaves a later instant, even while the clock stands still, and answers what waited."""
 

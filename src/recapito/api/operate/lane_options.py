@@ -9,12 +9,13 @@ from starlette.responses import Response
 from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
-from recapito.api.docs.documented_route import DocumentedRoute
+from recapito.api.docs.documented_route import DocumentedRoute, read_instant
 from recapito.api.operate.lanes import PATH, show_options
 from recapito.api.services import Services
-from recapito.api.wire.decode import Body, check_range, decode
+from recapito.api.wire.decode import Body, check_range, decode, invalid
 from recapito.domain import limits
 from recapito.domain.resources.subscription import Subscription
+from recapito.intake.publish.replayer import ReplayStart
 from recapito.intake.resources.not_found import subscription_missing
 from recapito.intake.resources.subscription_options import SigningChange
 
@@ -37,9 +38,19 @@ class RetryBody(Body):
     """Nothing: the path names the subscription."""
 
 
+class ReplayBody(Body):
+    """The start, by time or position; `until` and a position come from the answer before, to go on."""
+
+    since: str | None = None
+    position: int | None = None
+    until: int | None = None
+    dry_run: bool = False
+
+
 class LaneOptions:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._options = services.options
+        self._replayer = services.replayer
         self._ledger = services.ledger
         self._clock = services.clock
         self._bodies = bodies
@@ -49,6 +60,7 @@ class LaneOptions:
             DocumentedRoute(PATH + "/{id}/signing", self._sign, SigningBody),
             DocumentedRoute(PATH + "/{id}/limits", self._limit, LimitsBody),
             DocumentedRoute(PATH + "/{id}/retry-now", self._retry, RetryBody),
+            DocumentedRoute(PATH + "/{id}/replay", self._replay, ReplayBody),
         ]
 
     async def _sign(self, request: Request) -> Response:
@@ -75,6 +87,18 @@ class LaneOptions:
         if lane is not None:
             shown |= {"held": lane.hold.holds(self._clock.now()), "parked": lane.counts.parked}
         return answer(shown)
+
+    async def _replay(self, request: Request) -> Response:
+        await admit(request)
+        wanted = decode(await self._body(request), ReplayBody)
+        if (wanted.since is None) == (wanted.position is None):
+            raise invalid("Give either 'since' or 'position'.", "position")
+        for name, value in (("position", wanted.position), ("until", wanted.until)):
+            if value is not None:
+                check_range(value, (1, limits.LOG_POSITIONS), name)
+        start = ReplayStart(wanted.position, read_instant(wanted.since, "since"))
+        replayed = await self._replayer.replay(_id(request), start, wanted.until, wanted.dry_run)
+        return answer(replayed._asdict())
 
     async def _body(self, request: Request) -> bytes:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)

@@ -16,6 +16,10 @@ from msgspec.structs import astuple
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
 
+REPLAYED = "replay:"
+"""The beginning of the origin of replayed events; the position that they come from follows."""
+
+
 class StampedEvent(msgspec.Struct, frozen=True, gc=False):
     """One accepted event: the bytes to store, and the fields that filters read. Only a domain's events have a topic."""
 
@@ -41,7 +45,8 @@ class Publish(NamedTuple):
 class Columns(msgspec.Struct, frozen=True, array_like=True):
     """The ends, the fields that filters read, and the ids of the events of a segment; old segments have no ids.
 
-    A redriven segment is for `only` one subscription and comes from the dead letters of `origin`. `traces` has the
+    A redriven or replayed segment is for `only` one subscription; it comes from the dead letters, or from the position
+    after "replay:", that `origin` names. `traces` has the
     traceparents of the few traced events. The order of the fields is a file format.
     """
 

@@ -26,7 +26,7 @@ ALL = 1 << 62  # above every position
 class Event(NamedTuple):
     """An event in the log; `only` is the one subscription that a redriven event is for.
 
-    `origin` is the file of dead letters that it was redriven from.
+    `origin` is the file of dead letters that it was redriven from, or the position that it was replayed from.
     """
 
     seen: FilteredEvent
