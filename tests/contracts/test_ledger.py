@@ -9,7 +9,7 @@ from recapito.contracts.ledger import (
     AttemptTotals,
     DeadLetterGroup,
     Drop,
-    Due,
+    DueDeliveries,
     LaneCounts,
     LaneRow,
     Notice,
@@ -221,7 +221,7 @@ def test_a_page_of_parked_deliveries_is_bounded(lane: LaneRow, settle: Any, ledg
 def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: LaneRow) -> None:
     """An empty lane and an unknown one have nothing due, ever."""
     for id in (7, 99):
-        assert run(ledger.due(id, 1 << 62, 10)) == Due([], None)
+        assert run(ledger.due(id, 1 << 62, 10)) == DueDeliveries([], None)
         assert run(ledger.parked(id, 10)) == []
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from recapito.contracts.log import EntryKind, NewSegment
 from recapito.domain import limits
-from recapito.domain.events.accept import accept
+from recapito.domain.events.schema_table import accept
 from recapito.domain.events.segment import Publish, Segment, pack
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import SECOND

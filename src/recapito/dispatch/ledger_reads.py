@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import Clock
-from recapito.contracts.ledger import Due, Ledger
+from recapito.contracts.ledger import DueDeliveries, Ledger
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.signals import Signal
@@ -60,13 +60,13 @@ class LedgerReads:
         if read is None:
             return
         if read.rush is not None:
-            lane.fetched(read, Due(await self._ledger.parked(lane.id, read.limit, read.rush.after), None))
+            lane.fetched(read, DueDeliveries(await self._ledger.parked(lane.id, read.limit, read.rush.after), None))
             return
         due = await self._ledger.due(lane.id, read.until, read.limit, read.at_least)
         newest = await self._newest(lane)
         if newest is not None:
             others = [row for row in due.parked if row.delivery.identity != newest.delivery.identity]
-            due = Due([newest, *others], due.next_at)
+            due = DueDeliveries([newest, *others], due.next_at)
         lane.fetched(read, due)
 
     async def _newest(self, lane: Lane) -> Parked | None:

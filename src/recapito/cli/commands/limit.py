@@ -6,14 +6,14 @@ import typer
 
 from recapito.cli.requests.lane import Subscription, Topic, lane_path
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands()
 
 
 @Noun(app).verb("limit")
 def limit(
-    session: Session,
+    session: CommandSession,
     subscription: Subscription,
     topic: Topic = None,
     requests: Annotated[int | None, typer.Option(min=1, help="Maximum number of requests in flight.")] = None,

@@ -6,7 +6,7 @@ import typer
 
 from recapito.cli.requests.lane import Subscription, Topic, lane_path
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands()
 _TIMEOUT_S = 120.0
@@ -14,7 +14,7 @@ _TIMEOUT_S = 120.0
 
 @Noun(app).verb("replay")
 def replay(
-    session: Session,
+    session: CommandSession,
     subscription: Subscription,
     topic: Topic = None,
     since: Annotated[str | None, typer.Option(help="First time of publishing, e.g. 2026-01-31T12:00Z.")] = None,

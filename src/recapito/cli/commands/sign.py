@@ -8,7 +8,7 @@ import typer
 from recapito.cli.requests.lane import Subscription, Topic, lane_path
 from recapito.cli.toolkit.flags import read_secret
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.domain.delivery.signature import show_secret
 
 app = commands()
@@ -17,7 +17,7 @@ _SECRET_BYTES = 32
 
 @Noun(app).verb("sign")
 def sign(
-    session: Session,
+    session: CommandSession,
     subscription: Subscription,
     topic: Topic = None,
     secret: Annotated[str | None, typer.Option(help="Secret whsec_...; - reads it; without it, a new one.")] = None,

@@ -5,14 +5,14 @@ from urllib.parse import urlencode
 
 import typer
 
-from recapito.cli.toolkit.verb import Session
+from recapito.cli.toolkit.verb import CommandSession
 from recapito.errors import NotFound
 
 Subscription = Annotated[str, typer.Argument(metavar="SUBSCRIPTION", help="Name of the event subscription.")]
 Topic = Annotated[str | None, typer.Option(help="Topic of the event subscription, if others have the same name.")]
 
 
-def lane_path(session: Session, subscription: str, topic: str | None) -> str:
+def lane_path(session: CommandSession, subscription: str, topic: str | None) -> str:
     """The path of the one subscription with this name."""
     query = {"subscription": subscription} | ({} if topic is None else {"topic": topic})
     found = session.client.call("GET", f"/lanes?{urlencode(query)}")["value"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts.ledger import Due, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
 from recapito.dispatch.capacity import RESPONSIVE_NS, Pace
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed
@@ -30,7 +30,7 @@ from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip,
 from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, rules_for
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import Label
+from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from recapito.domain.resources.subscription import Subscription
 
@@ -112,7 +112,7 @@ class Lane:
         self.queued = False  # the dispatcher's mark that it will step this lane
         self.window = context.window()
         self._pace = Pace()
-        self.recorder = AttemptRecorder(context.history, Label(row.id, row.topic, topic_name, subscription.name))
+        self.recorder = AttemptRecorder(context.history, LaneLabel(row.id, row.topic, topic_name, subscription.name))
         self._context = context
         self.feed = feed
         self._wake = wake
@@ -140,7 +140,7 @@ class Lane:
         if self.books.hold.on:
             self.window.restart()
         self.books.forget_hold()
-        self._rush = Rush(asked_at)
+        self._rush: Rush | None = Rush(asked_at)
 
     def change_profile(self, profile: Profile) -> None:
         self.profile = profile
@@ -160,7 +160,7 @@ class Lane:
         self._answers: deque[tuple[InFlight, Outcome]] = deque()
         self._loading = False
         self._sweep: Sweep | None = None
-        self._rush: Rush | None = None
+        self._rush = None
         self._read_ahead: deque[DeliveryId] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
         self._parked_turn = False
         self._terms = unlimited_terms(0)  # those of the step
@@ -257,7 +257,7 @@ class Lane:
         self.reader.wants = None
         self.wake()
 
-    def fetched(self, read: DueRead, due: Due) -> None:
+    def fetched(self, read: DueRead, due: DueDeliveries) -> None:
         if read.queue is not self.due_queue:
             return
         busy = self.in_flight.retries_on_wire() | self.books.identities()
@@ -268,14 +268,14 @@ class Lane:
             self.due_queue.let_go()
         self.wake()
 
-    def _rushed(self, rush: Rush, rows: list[Parked]) -> Due:
+    def _rushed(self, rush: Rush, rows: list[Parked]) -> DueDeliveries:
         """The rows of a page to try, as if they were due. After the last page the due times are read again."""
         now = self._context.clock.now()
         if rows:
-            return Due(rush.choose(rows, now), self.due_queue.next_at)
+            return DueDeliveries(rush.choose(rows, now), self.due_queue.next_at)
         if self._rush is rush:
             self._rush = None
-        return Due([], now)
+        return DueDeliveries([], now)
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
         """Parked deliveries of a deleted subscription, as of a version of the row."""
