@@ -30,7 +30,7 @@ def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """Ten events that fail lead to probation, with its reason and its end; a policy of one's own does not."""
+    """Ten events that fail lead to probation, with its reason and its end; a button ends it; an own policy has none."""
     with (
         server_with_portal(tmp_path, "--memory", "--clock", "manual") as (server, url),
         receiver() as hook,
@@ -44,6 +44,11 @@ def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
         expect(page.locator(".chip", has_text="Probation").first).to_be_visible()
         expect(page.locator(".hold")).to_contain_text("10 events in a row failed at the first attempt")
         expect(page.locator(".hold")).to_contain_text("held until")
+        hook.answer = lambda events: 200
+        page.get_by_role("button", name="Retry now").click()
+        expect(page.get_by_text("10 waiting deliveries are tried now.")).to_be_visible()
+        expect(tile(page, "delivered")).to_have_text("10")
+        hook.answer = lambda events: 503
         page = seen.resource("topics/demo/eventSubscriptions/determined")
         expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
         assert not seen.errors and not seen.strangers
