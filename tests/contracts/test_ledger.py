@@ -196,6 +196,30 @@ def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: LaneRo
         assert (len(due.parked), due.next_at) == (got, 10 + got)
 
 
+def test_parked_deliveries_are_paged(lane: LaneRow, settle: Any, ledger: Any, run: Any) -> None:
+    """All that is parked is read page by page, earliest due first; equal due times go by the id."""
+    keys = [(3, 5, 0), (7, 5, 1), (7, 5, 2), (7, 6, 0), (1 << 60, 5, 3)]
+    settle(7, matched=5, park=[parked(position, offset, due_at) for due_at, position, offset in reversed(keys)])
+    found: list[Any] = []
+    after = None
+    while page := run(ledger.parked(7, 2, after)):
+        assert len(page) <= 2
+        found += page
+        after = page[-1].due_at, page[-1].delivery.identity
+    assert [(row.due_at, *row.delivery.identity) for row in found] == keys
+    assert run(ledger.parked(8, 2, after)) == []
+
+
+def test_a_page_of_parked_deliveries_is_bounded(lane: LaneRow, settle: Any, ledger: Any, run: Any) -> None:
+    """A page has one delivery at least, and no more bytes than a slice."""
+    half = limits.PARKED_SLICE_BYTES // 2 + 1
+    rows = [parked(5, n, n) for n in range(3)]
+    large = [replace(row, delivery=replace(row.delivery, body=b"x" * half)) for row in rows]
+    settle(7, matched=3, park=large)
+    assert identities(run(ledger.parked(7, 9))) == [(5, 0)]
+    assert identities(run(ledger.parked(7, 9, (0, DeliveryId(5, 0))))) == [(5, 1)]
+
+
 def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: LaneRow) -> None:
     """An empty lane and an unknown one have nothing due, ever."""
     for id in (7, 99):

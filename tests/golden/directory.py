@@ -429,7 +429,8 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, msgspec.Struct):
         tag = type(value).__struct_config__.tag
-        return [*([] if tag is None else [tag]), *map(plain, msgspec.structs.astuple(value))]
+        fields = [one for one in msgspec.structs.astuple(value) if one is not msgspec.UNSET]  # which is not stored
+        return [*([] if tag is None else [tag]), *map(plain, fields)]
     if isinstance(value, list | tuple):
         return [*map(plain, value)]
     if isinstance(value, frozenset):

@@ -60,6 +60,7 @@ from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
 from recapito.domain.profiles.profile import EndpointKind
 from recapito.domain.profiles.profile import names as profile_names
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import (
     AzureFunction,
     EventHub,

@@ -149,6 +149,9 @@ TOPIC = topic(
     source=it.Source(resource_id=ACCOUNT, topic_type="Microsoft.Storage.StorageAccounts", implicit=True),
     kept={"sku": {"name": "Basic"}, "number": 1.5, "none": None},
 )
+OPTIONS = it.DeliveryOptions(
+    signing=(b"new", b"old"), max_requests=4, events_per_second=50, retry_asked_at=1_790_000_000_000_000_000
+)
 SUBSCRIPTION = subscription(
     7,
     "Billing",
@@ -199,6 +202,7 @@ def _registry() -> dict[str, Case]:
         "topic, the least": _json(topic("least")),
         "subscription, all of it": _json(SUBSCRIPTION),
         "subscription, the least": _json(subscription(1, "least")),
+        "subscription, with options": _json(subscription(1, "options", own_options=OPTIONS)),
         "checksum of a topic": _number(it.sum_topic(7, "{}")),
         "checksum of a subscription": _number(it.sum_subscription(9, 7, "{}")),
         "checksum of a document": _number(it.sum_document("kind", "key", b"content")),

@@ -30,7 +30,7 @@ def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """Ten events that fail lead to probation, with its reason and its end; a policy of one's own does not."""
+    """Ten events that fail lead to probation, with its reason and its end; a button ends it; an own policy has none."""
     with (
         server_with_portal(tmp_path, "--memory", "--clock", "manual") as (server, url),
         receiver() as hook,
@@ -48,6 +48,11 @@ def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
         expect(tile(page, "pending")).to_have_text("15")  # with those that are unread behind the hold
         page = seen.resource("topics/demo/eventSubscriptions/held?tab=retries")
         expect(page.get_by_label("The endpoint answers")).to_have_value("503, it is busy")
+        page = seen.resource("topics/demo/eventSubscriptions/held")
+        hook.answer = lambda events: 200
+        page.get_by_role("button", name="Retry now").click()
+        expect(page.get_by_text("10 waiting deliveries are tried now.")).to_be_visible()
+        expect(tile(page, "delivered")).to_have_text("15")
         page = seen.resource("topics/demo/eventSubscriptions/determined")
         expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
         assert not seen.errors and not seen.strangers

@@ -11,17 +11,14 @@ from typing import Any
 
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR, rules_for
-from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import DelayedDelivery, Profile, load
 from recapito.domain.resources.topic import Topic
 from tests.sim import attempts
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Arrival
-from tests.sim.facts import Refusal, Violation, Watched
+from tests.sim.facts import NOTICED_NS, Refusal, Violation, Watched
 from tests.sim.publication import Published
-
-NOTICED_NS = 60 * SECOND  # so much later, on a slow disk too, a lane has seen a jump of time or another endpoint
 
 
 class Oracle:
@@ -196,7 +193,7 @@ class Oracle:
         self.disturb()
         self.note("dispatch starts", life)
         for lane in self.lanes.values():
-            lane.hold.start(lane.books.last_row.hold if lane.books.last_row else CLEAR, self.clock.now())
+            lane.start_hold(lane.books.last_row.hold if lane.books.last_row else CLEAR, self.clock.now())
 
     def dispatch_died(self) -> None:
         """All lanes lose their memory."""

@@ -25,6 +25,7 @@ from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterQuery, parse_name
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from tests.sim.machine import ConnectionLost, Machine
@@ -152,6 +153,11 @@ class Workload:
             return None
         self._oracle.lanes[stored.id].acknowledged[stored.version] = self._oracle.clock.now()
         return stored.id
+
+    async def retry_now(self, id: int) -> None:
+        """Ask to try everything that is parked of a subscription."""
+        clock, encrypt = self._oracle.clock, lambda content, name: content
+        await self._ask(lambda: SubscriptionOptions(self._subscriptions, clock, encrypt).retry_now(id))
 
     async def delete_subscription(self, topic_name: str, name: str) -> None:
         """Delete a subscription."""

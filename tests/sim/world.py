@@ -68,6 +68,7 @@ class World:
         self.scene = scene
         self.rng = random.Random(f"{plan.seed}/world")
         self.dice = random.Random(f"{plan.seed}/rot")
+        self._operator = random.Random(f"{plan.seed}/operator")
         self._start_dice = random.Random(f"{plan.seed}/fall")
         self._healed = False
         self._topics = [f"topic-{n}" for n in range(len(plan.profiles))]
@@ -88,6 +89,9 @@ class World:
             self._start(self._later(at_s - self.scene.loop.time(), damage[kind]))
         for at_s, seconds in self.plan.full_disks_s:
             self._start(self._later(at_s - self.scene.loop.time(), partial(self._fill_disk, seconds)))
+        for _ in range(self._operator.choice((0, 0, 0, 3, 8))):
+            at_s = self._operator.uniform(self.scene.loop.time(), self.plan.horizon_s)
+            self._start(self._later(at_s - self.scene.loop.time(), self._retry_now))
         for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
             await self._sleep_until(episode.at_s)
             self._play(episode)
@@ -185,6 +189,16 @@ class World:
         """An operator redrives all dead letters, a few in each request."""
         self.scene.oracle.note("redrive")
         await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
+
+    async def _retry_now(self) -> None:
+        """An operator wants everything tried that is parked, of a lane with such deliveries if there is one."""
+        oracle = self.scene.oracle
+        lanes = [lane for id, lane in sorted(oracle.lanes.items()) if lane.deleted_at is None]
+        waiting = [lane for lane in lanes if lane.books.parked] or lanes
+        if waiting:
+            lane = self._operator.choice(waiting)
+            oracle.note("retry now", lane.id, len(lane.books.parked))
+            await self.scene.people.retry_now(lane.id)
 
     async def _drip(self) -> None:
         """Some events for the picky."""

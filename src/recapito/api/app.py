@@ -29,6 +29,7 @@ from recapito.api.operate.dead_letters import DeadLetterRoutes
 from recapito.api.operate.deliveries import Deliveries
 from recapito.api.operate.handshake_callback import HandshakeCallback
 from recapito.api.operate.health import OperatorRoutes
+from recapito.api.operate.lane_options import LaneOptions
 from recapito.api.operate.lane_totals import LaneTotals
 from recapito.api.operate.lanes import LaneRoutes
 from recapito.api.operate.series import DeliverySeries
@@ -92,6 +93,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         *DeliverySeries(services).routes(),
         *LaneRoutes(services).routes(),
         *LaneTotals(services).routes(),
+        *LaneOptions(services, bodies).routes(),
         *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)

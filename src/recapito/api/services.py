@@ -18,8 +18,10 @@ from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from recapito.observability.diagnostics import DiagnosticLog
@@ -80,6 +82,7 @@ class Services:
     clock_mode: the setting of the clock.
     data: the absolute path of the data directory; None if everything is in memory.
     development: whether the server is in development mode.
+    opens_system_topics: publishers may send events to system topics.
     dispatch: the last status of the other role.
     estate: applies documents; without it there are no estates and no deployments.
     warnings: returns each part that a person should look at with the reason, or None; the server is ready nevertheless.
@@ -88,10 +91,12 @@ class Services:
     publisher: Publisher
     topics: Topics
     subscriptions: Subscriptions
+    options: SubscriptionOptions
     log: Log
     registry: Registry
     ledger: Ledger
     redriver: Redriver
+    replayer: Replayer
     history: HistoryReader
     explainer: Explainer
     damages: DamageReport
@@ -101,6 +106,7 @@ class Services:
     clock_mode: str = "system"
     data: str | None = None
     development: bool = False
+    opens_system_topics: bool = False
     clock_control: ClockControl | None = None
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK

@@ -11,6 +11,9 @@ from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 
+ParkedKey = tuple[int, DeliveryId]
+"""The place of a parked delivery among those of its lane: its due time, then its id."""
+
 
 class LaneCounts(msgspec.Struct, frozen=True):
     """The books of one lane: matched = delivered + dead-lettered + dropped + pending, in every commit.
@@ -205,8 +208,11 @@ class Ledger(Protocol):
         After the first `at_least` of them, no more than limits.PARKED_SLICE_BYTES of events.
         """
 
-    async def parked(self, lane: int, limit: int) -> list[Parked]:
-        """At most `limit` parked deliveries, earliest due first, whether due or not."""
+    async def parked(self, lane: int, limit: int, after: ParkedKey | None = None) -> list[Parked]:
+        """At most `limit` parked deliveries behind a key, earliest due first, whether due or not.
+
+        After the first of them, no more than limits.PARKED_SLICE_BYTES of events.
+        """
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         """One delivery that waits, parked or buried."""

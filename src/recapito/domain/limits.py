@@ -38,6 +38,8 @@ FILTER_CONDITIONS = 25
 FILTER_VALUES = 25  # of all conditions together (spec A19)
 DELIVERY_ATTRIBUTES = 10
 ATTRIBUTE_NAME_CHARS = 256
+LANE_RATE = (1, 1_000_000)  # events per second that an operator may set
+SIGNING_SECRET_BYTES = (24, 64)  # Standard Webhooks' bounds
 ATTRIBUTE_VALUE_BYTES = 4096
 LABEL_CHARS = 256
 CONTAINER_NAME_CHARS = (3, 63)
@@ -162,6 +164,7 @@ RESOLVED_NS = 30 * SECOND
 UNRESOLVED_NS = 5 * SECOND
 
 # Lanes.
+RUSH_NS = DAY  # a request to try what is parked is forgotten at a restart after this time
 WINDOW_START = 2
 WINDOW_REQUESTS = 64
 WINDOW_BYTES = 8 * MB
@@ -255,6 +258,8 @@ LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
 LETTER_FILES_READ = 200  # by one request, however few of their letters are selected
 LETTER_READS = 8  # files read ahead
+LOG_POSITIONS = 1 << 62
+REPLAY_READ_BYTES = 16 * MB  # of the log, in one request
 REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # the longest time of a paced request
 LETTER_PROBLEMS = 10  # reported by one request

@@ -21,6 +21,7 @@ from recapito.domain.delivery.attributes import Header, is_sendable
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.kept_headers import RawHeaders
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.delivery.signature import NAMES, Signing
 from recapito.domain.events.schema import BodyForm
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
@@ -30,6 +31,7 @@ from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, CurlReply, Transfer, trust
+from recapito.senders.signing import RequestSigner
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]
@@ -107,7 +109,8 @@ class WebhookExchange:
         self.headers = [*route.headers, lines]
         if batch.headers:
             for custom in batch.headers:
-                self.headers += header(custom.name, custom.value)
+                if batch.signing is None or custom.name.lower() not in NAMES:  # those are ours where we sign
+                    self.headers += header(custom.name, custom.value)
             self._secrets += _secret_words(batch.headers)
         if batch.traceparent and not any(custom.name.lower() == "traceparent" for custom in batch.headers):
             self.headers.append(f"traceparent: {batch.traceparent}")
@@ -170,6 +173,7 @@ class WebhookSender:
 
     `token_for` signs tokens for webhooks that an application protects; None if this server signs none.
     `keeps_headers`: outcomes carry the headers of the request and of its answer, for history.
+    `signer` signs the requests of subscriptions that ask for it.
     """
 
     def __init__(
@@ -181,6 +185,7 @@ class WebhookSender:
         now: Callable[[], int],
         token_for: TokenSource | None = None,
         keeps_headers: bool = False,
+        signer: RequestSigner | None = None,
     ) -> None:
         self._trust = trust(partial(judge, egress=egress), ca_file)
         self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
@@ -188,6 +193,7 @@ class WebhookSender:
         self._now = now
         self._token_for = token_for
         self.keeps_headers = keeps_headers
+        self._signer = signer
         self._curl: CurlLoop | None = None
         self.closed = False
 
@@ -200,6 +206,8 @@ class WebhookSender:
         route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
         if destination.application is not None and not self._add_token(exchange, destination.application):
+            return exchange
+        if batch.signing is not None and not self._sign(exchange, batch.signing):
             return exchange
         if not route.host:
             exchange.dial()
@@ -215,6 +223,16 @@ class WebhookSender:
             exchange.fail(Outcome(Result.UNAUTHORIZED, detail="this server signs no tokens for protected webhooks"))
             return False
         exchange.authorize(self._token_for(application))
+        return True
+
+    def _sign(self, exchange: WebhookExchange, signing: Signing) -> bool:
+        """Sign the body as it is sent; a request that cannot be signed fails, unsent."""
+        assert self._signer is not None, "this sender signs no requests"
+        made = self._signer.headers(signing, exchange.body)
+        if isinstance(made, Outcome):
+            exchange.fail(made)
+            return False
+        exchange.headers += made
         return True
 
     async def close(self) -> None:

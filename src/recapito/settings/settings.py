@@ -78,11 +78,12 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PublishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
+    """The time that a publish may wait to be stored, the rate of one topic (0 is no limit), and who may publish."""
 
     wait_s: float
     events_per_second: int
     bytes_per_second: int
+    system_topics: bool
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +128,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_hours: int
     keep_mb: int
     keep_events_mb: int
+    replay: bool
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -77,6 +77,7 @@ def test_a_lane_is_shown_whole() -> None:
             "tookMs": 7.5,
             "failuresInARow": 10,
             "nextDueAt": hold["until"],
+            "options": {"signingSecrets": 0, "maxRequests": None, "eventsPerSecond": None},
             "stopped": None,
         }
         assert (hold["failures"], hold["periodSeconds"], hold["on"]) == (10, 10, True)

@@ -21,6 +21,7 @@ from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.hold import Hold, explain
 from recapito.domain.handshake.consent import provisioning_state, shown
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -158,6 +159,16 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
         "failuresInARow": 0 if lane is None else lane.hold.failures,
         "nextDueAt": _next_due(lane),
         "hold": None if lane is None else _show_hold(lane.hold, now),
+        "options": show_options(subscription.options),
+    }
+
+
+def show_options(options: DeliveryOptions) -> Shown:
+    """The options of a subscription, without their secrets."""
+    return {
+        "signingSecrets": len(options.signing),
+        "maxRequests": options.max_requests or None,
+        "eventsPerSecond": options.events_per_second or None,
     }
 
 

@@ -18,6 +18,10 @@ T = TypeVar("T", bound=Hashable)
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
 
 
+REPLAYED = "replay:"
+"""The beginning of the origin of replayed events; the position that they come from follows."""
+
+
 class StampedEvent(msgspec.Struct, frozen=True, gc=False):
     """One accepted event: the bytes to store, and the fields that filters read. Only a domain's events have a topic."""
 
@@ -43,8 +47,8 @@ class Publish(NamedTuple):
 class Columns(msgspec.Struct, frozen=True, array_like=True):
     """The ends, the fields that filters read, and the ids of the events of a segment; old segments have no ids.
 
-    A redriven or resent segment is for `only` one subscription and comes from `origin`: a file of dead letters, or a
-    place in the log (`resend_origin`). `traces` has the
+    A redriven, resent or replayed segment is for `only` one subscription and comes from `origin`: a file of dead
+    letters, a place in the log (`resend_origin`), or the position after "replay:". `traces` has the
     traceparents of the few traced events. The order of the fields is a file format.
     """
 

@@ -26,7 +26,8 @@ ALL = 1 << 62  # above every position
 class LoggedEvent(NamedTuple):
     """An event in the log; `only` is the one subscription that a redriven or resent event is for.
 
-    `origin` is the file of dead letters that it was redriven from, or the place that it was resent from.
+    `origin` is the file of dead letters that it was redriven from, the place that it was resent from, or
+    the position that it was replayed from.
     """
 
     seen: FilteredEvent

@@ -24,7 +24,7 @@ from recapito.domain.delivery.state import (
     state_of,
 )
 from recapito.domain.delivery.vocabulary import State
-from recapito.domain.events.segment import StampedEvent, resent_from
+from recapito.domain.events.segment import REPLAYED, StampedEvent, resent_from
 from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.history.attempt import LaneLabel
@@ -138,7 +138,7 @@ class Explainer:
             damaged = await self._lookup.is_damaged(found.topic, place.position)
             notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
-            notes.append(f"It is in the log {len(found.places)} times: published again, redriven or resent.")
+            notes.append(f"It is in the log {len(found.places)} times: published again, redriven, resent or replayed.")
         explained = [part async for part in self._explain_all(id, found, events)]
         if any(_begins_late(id, part.kept) for part in explained):
             notes.append(FORGOTTEN)
@@ -288,8 +288,11 @@ def _verdict(
             return FilterVerdict(True, "resent", f"it was resent to this subscription from its place {place_before}")
         if event.only == subscription.id:
             whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
+            if event.origin.startswith(REPLAYED):
+                reason = f"it was replayed for this subscription{whence.replace('from', 'from position')} of the log"
+                return FilterVerdict(True, "replayed", reason)
             return FilterVerdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
-        return FilterVerdict(False, "redriven", "it was redriven or resent for another subscription")
+        return FilterVerdict(False, "redriven", "it was redriven, resent or replayed for another subscription")
     if seen is None:
         return FilterVerdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)

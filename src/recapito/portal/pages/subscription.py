@@ -125,11 +125,17 @@ def _head(page: Page, address: Address, shown: dict[str, Any]) -> Any:
             await page.server.arm("DELETE", address.id)
             ui.navigate.to(resource_path(address.parent_id))
 
+    async def retry() -> None:
+        lane = await _find(page, address)
+        asked = await page.server.call("POST", f"/lanes/{lane.id}/retry-now", {})
+        page.say(f"{format.number(asked['parked'])} waiting deliveries are tried now.")
+
     with bar("head"):
         with bar():
             text("h1", shown["name"])
             state = chip("…")
         with bar():
+            button("Retry now", page.doing(retry))
             link_button("Edit", f"/edit{address.id}")
             button("Delete", page.doing(delete), "danger")
     return state

@@ -13,6 +13,7 @@ from recapito.contracts.ledger import (
     DueDeliveries,
     LaneRow,
     Notice,
+    ParkedKey,
     Settlement,
     SkippedDeadLetters,
     WaitingDeadLetter,
@@ -76,8 +77,8 @@ class SqliteLedger(AsyncStore):
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         return await self._read_around(ledger_sql.due, lane, now, limit, at_least)
 
-    async def parked(self, lane: int, limit: int) -> list[Parked]:
-        return await self._read_around(ledger_sql.parked, lane, limit)
+    async def parked(self, lane: int, limit: int, after: ParkedKey | None = None) -> list[Parked]:
+        return await self._read_around(ledger_sql.parked, lane, limit, after)
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         parked = await self._read_around(ledger_sql.find, lane, identity)

@@ -112,7 +112,7 @@ SELECT due_at FROM parked WHERE lane = ? ORDER BY due_at, position, "offset" LIM
 
 -- name: parked
 SELECT position, "offset", due_at, checksum, record FROM parked
-WHERE lane = ? ORDER BY due_at, position, "offset" LIMIT ?
+WHERE lane = ? AND (due_at, position, "offset") > (?, ?, ?) ORDER BY due_at, position, "offset" LIMIT ?
 
 -- name: find
 SELECT position, "offset", due_at, checksum, record FROM parked WHERE lane = ? AND position = ? AND "offset" = ?
