@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
 
 from recapito.clock import SECOND, Clock
-from recapito.errors import StoreFailed
+from recapito.errors import StoreDamaged, StoreFailed
 from recapito.observability.journal import Journal
 
 REOPEN_PAUSE_NS = SECOND // 5
+DAMAGED_PAUSE_NS = 10 * SECOND
 
 
 class Signal:
@@ -97,10 +98,15 @@ class StoreRetry:
     def __init__(self, housekeeping: Clock, journal: Journal) -> None:
         self._housekeeping = housekeeping
         self._journal = journal
+        self._damage = ""  # of the last failure
 
     async def pause(self, error: StoreFailed, pause_ns: int = REOPEN_PAUSE_NS) -> None:
-        self._journal("store.failed", why=str(error))
-        await self._housekeeping.sleep_until(self._housekeeping.now() + pause_ns)
+        """Report the failure and wait. Damage lasts until a person has repaired it, and is reported once."""
+        damage = str(error) if isinstance(error, StoreDamaged) else ""
+        if not damage or damage != self._damage:
+            self._journal("store.failed", why=str(error))
+        self._damage = damage
+        await self._housekeeping.sleep_until(self._housekeeping.now() + (DAMAGED_PAUSE_NS if damage else pause_ns))
 
     async def run(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work whenever the signal is set, until cancelled."""

@@ -67,6 +67,7 @@ class BlobNotifier:
         self._news = news or asyncio.Event()
         self._news.set()  # there may be notices from before the start
         self._busy = False
+        self._trouble = ""  # the last failure, which is journalled once
 
     def ring(self) -> None:
         """Wake the loop: there may be a notice."""
@@ -85,9 +86,12 @@ class BlobNotifier:
             try:
                 while await self.run_once():
                     continue
+                self._trouble = ""
             except StoreFailed as error:
                 self._taken = None  # it may be stored nevertheless
-                self._journal("notice.failed", why=str(error))
+                if str(error) != self._trouble:
+                    self._journal("notice.failed", why=str(error))
+                self._trouble = str(error)
                 await self._housekeeping.sleep_until(self._housekeeping.now() + RETRY_NS)
                 self._news.set()
             finally:

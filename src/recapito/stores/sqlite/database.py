@@ -74,13 +74,19 @@ class Database:
         except OSError:
             return False
 
-    def suspect(self, why: str) -> None:
-        """Journal a sign of damage, once, and leave it in the marker until a person has looked."""
-        if why not in self._signs:
-            self._signs.add(why)
-            self._journal("store.suspect", file=self.path.name, why=why)
-            if self._watched:
-                damage.leave_sign(self.path.parent, self.path.name, why)
+    def suspect(self, why: str) -> bool:
+        """Leave a sign of damage in the marker, which a person may have removed too early, and journal it once.
+
+        Returns whether the sign is new.
+        """
+        if self._watched:
+            damage.leave_sign(self.path.parent, self.path.name, why)
+        if why in self._signs:
+            return False
+        self._signs.add(why)
+        remedy = f"recapito doctor --data {self.path.parent}"
+        self._journal("store.suspect", file=self.path.name, why=why, remedy=remedy)
+        return True
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that reads: it sees one state of the file. Signs of damage do not stop it."""
@@ -230,9 +236,8 @@ class Database:
 
     def _failed(self, error: apsw.Error) -> StoreFailed:
         """Return to the content of the disk. If that fails too, the next call tries again."""
-        if isinstance(error, DAMAGE):
-            self.suspect(str(error))
-        self._journal("store.failed", file=self.path.name, why=error)
+        if not isinstance(error, DAMAGE) or self.suspect(str(error)):
+            self._journal("store.failed", file=self.path.name, why=error)
         with contextlib.suppress(apsw.Error):
             self._disconnect()
         with contextlib.suppress(StoreFailed):

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from recapito.contracts.damage import Damage
-from recapito.contracts.log import Entry, News, NewSegment, SearchPage
+from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -22,6 +22,7 @@ from recapito.stores.sqlite.sql.rows import DamagedRecord, Listed
 
 P = ParamSpec("P")
 T = TypeVar("T")
+OUT_OF_REACH = "entries are out of reach, because an index or an inner page is damaged"
 
 
 class SqliteLog(AsyncStore):
@@ -160,11 +161,22 @@ class SqliteLog(AsyncStore):
             )
 
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-        """Read entries; around a damaged page one by one, so that the readable ones are returned."""
+        """Read entries; around a damaged page one by one, so that the readable ones are returned.
+
+        Where an index or an inner page is damaged, sound entries may be out of reach: that is an error, which lasts
+        until the page is restored.
+        """
         try:
-            return self.database.read(log_sql.read, topic, position, limit_bytes)
+            found = self.database.read(log_sql.read, topic, position, limit_bytes)
         except (StoreDamaged, UnicodeDecodeError):
-            return self.database.read(log_sql.read_apart, topic, position)
+            found = self.database.read(log_sql.read_apart, topic, position)
+        if all(entry.kind is not EntryKind.DAMAGED for entry in found):
+            return found
+        found = self.database.read(log_sql.look_closely, self.database.path, topic, found)
+        if not found:
+            self.database.suspect(OUT_OF_REACH)
+            raise StoreDamaged(f"{self.database.path.name}: {OUT_OF_REACH}")
+        return found
 
     def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._untidy = True

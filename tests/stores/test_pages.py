@@ -1,0 +1,222 @@
+"""Damaged pages of log.db: an entry is given up only if its own record is damaged; others are read, or wait."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import apsw
+import pytest
+
+from recapito.contracts.log import EntryKind
+from recapito.errors import SettingsError, StoreDamaged
+from recapito.stores.sqlite import SqliteLog
+from recapito.stores.sqlite.files.connection import LOG
+from recapito.stores.sqlite.files.damage import read_signs
+from recapito.stores.sqlite.files.pages import Pages, is_record_damaged
+from tests.stores.values import new_topic, segment
+
+PAGE = 512
+ENTRIES = 300
+CASES = 36
+
+
+class SmallPages(SqliteLog):
+    """A log whose trees are deep though it is small."""
+
+    KIND = LOG._replace(page_bytes=PAGE)
+
+
+class Layout(NamedTuple):
+    """The pages of a sound file, as SQLite lists them: the leaf of each row, its overflow pages, and all by kind."""
+
+    own: dict[int, set[int]]
+    kinds: dict[str, list[int]]
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Layout]:
+    """A log of entries that fit a page and of entries that need overflow pages."""
+    directory = tmp_path_factory.mktemp("sound")
+    log = SmallPages.open(directory, threaded=False)
+    rng = random.Random(1)
+    drive(log.put_topic(new_topic()))
+    drive(log.append([segment(1, body(n, rng.choice((20, 60, 1500)))) for n in range(2, ENTRIES + 2)]))
+    drive(log.close())
+    return directory / "log.db", lay_out(directory / "log.db")
+
+
+def body(position: int, size: int) -> bytes:
+    return f"{position}:".encode() * size
+
+
+def drive(call: Any) -> Any:
+    """A store without threads never waits."""
+    try:
+        call.send(None)
+    except StopIteration as ended:
+        return ended.value
+    raise AssertionError("it waits")
+
+
+def lay_out(path: Path) -> Layout:
+    own: dict[int, set[int]] = {}
+    kinds: dict[str, list[int]] = {}
+    overflow: dict[str, set[int]] = {}
+    with closing(apsw.Connection(str(path))) as connection:
+        rows: Any = connection.execute(
+            "SELECT name, path, pageno, pagetype, ncell FROM dbstat ORDER BY path"
+        ).fetchall()
+        rowids = iter([row[0] for row in connection.execute("SELECT rowid FROM entry ORDER BY rowid")])
+    for name, place, number, kind, _ in rows:
+        kinds.setdefault(f"{name} {kind}", []).append(number)
+        if name == "entry" and kind == "overflow":
+            overflow.setdefault(place.partition("+")[0], set()).add(number)
+    for name, place, number, kind, cells in rows:
+        if name == "entry" and kind == "leaf":
+            for cell in range(cells):
+                own[next(rowids)] = {number} | overflow.get(f"{place}{cell:03x}", set())
+    return Layout(own, kinds)
+
+
+def zero(page: bytearray, rng: random.Random) -> None:
+    page[:] = bytes(PAGE)
+
+
+def garble(page: bytearray, rng: random.Random) -> None:
+    page[:] = b"\xff" + rng.randbytes(PAGE - 1)
+
+
+def flip(page: bytearray, rng: random.Random) -> None:
+    """One bit, mostly where a page has its structure."""
+    page[rng.randrange(rng.choice((12, 40, PAGE)))] ^= 1 << rng.randrange(8)
+
+
+WAYS = (zero, garble, flip, flip, flip)
+KINDS = ("entry internal", "entry leaf", "entry overflow", "sqlite_autoindex_entry_1 internal", "topic leaf")
+KINDS += ("sqlite_autoindex_entry_1 leaf",)
+
+
+def spoil(path: Path, number: int, way: Callable[[bytearray, random.Random], None], rng: random.Random) -> None:
+    content = bytearray(path.read_bytes())
+    page = content[(number - 1) * PAGE : number * PAGE]
+    way(page, rng)
+    content[(number - 1) * PAGE : number * PAGE] = page
+    path.write_bytes(content)
+
+
+def swap(path: Path, one: int, other: int) -> None:
+    content = bytearray(path.read_bytes())
+    first, second = slice((one - 1) * PAGE, one * PAGE), slice((other - 1) * PAGE, other * PAGE)
+    content[first], content[second] = content[second], content[first]
+    path.write_bytes(content)
+
+
+def fates(directory: Path) -> Iterator[tuple[int, str]]:
+    """What a read finds at each position: sound, damaged, waits, gone, or wrong."""
+    log = SmallPages.open_reader(directory)
+    position = 2
+    while position < ENTRIES + 2:
+        try:
+            found = drive(log.read(1, position, 1 << 16))
+        except StoreDamaged:
+            yield position, "waits"
+            position += 1
+            continue
+        except LookupError:
+            yield position, "gone"
+            position += 1
+            continue
+        for entry in found:
+            whole = entry.body in {body(entry.position, size) for size in (20, 60, 1500)}
+            yield entry.position, "damaged" if entry.kind is EntryKind.DAMAGED else "sound" if whole else "wrong"
+        position += len(found)
+    log.database.close()
+
+
+@pytest.mark.parametrize("case", range(CASES))
+def test_only_damaged_records_are_given_up(sound: tuple[Path, Layout], tmp_path: Path, case: int) -> None:
+    """Whatever page is damaged: no sound entry counts as damaged, and none is read as another."""
+    rng = random.Random(case)
+    path, layout = sound
+    copy = tmp_path / "log.db"
+    copy.write_bytes(path.read_bytes())
+    kind = KINDS[case % len(KINDS)]
+    number = rng.choice(layout.kinds[kind])
+    spoilt = {number}
+    if rng.random() < 0.2:
+        other = rng.choice([page for pages in layout.kinds.values() for page in pages if page not in (1, number)])
+        swap(copy, number, other)
+        spoilt.add(other)
+    else:
+        spoil(copy, number, rng.choice(WAYS), rng)
+    try:
+        found = dict(fates(tmp_path))
+    except SettingsError as error:  # the file cannot be opened
+        assert "restore a backup" in str(error)
+        return
+    lost = {position for position, fate in found.items() if fate == "damaged" and not layout.own[position] & spoilt}
+    assert not lost, f"{kind} {number}: sound, and given up"
+    assert "wrong" not in found.values()
+
+
+@pytest.mark.parametrize(
+    ("kind", "own", "others"),
+    [
+        ("entry leaf", {"damaged"}, {"sound"}),
+        ("entry overflow", {"damaged"}, {"sound"}),
+        ("entry internal", set(), {"sound", "waits"}),
+        ("sqlite_autoindex_entry_1 leaf", set(), {"sound", "waits"}),
+        ("sqlite_autoindex_entry_1 internal", set(), {"waits"}),
+        ("topic leaf", set(), {"sound"}),
+    ],
+)
+def test_the_cost_of_a_page(
+    sound: tuple[Path, Layout], tmp_path: Path, kind: str, own: set[str], others: set[str]
+) -> None:
+    """A leaf costs its entries; a page on the way to entries costs time, until it is restored: then all are read."""
+    path, layout = sound
+    copy = tmp_path / "log.db"
+    number = layout.kinds[kind][-1]
+    copy.write_bytes(path.read_bytes())
+    spoil(copy, number, zero, random.Random(0))
+    found = dict(fates(tmp_path))
+    assert {fate for position, fate in found.items() if number in layout.own[position]} == own
+    assert {fate for position, fate in found.items() if number not in layout.own[position]} == others
+    assert bool(read_signs(tmp_path)) == (kind != "entry overflow")  # SQLite reads the end of a chain as zeros
+    copy.write_bytes(path.read_bytes())
+    assert set(dict(fates(tmp_path)).values()) == {"sound"}
+
+
+def test_a_leaf_in_the_write_ahead_log(sound: tuple[Path, Layout], tmp_path: Path) -> None:
+    """The newest copy of a page counts: a page of the file that the WAL replaces may be damaged without effect."""
+    path, layout = sound
+    copy = tmp_path / "log.db"
+    copy.write_bytes(path.read_bytes())
+    log = SmallPages.open(tmp_path, threaded=False)
+    drive(log.append([segment(1, body(ENTRIES + 2, 20))]))
+    last = max(layout.own)
+    pages = Pages(copy)
+    with closing(apsw.Connection(str(copy))) as connection:
+        root: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'entry'").get
+    assert not is_record_damaged(pages, root, last + 9)  # no such row, and all leaves are whole
+    assert any(pages[number] != copy.read_bytes()[(number - 1) * PAGE :][:PAGE] for number in range(1, pages.count))
+    assert pages.unchanged
+    drive(log.append([segment(1, body(ENTRIES + 3, 20))]))
+    assert not pages.unchanged
+    drive(log.close())
+
+
+def test_an_index_that_leads_to_another_entry(sound: tuple[Path, Layout], tmp_path: Path) -> None:
+    """A flipped bit in the index shows a sound entry in the place of another: neither is given up."""
+    copy = tmp_path / "log.db"
+    copy.write_bytes(sound[0].read_bytes())
+    key = bytes([4, 9, 2, 2, 1, 44, 1, 44])  # its types, and topic 1, position 300, row 300
+    content = copy.read_bytes()
+    assert content.count(key) == 1
+    copy.write_bytes(content.replace(key, key[:-1] + bytes([40])))
+    found = dict(fates(tmp_path))
+    assert found.pop(300) == "waits"
+    assert set(found.values()) == {"sound"}
+    assert "out of reach" in read_signs(tmp_path)[0].why
