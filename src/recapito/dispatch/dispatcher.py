@@ -20,7 +20,7 @@ from recapito.dispatch.lane.lane import NOTHING, Lane, Wants
 from recapito.dispatch.lane.settlement import LAZY_SAVE_NS
 from recapito.dispatch.ledger_reads import LedgerReads
 from recapito.dispatch.open_lanes import OpenLanes
-from recapito.dispatch.signals import REOPEN_PAUSE_NS, Signal, StoreRetry, Timers
+from recapito.dispatch.signals import DAMAGED_PAUSE_NS, REOPEN_PAUSE_NS, Signal, StoreRetry, Timers
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
@@ -132,7 +132,7 @@ class Dispatcher:
                 await self._open_lanes()
                 return
             except StoreDamaged as error:
-                await self._retry.pause(error)
+                await self._retry.pause(error, DAMAGED_PAUSE_NS)
 
     async def _open_lanes(self) -> None:
         self._stored = {row.id: row for row in await self._ledger.lanes()}
@@ -333,7 +333,7 @@ class Dispatcher:
         try:
             await lane.feed.load(position)
         except StoreDamaged as error:
-            await self._retry.pause(error)
+            await self._retry.pause(error, DAMAGED_PAUSE_NS)
         except StoreFailed:
             await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
         except Exception as error:

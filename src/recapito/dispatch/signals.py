@@ -7,7 +7,7 @@ from itertools import count
 
 from recapito.clock import SECOND, Clock
 from recapito.errors import StoreDamaged, StoreFailed
-from recapito.observability.journal import Journal
+from recapito.observability.journal import Journal, Trouble
 
 REOPEN_PAUSE_NS = SECOND // 5
 DAMAGED_PAUSE_NS = 10 * SECOND
@@ -98,15 +98,13 @@ class StoreRetry:
     def __init__(self, housekeeping: Clock, journal: Journal) -> None:
         self._housekeeping = housekeeping
         self._journal = journal
-        self._damage = ""  # of the last failure
+        self._damage = Trouble()
 
     async def pause(self, error: StoreFailed, pause_ns: int = REOPEN_PAUSE_NS) -> None:
         """Report the failure and wait. Damage lasts until a person has repaired it, and is reported once."""
-        damage = str(error) if isinstance(error, StoreDamaged) else ""
-        if not damage or damage != self._damage:
+        if not isinstance(error, StoreDamaged) or self._damage.is_news(str(error)):
             self._journal("store.failed", why=str(error))
-        self._damage = damage
-        await self._housekeeping.sleep_until(self._housekeeping.now() + (DAMAGED_PAUSE_NS if damage else pause_ns))
+        await self._housekeeping.sleep_until(self._housekeeping.now() + pause_ns)
 
     async def run(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:
         """Do the work whenever the signal is set, until cancelled."""

@@ -138,7 +138,7 @@ class Database:
         self._closed = True
         self._disconnect()
 
-    def _connected(self) -> apsw.Connection:
+    def _connected(self, news: bool = True) -> apsw.Connection:
         if self._connection is None:
             if self._closed:
                 raise StoreFailed(f"{self.path.name} is closed")
@@ -146,7 +146,8 @@ class Database:
                 self._connection = self._open(make=False)
             except (apsw.Error, OSError, SettingsError) as error:
                 raise StoreFailed(f"{self.path.name} cannot be opened: {error}") from error
-            self._journal("store.reopened", file=self.path.name)
+            if news:
+                self._journal("store.reopened", file=self.path.name)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -236,12 +237,13 @@ class Database:
 
     def _failed(self, error: apsw.Error) -> StoreFailed:
         """Return to the content of the disk. If that fails too, the next call tries again."""
-        if not isinstance(error, DAMAGE) or self.suspect(str(error)):
+        news = not isinstance(error, DAMAGE) or self.suspect(str(error))
+        if news:
             self._journal("store.failed", file=self.path.name, why=error)
         with contextlib.suppress(apsw.Error):
             self._disconnect()
         with contextlib.suppress(StoreFailed):
-            self._connected()
+            self._connected(news)
         kind = StoreDamaged if isinstance(error, DAMAGE) else StoreFailed
         return kind(f"{self.path.name}: {error}")
 

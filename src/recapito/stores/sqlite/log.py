@@ -12,7 +12,7 @@ from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPag
 from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.errors import StoreDamaged, StoreFailed
+from recapito.errors import SettingsError, StoreDamaged, StoreFailed
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
@@ -198,6 +198,9 @@ def _id_of(database: Database) -> str:
             with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # the readable part is served all the same
                 database.write(registry_sql.sum_up)
         return database.read(log_sql.id)
+    except StoreDamaged as error:
+        database.close()
+        raise SettingsError(f"{database.path} is damaged ({error}): restore a backup.") from error
     except BaseException:
         database.close()
         raise
