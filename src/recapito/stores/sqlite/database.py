@@ -204,10 +204,10 @@ class Database:
         if self.read_only:
             raise io.UnsupportedOperation(f"{self.path.name} was opened to be read")
         connection = self._connected()
-        self._check_files()  # after the next commit, a WAL that was cut has its length again, with a hole in it
+        self._check(FileWatch.look_before_commit)  # after it, a WAL that was cut has its length again, with a hole
         try:
             result = transact(connection, work)
-            self._check_files()
+            self._check(FileWatch.look)
             return result
         except apsw.Error as error:
             if not _is_full(error) or connection.in_transaction:
@@ -217,14 +217,14 @@ class Database:
                 raise StoreFailed(f"{self.path.name}: {error}") from error
         return self._commit(work, drains=False)
 
-    def _check_files(self) -> None:
+    def _check(self, look: Callable[[FileWatch, int], Lost | None]) -> None:
         """Raise StoreFailed unless the files have their names and the content that we left in them."""
-        lost = self._look()
+        lost = self._look(look)
         if lost is not None:
             raise StoreFailed(f"{self.path.name}: {lost.why}")
 
-    def _look(self) -> Lost | None:
-        lost = None if self._file_watch is None else self._file_watch.look(self._wal_pages)
+    def _look(self, look: Callable[[FileWatch, int], Lost | None] = FileWatch.look) -> Lost | None:
+        lost = None if self._file_watch is None else look(self._file_watch, self._wal_pages)
         if lost is not None and lost.suspect:
             self.suspect(lost.why)
         return lost
