@@ -139,7 +139,7 @@ def _live(sqlite: bool, seed: int) -> Lived:
 
 def _tell_on_sqlite(seed: int) -> Story:
     with TemporaryDirectory() as directory:
-        return tell(seed, Parts(storage=SqliteStorage(Path(directory))))
+        return tell(seed, Parts(storage=SqliteStorage(Path(directory), small_pages=True)))
 
 
 def replay(seed: int) -> str:

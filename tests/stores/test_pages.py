@@ -1,10 +1,10 @@
 """Damaged pages of log.db: an entry is given up only if its own record is damaged; others are read, or wait."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import apsw
 import pytest
@@ -15,6 +15,7 @@ from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.files.damage import read_signs
 from recapito.stores.sqlite.files.pages import Pages, is_record_damaged
+from tests.stores.page_layout import WAYS, Layout, lay_out, spoil_page, swap_pages, zero
 from tests.stores.values import new_topic, segment
 
 PAGE = 512
@@ -26,13 +27,6 @@ class SmallPages(SqliteLog):
     """A log whose trees are deep though it is small."""
 
     KIND = LOG._replace(page_bytes=PAGE)
-
-
-class Layout(NamedTuple):
-    """The pages of a sound file, as SQLite lists them: the leaf of each row, its overflow pages, and all by kind."""
-
-    own: dict[int, set[int]]
-    kinds: dict[str, list[int]]
 
 
 @pytest.fixture(scope="module")
@@ -60,57 +54,8 @@ def drive(call: Any) -> Any:
     raise AssertionError("it waits")
 
 
-def lay_out(path: Path) -> Layout:
-    own: dict[int, set[int]] = {}
-    kinds: dict[str, list[int]] = {}
-    overflow: dict[str, set[int]] = {}
-    with closing(apsw.Connection(str(path))) as connection:
-        rows: Any = connection.execute(
-            "SELECT name, path, pageno, pagetype, ncell FROM dbstat ORDER BY path"
-        ).fetchall()
-        rowids = iter([row[0] for row in connection.execute("SELECT rowid FROM entry ORDER BY rowid")])
-    for name, place, number, kind, _ in rows:
-        kinds.setdefault(f"{name} {kind}", []).append(number)
-        if name == "entry" and kind == "overflow":
-            overflow.setdefault(place.partition("+")[0], set()).add(number)
-    for name, place, number, kind, cells in rows:
-        if name == "entry" and kind == "leaf":
-            for cell in range(cells):
-                own[next(rowids)] = {number} | overflow.get(f"{place}{cell:03x}", set())
-    return Layout(own, kinds)
-
-
-def zero(page: bytearray, rng: random.Random) -> None:
-    page[:] = bytes(PAGE)
-
-
-def garble(page: bytearray, rng: random.Random) -> None:
-    page[:] = b"\xff" + rng.randbytes(PAGE - 1)
-
-
-def flip(page: bytearray, rng: random.Random) -> None:
-    """One bit, mostly where a page has its structure."""
-    page[rng.randrange(rng.choice((12, 40, PAGE)))] ^= 1 << rng.randrange(8)
-
-
-WAYS = (zero, garble, flip, flip, flip)
 KINDS = ("entry internal", "entry leaf", "entry overflow", "sqlite_autoindex_entry_1 internal", "topic leaf")
 KINDS += ("sqlite_autoindex_entry_1 leaf",)
-
-
-def spoil(path: Path, number: int, way: Callable[[bytearray, random.Random], None], rng: random.Random) -> None:
-    content = bytearray(path.read_bytes())
-    page = content[(number - 1) * PAGE : number * PAGE]
-    way(page, rng)
-    content[(number - 1) * PAGE : number * PAGE] = page
-    path.write_bytes(content)
-
-
-def swap(path: Path, one: int, other: int) -> None:
-    content = bytearray(path.read_bytes())
-    first, second = slice((one - 1) * PAGE, one * PAGE), slice((other - 1) * PAGE, other * PAGE)
-    content[first], content[second] = content[second], content[first]
-    path.write_bytes(content)
 
 
 def fates(directory: Path) -> Iterator[tuple[int, str]]:
@@ -147,10 +92,10 @@ def test_only_damaged_records_are_given_up(sound: tuple[Path, Layout], tmp_path:
     spoilt = {number}
     if rng.random() < 0.2:
         other = rng.choice([page for pages in layout.kinds.values() for page in pages if page not in (1, number)])
-        swap(copy, number, other)
+        swap_pages(copy, PAGE, number, other)
         spoilt.add(other)
     else:
-        spoil(copy, number, rng.choice(WAYS), rng)
+        spoil_page(copy, PAGE, number, rng.choice(WAYS), rng)
     try:
         found = dict(fates(tmp_path))
     except SettingsError as error:  # the file cannot be opened
@@ -180,7 +125,7 @@ def test_the_cost_of_a_page(
     copy = tmp_path / "log.db"
     number = layout.kinds[kind][-1]
     copy.write_bytes(path.read_bytes())
-    spoil(copy, number, zero, random.Random(0))
+    spoil_page(copy, PAGE, number, zero, random.Random(0))
     found = dict(fates(tmp_path))
     assert {fate for position, fate in found.items() if number in layout.own[position]} == own
     assert {fate for position, fate in found.items() if number not in layout.own[position]} == others
