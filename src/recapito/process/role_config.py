@@ -2,14 +2,14 @@
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 
 
 class RoleConfig(msgspec.Struct, frozen=True):
     """The line on a role's standard input: the settings, the clock's origin and its file descriptors."""
 
     settings: dict[str, object]
-    origin: Origin
+    origin: ClockOrigin
     listener: int
     wake: int
     ready: int

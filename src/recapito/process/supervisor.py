@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child
@@ -62,7 +62,7 @@ def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
 class Supervisor:
     """Runs intake and dispatch until `stop` is called."""
 
-    def __init__(self, settings: Settings, origin: Origin, listener: socket.socket, journal: Journal) -> None:
+    def __init__(self, settings: Settings, origin: ClockOrigin, listener: socket.socket, journal: Journal) -> None:
         self._settings = settings
         self._origin = origin
         self._listener = listener
