@@ -13,7 +13,7 @@ from recapito.contracts.log import EntryKind
 from recapito.errors import SettingsError, StoreDamaged
 from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.files.connection import LOG
-from recapito.stores.sqlite.files.damage import read_signs
+from recapito.stores.sqlite.files.damage import clear_signs, read_signs
 from recapito.stores.sqlite.files.pages import Pages, is_record_damaged
 from tests.stores.page_layout import WAYS, Layout, lay_out, spoil_page, swap_pages, zero
 from tests.stores.values import new_topic, segment
@@ -165,3 +165,17 @@ def test_an_index_that_leads_to_another_entry(sound: tuple[Path, Layout], tmp_pa
     assert found.pop(300) == "waits"
     assert set(found.values()) == {"sound"}
     assert "out of reach" in read_signs(tmp_path)[0].why
+
+
+def test_a_sign_that_was_removed_too_early_comes_back(sound: tuple[Path, Layout], tmp_path: Path) -> None:
+    """A marker that a person removes while the page is still damaged is left again by the next read."""
+    path, layout = sound
+    copy = tmp_path / "log.db"
+    copy.write_bytes(path.read_bytes())
+    spoil_page(copy, PAGE, layout.kinds["entry internal"][0], zero, random.Random(0))
+    log = SmallPages.open_reader(tmp_path)
+    for _ in range(2):
+        with pytest.raises(StoreDamaged):
+            drive(log.read(1, 2, 0))
+        assert clear_signs(tmp_path)
+    log.database.close()
