@@ -140,6 +140,8 @@ class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     storage_accounts: tuple[str, ...]
     azurite: bool
+    azurite_front: int
+    azurite_url: str
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -270,9 +272,16 @@ def _explain(error: str) -> str:
 
 
 def _check(settings: Settings) -> None:
-    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+    ports = {
+        "server.port": settings.server.port,
+        "portal.port": settings.portal.port,
+        "azure.azurite_front": settings.azure.azurite_front,
+    }
+    for key, port in ports.items():
         if not 0 <= port <= 65535:
-            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
+            raise SettingsError(f"{key}: {port} is not a port (0 to 65535)")
+    if not settings.azure.azurite_url.startswith(("http://", "https://")):
+        raise SettingsError("azure.azurite_url: it must begin with http:// or https://")
     if not settings.server.data:
         raise SettingsError("server.data: it must name a directory")
     try:
