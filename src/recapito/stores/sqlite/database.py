@@ -23,6 +23,7 @@ from recapito.stores.sqlite.sql_files import transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
+NO_TEXT = "a text is not UTF-8"
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)  # SQLite's errors for a file that differs from what it wrote
 
 
@@ -101,6 +102,8 @@ class Database:
                     connection.execute("ROLLBACK")  # after a damaged page was met a COMMIT would fail
         except apsw.Error as error:
             raise self._failed(error) from error
+        except UnicodeDecodeError as error:
+            raise self._no_text() from error
 
     def write(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that writes: its writes are durable when this returns."""
@@ -209,6 +212,8 @@ class Database:
             result = transact(connection, work)
             self._check(FileWatch.look)
             return result
+        except UnicodeDecodeError as error:
+            raise self._no_text() from error
         except apsw.Error as error:
             if not _is_full(error) or connection.in_transaction:
                 raise self._failed(error) from error
@@ -234,6 +239,11 @@ class Database:
             return False
         self._journal("store.ballast_released", file=self.path.name)
         return True
+
+    def _no_text(self) -> StoreDamaged:
+        """A text that is not UTF-8, in a column without a checksum."""
+        self.suspect(NO_TEXT)
+        return StoreDamaged(f"{self.path.name}: {NO_TEXT}")
 
     def _failed(self, error: apsw.Error) -> StoreFailed:
         """Return to the content of the disk. If that fails too, the next call tries again."""

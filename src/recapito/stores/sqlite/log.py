@@ -168,7 +168,7 @@ class SqliteLog(AsyncStore):
         """
         try:
             found = self.database.read(log_sql.read, topic, position, limit_bytes)
-        except (StoreDamaged, UnicodeDecodeError):
+        except StoreDamaged:
             found = self.database.read(log_sql.read_apart, topic, position)
         if all(entry.kind is not EntryKind.DAMAGED for entry in found):
             return found
@@ -195,7 +195,7 @@ def _id_of(database: Database) -> str:
     """The id of a log; records without a checksum get one first."""
     try:
         if not database.read_only:
-            with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # the readable part is served all the same
+            with contextlib.suppress(StoreDamaged):  # the readable part is served all the same
                 database.write(registry_sql.sum_up)
         return database.read(log_sql.id)
     except StoreDamaged as error:
