@@ -6,6 +6,7 @@ CUTS ?= 10000
 RUNS ?= 100000
 MUTANTS ?= 500
 ARGS ?=
+PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 BIN := .venv/bin
 NODE := tests/clients/node
 AZURITE := tests/azurite
@@ -14,7 +15,7 @@ AMQP := tests/amqp
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench docs lock clean
+.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench pythons image docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -56,6 +57,16 @@ mutants: .venv/.proof ## Plant MUTANTS bugs in copies of the tree, and list thos
 
 bench: .venv/.bench ## Measure speed and print a table (ARGS="--quick" for a short run)
 	@$(BIN)/python -m bench $(ARGS)
+
+pythons: .venv/.test ## Install the wheel on each of PYTHONS that is there (3.11 to 3.14), and run the sample project with it
+	@$(BIN)/python -m hatchling build -t wheel -d dist
+	@for python in $(PYTHONS); do command -v $$python >/dev/null || continue; \
+		fresh=$$(mktemp -d) && $$python -m venv $$fresh && $$fresh/bin/python $(PIP) --only-binary :all: dist/recapito-*.whl pytest azure-eventgrid \
+		&& (cd examples/orders-service && $$fresh/bin/python -m pytest --quiet -p no:cacheprovider) || exit 1; \
+		rm -rf $$fresh; done
+
+image: .venv/.test ## Build the container's image as an OCI layout in dist/image, without an engine (needs mmdebstrap)
+	@rm -rf dist/image && mkdir -p dist && $(BIN)/python deploy/container/oci.py dist/image
 
 docs: .venv/.test ## Generate docs/reference, and build the site into build/site
 	@$(BIN)/python -m docs.generate

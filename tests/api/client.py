@@ -32,6 +32,7 @@ from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.doubles import StillClock
+from tests.kit.estates import make_estate
 
 GROUP = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.EventGrid"
 TOPIC = f"{GROUP}/topics/orders"
@@ -43,7 +44,7 @@ PLENTY = Budget(100_000)
 
 
 class Answer(NamedTuple):
-    """What came back. `status` 0 means that nothing was answered."""
+    """The answer to a request. `status` 0 means that nothing was answered."""
 
     status: int
     headers: dict[str, str]
@@ -59,7 +60,7 @@ class Answer(NamedTuple):
 
 
 class World:
-    """A running intake with its HTTP surface. `webhooks` is what endpoints answer; without it nobody asks them."""
+    """A running intake with its HTTP surface. `webhooks` answers handshakes; without it no endpoint is asked."""
 
     def __init__(
         self,
@@ -71,6 +72,7 @@ class World:
         webhooks: CallScript | None = None,
         find_connection: Find = nowhere,
         budget: Budget = PLENTY,
+        estate: bool = False,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -87,6 +89,8 @@ class World:
         self.subscriptions = Subscriptions(
             self.log, self.clock, self.topics, changes, handshakes=handshakes, find_connection=find_connection
         )
+        if estate:
+            more["estate"] = make_estate(self.log, self.topics, self.subscriptions, self.clock, self._journal)
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
         damages = DamageReport(self.log, self.ledger)

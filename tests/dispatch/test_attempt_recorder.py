@@ -1,4 +1,4 @@
-"""What becomes of deliveries is recorded, if there is a history to record it in."""
+"""The ends of deliveries are recorded, if there is a history to record them in."""
 
 import asyncio
 

@@ -452,6 +452,25 @@ ATTEMPTS = [
 ]
 
 
+CHUNK_COLUMNS: dict[str, Any] = {
+    "labels": [LABEL],
+    "outcomes": ["Success"],
+    "details": [""],
+    "lane": [9],
+    "at": [NOW],
+    "took": [5],
+    "outcome_of": [0],
+    "status": [200],
+    "detail_of": [0],
+    "flags": [3],
+    "events": [1],
+    "runs": [1],
+    "positions": [(1, 3)],
+    "offsets": [0],
+    "told": [(0, [2], [it.EventDisposition(kind=it.DispositionKind.DELIVERED)])],
+}
+
+
 def _unpack(packed: bytes) -> list[it.Attempt]:
     unpacked = it.Unpacked(it.pack_chunk(ATTEMPTS).ids, packed)
     return [attempt for _, attempt in unpacked.select(it.AttemptQuery(), range(len(unpacked)))]
@@ -465,23 +484,10 @@ def _history() -> dict[str, Case]:
     return {
         "columns": Case(ATTEMPTS, part(it.Chunk._fields[6]), _unpack),
         **{f"part {n} of a chunk": Case(ATTEMPTS, part(it.Chunk._fields[n]), None) for n in range(6)},
-        "columns by place": _packed(
-            it.ChunkColumns(
-                labels=[LABEL],
-                outcomes=["Success"],
-                details=[""],
-                lane=[9],
-                at=[NOW],
-                took=[5],
-                outcome_of=[0],
-                status=[200],
-                detail_of=[0],
-                flags=[3],
-                events=[1],
-                runs=[1],
-                positions=[(1, 3)],
-                offsets=[0],
-                told=[(0, [2], [it.EventDisposition(kind=it.DispositionKind.DELIVERED)])],
+        "columns by place": _packed(it.ChunkColumns(**CHUNK_COLUMNS)),
+        "columns with headers by place": _packed(
+            it.HeadedChunkColumns(
+                **CHUNK_COLUMNS, headers=[None, it.HeaderText("X-A: 1", "HTTP/1.1 200 OK")], headers_of=[1]
             )
         ),
     }

@@ -29,7 +29,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description="Seeded simulation of the whole service.")
     parser.add_argument("--seeds", type=int, default=100, help="how many seeds to run")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many seconds")
+    parser.add_argument("--seconds", type=float, default=None, help="stop after this number of seconds")
     parser.add_argument("--seed", type=int, default=None, help="run this one seed")
     parser.add_argument("--workers", type=int, default=1, help="how many seeds at once")
     parser.add_argument("--sqlite", action="store_true", help="on real SQLite files instead of memory")

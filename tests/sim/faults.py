@@ -99,7 +99,7 @@ class Faults:
         self._armed: dict[Role, list[tuple[int, Trap]]] = {Role.INTAKE: [], Role.DISPATCH: []}
 
     def arm(self, role: Role, trap: Trap, others: int) -> None:
-        """Spring the trap at the commit, or read, of that role that comes after so many others."""
+        """Spring the trap at the commit, or read, of that role after `others` more of them."""
         calls = self.reads if trap is Trap.FAIL_READ else self.commits
         self._armed[role].append((calls[role] + others, trap))
 

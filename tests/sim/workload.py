@@ -160,7 +160,7 @@ class Workload:
             await self._ask(lambda: self._subscriptions.delete(topic, name))
 
     async def publish(self, topic_name: str, number: int, subjects: Sequence[str] = (), **fixed: str) -> None:
-        """Publish so many events in one request; some of their fields may be fixed, and subjects may take turns."""
+        """Publish `number` events in one request; some of their fields may be fixed, and subjects may take turns."""
         topic = self._topic(topic_name)
         if topic is None:
             return
@@ -183,7 +183,7 @@ class Workload:
             self._oracle.acknowledged(events)
 
     async def redrive(self, limit: int = 1000) -> int:
-        """Redrive all dead letters, so many in a request; how many the server said it did before it failed."""
+        """Redrive all dead letters, page by page; the number that the server reported before it failed."""
         done, after = 0, None
         while True:
             try:
@@ -196,7 +196,7 @@ class Workload:
             after = parse_name(progress.next)
 
     async def _ask(self, change: Callable[[], Awaitable[T]]) -> T | None:
-        """What the server answered; None if it refused, or failed or died under the request."""
+        """The server's answer; None if it refused, or failed or died under the request."""
         try:
             return await self._machine.request(change)
         except NO_ANSWER:

@@ -50,7 +50,7 @@ def test_a_damaged_entry_is_found(tmp_path: Path, run: Any, damage: str) -> None
 
 
 def test_an_entry_that_is_missing_is_no_other(tmp_path: Path, run: Any) -> None:
-    """What lies before the gap is read; the gap itself is a LookupError, never the next entry."""
+    """The entries before the gap are read; the gap itself is a LookupError, never the next entry."""
     log = SqliteLog.open(tmp_path, threaded=False)
     run(log.put_topic(new_topic()))
     run(log.append([segment(1, b"aaa"), segment(1, b"bbb"), segment(1, b"ccc")]))
@@ -77,7 +77,7 @@ PARKED_DAMAGE = ["record = unhex(replace(hex(record), '65', '66'))", "due_at = 5
 
 @pytest.mark.parametrize("damage", PARKED_DAMAGE)
 def test_a_damaged_delivery_is_set_aside(directory: Path, run: Any, journal: Any, damage: str) -> None:
-    """The others come due; it is counted as dropped, told, and kept for whoever wants to look."""
+    """The others come due; it is counted as dropped, reported, and kept for a person to look at."""
     spoil(directory / "dispatch.db", f'UPDATE parked SET {damage} WHERE "offset" = 1')
     ledger = SqliteLedger.open(directory, threaded=False, journal=journal)
     assert run(ledger.due(7, 99, 9)) == DueDeliveries([parked(1, 0, 10), parked(1, 2, 12)], None)

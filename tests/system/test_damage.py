@@ -73,7 +73,7 @@ def test_a_file_that_was_removed_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_cut_is_remembered(tmp_path: Path) -> None:
-    """Nothing is accepted into it, also after a restart, until somebody has looked; doctor says what to do."""
+    """Nothing is accepted into it, also after a restart, until a person has looked; doctor names the remedy."""
     data = tmp_path / "data"
     with server(data) as running:
         assert running.publish("a") == 200
@@ -95,7 +95,7 @@ def test_a_file_that_was_cut_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_overwritten_takes_nothing(tmp_path: Path) -> None:
-    """Somebody writes over the database of a running server: it stops accepting before it answers the next publish."""
+    """Another program writes over the database of a running server: it stops accepting before its next answer."""
     data = tmp_path / "data"
     with server(data) as running:
         assert running.publish("a") == 200

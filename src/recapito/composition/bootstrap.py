@@ -15,7 +15,7 @@ FIRST_TOPIC = TopicDraft.of(
 
 
 async def create_initial_resources(settings: Settings, topics: Topics, registry: Registry) -> None:
-    """Register the storage accounts of the settings, and give an empty store one topic.
+    """Register the storage accounts of the settings, and give an empty store without an estate file one topic.
 
     A store with a damaged page is not empty: it gets nothing, and serves whatever can be read.
     """
@@ -28,5 +28,5 @@ async def _create(settings: Settings, topics: Topics, registry: Registry) -> Non
         account = account_of(id)
         if account is not None and await topics.accounts.find(account.name) is None:
             await topics.put_account(account)
-    if not await registry.topics("", 1):
+    if not settings.estate.file and not await registry.topics("", 1):
         await topics.put(FIRST_TOPIC)

@@ -1,6 +1,7 @@
 """The contract of the Ledger: lanes, parked deliveries and dead letters that wait. Dispatch writes it."""
 
 from collections.abc import Container, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -114,6 +115,12 @@ class Settlement(NamedTuple):
         )
 
 
+ADDED = ("matched", "unmatched", "delivered", "evaluated")
+"""The counts of a settlement that a store adds to the counts of the same name. SQL has their places: append only."""
+
+counts_added = attrgetter(*ADDED)
+
+
 class DueDeliveries(NamedTuple):
     """Parked deliveries of a lane that are due, earliest first, and the due time of the next one after them."""
 
@@ -169,6 +176,9 @@ class Ledger(Protocol):
 
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         """The lanes of these ids that exist, in the order of their ids."""
+
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        """Lanes in the order of their ids, from the first id after `after` on."""
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Make the lane of a new subscription, its cursor at (position, 0), or return the one that exists already."""

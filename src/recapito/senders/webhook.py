@@ -12,12 +12,14 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 
 import pycurl
+from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery import headers
 from recapito.domain.delivery.attributes import Header, is_sendable
 from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.kept_headers import RawHeaders
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.events.schema import BodyForm
 from recapito.domain.excerpt import excerpt
@@ -73,7 +75,20 @@ class _Route(EndpointRoute):
 class WebhookExchange:
     """One batch on its way: an Exchange for the lane, a Post for the CurlLoop. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+    __slots__ = (
+        "_answer",
+        "_has_id",
+        "_lines",
+        "_route",
+        "_secrets",
+        "_sender",
+        "body",
+        "headers",
+        "over",
+        "resolve",
+        "transfer",
+        "url",
+    )
 
     method = "POST"
     kept_bytes = EXCERPT_BODY_BYTES
@@ -86,6 +101,7 @@ class WebhookExchange:
         self.transfer: Transfer | None = None
         self._secrets = route.secrets
         lines = route.lines + _batch_lines(batch.attempts_before, batch.data_version)
+        self._lines, self._has_id = lines, batch.output_id is not None
         if batch.output_id is not None:
             lines += _OUTPUT_ID_LINE + batch.output_id
         self.headers = [*route.headers, lines]
@@ -133,7 +149,15 @@ class WebhookExchange:
     def finish(self, reply: CurlReply) -> None:
         """Called by the CurlLoop at the end."""
         if not self.over:
-            self._end(self._sender.outcome_of(reply, self._secrets))
+            outcome = self._sender.outcome_of(reply, self._secrets)
+            if self._sender.keeps_headers:
+                outcome = replace(outcome, headers=self._kept_headers(reply))
+            self._end(outcome)
+
+    def _kept_headers(self, reply: CurlReply) -> RawHeaders:
+        common = len(self._route.headers)
+        lines = [*self.headers[:common], self._lines, *self.headers[common + 1 :]]
+        return RawHeaders(lines, reply.headers, self._secrets, self._has_id)
 
     def _end(self, outcome: Outcome) -> None:
         if not self.over and not self._sender.closed:
@@ -145,6 +169,7 @@ class WebhookSender:
     """Carries batches to webhooks. `now` is wall time, to which dates in answers are compared.
 
     `token_for` signs tokens for webhooks that an application protects; None if this server signs none.
+    `keeps_headers`: outcomes carry the headers of the request and of its answer, for history.
     """
 
     def __init__(
@@ -155,12 +180,14 @@ class WebhookSender:
         *,
         now: Callable[[], int],
         token_for: TokenSource | None = None,
+        keeps_headers: bool = False,
     ) -> None:
         self._trust = trust(partial(judge, egress=egress), ca_file)
         self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
         self._resolver = resolver or Resolver()
         self._now = now
         self._token_for = token_for
+        self.keeps_headers = keeps_headers
         self._curl: CurlLoop | None = None
         self.closed = False
 

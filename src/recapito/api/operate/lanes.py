@@ -66,8 +66,16 @@ class LaneRoutes:
             if topic.id not in ends:
                 ends[topic.id] = await self._services.log.end(topic.id)
             stopped = self._services.dispatch.stopped(subscription.id)
-            value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
+            shown_lane = _show(topic, subscription, lane, ends[topic.id], now)
+            value.append(shown_lane | {"stopped": stopped, "waiting": await self._waiting(topic, lane, shown_lane)})
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
+
+    async def _waiting(self, topic: Topic, lane: LaneRow | None, shown_lane: Shown) -> int:
+        """The pending deliveries, and during a hold the events that are unread behind it, before the filter."""
+        if lane is None or not lane.hold.on or not shown_lane["unread"]:
+            return lane.counts.pending if lane is not None else 0
+        start = lane.cursor.low[0]
+        return lane.counts.pending + await self._services.log.events(topic.id, start, start + shown_lane["unread"])
 
     async def _walk(
         self, wanted: _WantedLanes, after: int

@@ -81,7 +81,7 @@ class Subscriptions:
         self._egress = egress
         self._on_expiry = on_expiry
         self._handshakes = handshakes
-        self._signs_tokens = signs_tokens
+        self.signs_tokens = signs_tokens
         self._find_connection = find_connection
 
     async def get(self, topic: Topic, name: str, domain_topic: str | None = None) -> Subscription:
@@ -186,7 +186,7 @@ class Subscriptions:
     async def _check_destinations(self, wanted: Subscription) -> None:
         if isinstance(wanted.destination, WebHook):
             check_endpoint(wanted.destination.url, self._egress)
-            check_protection(wanted.destination, self._signs_tokens)
+            check_protection(wanted.destination, self.signs_tokens)
         else:
             await check_connected(self._find_connection, wanted.destination, SystemClock().now())
         await check_dead_letters_connected(self._find_connection, wanted.dead_letter, SystemClock().now())

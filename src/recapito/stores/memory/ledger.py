@@ -50,6 +50,9 @@ class MemoryLedger:
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return [_row(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
 
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        return [_row(self._lanes[id]) for id in sorted(id for id in self._lanes if id > after)[:limit]]
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:
             self._lanes[id] = StoredLane(LaneRow(id, topic, log_id, 1, Cursor((position, 0)), CLEAR, LaneCounts()))

@@ -41,7 +41,7 @@ class SqliteLedger(AsyncStore):
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._set_aside: dict[int, set[DeliveryId]] = {}  # by lane; one of them may still be on the wire
         if not database.read_only:
-            with contextlib.suppress(StoreFailed):  # whoever needs the file next meets it as well
+            with contextlib.suppress(StoreFailed):  # the next user of the file meets it as well
                 database.drain(dead_letter_sql.keep_damaged_notices)
         super().__init__(database, threaded, journal)
 
@@ -53,6 +53,9 @@ class SqliteLedger(AsyncStore):
 
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return await self._read(ledger_sql.some_lanes, ids)
+
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        return await self._read(ledger_sql.lanes_after, after, limit)
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)

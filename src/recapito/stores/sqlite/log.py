@@ -67,6 +67,9 @@ class SqliteLog(AsyncStore):
     async def size(self, topic: int, first: int, below: int) -> int:
         return await self._read(log_sql.size, topic, first, below)
 
+    async def events(self, topic: int, first: int, below: int) -> int:
+        return await self._read(log_sql.events, topic, first, below)
+
     async def trim(self, topic: int, below: int) -> int:
         return await self._worker(partial(self._leaving_room, self.database.drain, log_sql.trim, topic, below))
 

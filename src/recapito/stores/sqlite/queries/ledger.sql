@@ -24,6 +24,9 @@ SELECT
     dropped_events, checksum
 FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
+-- name: lanes_after
+SELECT * FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
+
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)
 ON CONFLICT (id) DO NOTHING
@@ -79,16 +82,16 @@ UPDATE lane SET
     cursor = done.value -> 2,
     hold = done.value -> 3,
     ended = max(ended, done.value ->> 4),
-    matched = matched + (done.value ->> 5),
-    unmatched = unmatched + (done.value ->> 6),
-    delivered = delivered + (done.value ->> 7),
-    dropped = dropped + (done.value ->> 8),
-    parked = parked + (done.value ->> 9),
-    buried = buried + (done.value ->> 10),
-    answers = answers + (done.value ->> 11),
-    took_ns = took_ns + (done.value ->> 12),
-    evaluated = evaluated + (done.value ->> 13),
-    checksum = done.value ->> 14
+    checksum = done.value ->> 5,
+    dropped = dropped + (done.value ->> 7),
+    parked = parked + (done.value ->> 8),
+    buried = buried + (done.value ->> 9),
+    answers = answers + (done.value ->> 10),
+    took_ns = took_ns + (done.value ->> 11),
+    matched = matched + (done.value ->> 12),
+    unmatched = unmatched + (done.value ->> 13),
+    delivered = delivered + (done.value ->> 6) + (done.value ->> 14),
+    evaluated = evaluated + (done.value ->> 15)
 FROM jsonb_each(?) AS done
 WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 

@@ -46,6 +46,11 @@ SELECT position, instr(columns, ?) FROM entry WHERE topic = ? AND position < ? O
 -- name: size
 SELECT coalesce(sum(length(columns) + length(body)), 0) FROM entry WHERE topic = ? AND position >= ? AND position < ?
 
+-- name: events_between
+SELECT coalesce(sum(events), 0) FROM (
+    SELECT events FROM entry WHERE topic = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?
+)
+
 -- name: first
 SELECT min(position) FROM entry WHERE topic = ?
 

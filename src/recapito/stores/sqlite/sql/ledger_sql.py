@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement, counts_added
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -37,6 +37,10 @@ def lane(connection: apsw.Connection, id: int) -> LaneRow | None:
 
 def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[LaneRow]:
     return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
+
+
+def lanes_after(connection: apsw.Connection, after: int, limit: int) -> list[LaneRow]:
+    return [row.lane(state) for state in connection.execute(SQL["lanes_after"], (after, limit))]
 
 
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
@@ -192,14 +196,12 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         settlement.cursor,
         settlement.hold,
         int(settlement.ended),
-        settlement.matched,
-        settlement.unmatched,
-        settlement.delivered + tally.finished,
+        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        tally.finished,
         len(settlement.drop),
         tally.parked,
         tally.buried,
         settlement.attempts.answers,
         settlement.attempts.took_ns,
-        settlement.evaluated,
-        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        *counts_added(settlement),
     )

@@ -177,6 +177,11 @@ def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int
     return int(connection.execute(SQL["size"], (topic, first, below)).get)
 
 
+def events(connection: apsw.Connection, topic: int, first: int, below: int) -> int:
+    """The number of events in some entries."""
+    return int(connection.execute(SQL["events_between"], (topic, first, below, limits.COUNTED_ENTRIES)).get)
+
+
 def trim(connection: apsw.Connection, topic: int, below: int) -> int:
     """Remove a slice of entries below a position; return their number."""
     return _cut(connection, topic, below) if end(connection, topic) else 0
