@@ -380,6 +380,22 @@ def test_one_request_reads_so_many_files(verb: str) -> None:
     asyncio.run(main())
 
 
+def test_a_commit_redrives_as_much_as_fits_into_a_segment() -> None:
+    """Large letters go in several commits, and none is left out."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(7):
+            stage.bury(topic, "sub", f"{n}", {"id": f"{n}", "data": "x" * (limits.SEGMENT_BYTES // 3)})
+        pages = await redrive_all(stage.redriver())
+        assert [page.done for page in pages] == [3, 3, 1]
+        assert sorted(id for *_, id in await stage.redriven(topic)) == [f"{n}" for n in range(7)]
+
+    asyncio.run(main())
+
+
 def test_names_that_are_shared() -> None:
     """Two topics' subscriptions of one name in one container: each gets the letters that name its own topic."""
 

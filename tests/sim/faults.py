@@ -94,6 +94,7 @@ class Faults:
         self.slow_disk = False
         self.quick_disk = False
         self.full_disk = False  # then no commit is stored
+        self.closed: set[Role] = set()  # roles whose commits are not stored, because a file is damaged
         self._rng = rng
         self._armed: dict[Role, list[tuple[int, Trap]]] = {Role.INTAKE: [], Role.DISPATCH: []}
 
@@ -112,7 +113,7 @@ class Faults:
         """The trap that springs at this commit, if any."""
         self.commits[role] += 1
         sprung = self._spring(role, self.commits[role] - 1, reading=False)
-        return Trap.FAIL_LOST if self.full_disk and sprung is None else sprung
+        return Trap.FAIL_LOST if sprung is None and (self.full_disk or role in self.closed) else sprung
 
     def at_read(self, role: Role) -> Trap | None:
         """The trap that springs at this read, if any."""

@@ -40,6 +40,7 @@ class Oracle:
         self.renewals = 0  # of lanes whose row was damaged
         self.documents: list[tuple[str, str]] = []
         self.rotten: set[tuple[str, object]] = set()  # records of the registry that are damaged now
+        self.page_damaged = False
         self.life = 0
         self.disturbed_s = 0.0
         self.late_limited = False
@@ -161,8 +162,12 @@ class Oracle:
         self.rotten.clear()
 
     def may_stop(self, lane: int) -> bool:
-        """Whether a lane cannot know what to do: its record, or its topic's, is damaged."""
-        return ("subscription", lane) in self.rotten or ("topic", self.lanes[lane].topic) in self.rotten
+        """Whether a lane cannot know what to do: its record, or its topic's, is damaged, or a page of a file."""
+        return (
+            self.page_damaged
+            or ("subscription", lane) in self.rotten
+            or ("topic", self.lanes[lane].topic) in self.rotten
+        )
 
     # What goes over the network.
 

@@ -135,9 +135,10 @@ def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal:
     (tmp_path / "log.db").write_bytes(content)
     log = SqliteLog.open(tmp_path, threaded=False, journal=journal)
     for position in range(1, 200):
-        run(log.read(1, position, 0))
+        with suppress(StoreFailed):  # entries behind a damaged page that leads to them
+            run(log.read(1, position, 0))
     run(log.close())
-    assert [sign.file for sign in damage.read_signs(tmp_path)] == ["log.db"]
+    assert {sign.file for sign in damage.read_signs(tmp_path)} == {"log.db"}
     assert "store.suspect" in journal.events
     assert "recapito doctor --data" in damage.reason(tmp_path)
     assert damage.clear_signs(tmp_path) and not damage.clear_signs(tmp_path)

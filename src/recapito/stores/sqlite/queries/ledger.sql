@@ -1,13 +1,28 @@
--- Lanes and parked deliveries.
+-- Lanes and parked deliveries. Texts of a lane are read as blobs: damaged ones need not be UTF-8.
 
 -- name: lanes
-SELECT * FROM lane_state ORDER BY id
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state ORDER BY id
 
 -- name: lane
-SELECT * FROM lane_state WHERE id = ?
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id = ?
 
 -- name: some_lanes
-SELECT * FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
 
 -- name: lanes_after
 SELECT * FROM lane_state WHERE id > ? ORDER BY id LIMIT ?

@@ -28,6 +28,15 @@ SELECT position, length(columns) + length(body) FROM entry WHERE topic = ? AND p
 SELECT position, kind, events, checksum, columns, body FROM entry
 WHERE topic = ? AND position BETWEEN ? AND ? ORDER BY position
 
+-- name: rowid
+SELECT rowid FROM entry WHERE topic = ? AND position = ?
+
+-- name: row
+SELECT topic, position, kind, events, checksum, columns, body FROM entry NOT INDEXED WHERE rowid = ?
+
+-- name: root
+SELECT rootpage FROM sqlite_schema WHERE name = 'entry'
+
 -- name: events
 SELECT events FROM entry WHERE topic = ? AND position = ?
 
