@@ -113,7 +113,7 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         details=details,
     )
     if any(headers):
-        columns = _HeadedColumns(*astuple(columns), *numbered(list(map(text_of, headers))))
+        columns = _HeadedColumns(*chain(astuple(columns), numbered(list(map(text_of, headers)))))
     return Chunk(
         attempts=len(attempts),
         first_at=min(at),

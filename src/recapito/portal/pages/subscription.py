@@ -126,7 +126,7 @@ def _head(page: Page, address: Address, shown: dict[str, Any]) -> Any:
             ui.navigate.to(resource_path(address.parent_id))
 
     async def retry() -> None:
-        lane = await _find(page, address)
+        lane, _ = await _find(page, address)
         asked = await page.server.call("POST", f"/lanes/{lane.id}/retry-now", {})
         page.say(f"{format.number(asked['parked'])} waiting deliveries are tried now.")
 
