@@ -1,4 +1,4 @@
-"""Deployments: documents of the registry, at most so many in a group. Those of a deleted group do not come back."""
+"""Deployments: documents of the registry, at most a fixed number in a group. Those of a deleted group stay away."""
 
 from typing import Any
 
