@@ -199,8 +199,8 @@ def _registry() -> dict[str, Case]:
         "topic, the least": _json(topic("least")),
         "subscription, all of it": _json(SUBSCRIPTION),
         "subscription, the least": _json(subscription(1, "least")),
-        "checksum of a topic": _number(it.sum_topic(7, "{}")),
-        "checksum of a subscription": _number(it.sum_subscription(9, 7, "{}")),
+        "checksum of a topic": _number(it.sum_topic(7, b"{}")),
+        "checksum of a subscription": _number(it.sum_subscription(9, 7, b"{}")),
         "checksum of a document": _number(it.sum_document("kind", "key", b"content")),
         "resource group": _json(
             it.groups.Group(
