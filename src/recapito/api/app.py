@@ -29,7 +29,10 @@ from recapito.api.operate.dead_letters import DeadLetterRoutes
 from recapito.api.operate.deliveries import Deliveries
 from recapito.api.operate.handshake_callback import HandshakeCallback
 from recapito.api.operate.health import OperatorRoutes
+from recapito.api.operate.lane_options import LaneOptions
+from recapito.api.operate.lane_totals import LaneTotals
 from recapito.api.operate.lanes import LaneRoutes
+from recapito.api.operate.series import DeliverySeries
 from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
@@ -87,7 +90,10 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         *DeadLetterRoutes(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
+        *DeliverySeries(services).routes(),
         *LaneRoutes(services).routes(),
+        *LaneTotals(services).routes(),
+        *LaneOptions(services, bodies).routes(),
         *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)

@@ -31,6 +31,7 @@ _WELCOME = {
         "/healthz",
         "/readyz",
         "/metrics",
+        "/server",
         "/clock",
         "/lanes",
         "/counts",
@@ -65,6 +66,7 @@ class OperatorRoutes:
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
             Route("/metrics", self._metrics),
+            Route("/server", self._server),
             Route("/clock", self._clock),
             Route("/clock/advance", self._advance, methods=["POST"]),
             Route("/clock/sleep", self._sleep, methods=["POST"]),
@@ -91,6 +93,11 @@ class OperatorRoutes:
     async def _metrics(self, request: Request) -> Response:
         await admit_to_status(request)
         return _InParts(await self._scraper.scrape(), CONTENT_TYPE)
+
+    async def _server(self, request: Request) -> Response:
+        """Facts about this server for its operator, such as `recapito doctor`."""
+        await admit(request)
+        return answer({"version": __version__, "data": self._services.data, "development": self._services.development})
 
     async def _clock(self, request: Request) -> Response:
         await admit(request)

@@ -18,6 +18,7 @@ from recapito.clock import ClockOrigin, origin_now
 from recapito.composition import identity as access
 from recapito.composition import stores
 from recapito.errors import SettingsError
+from recapito.extras import require
 from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import LineJournal
 from recapito.portal.config import PortalConfig, with_portal
@@ -171,17 +172,21 @@ def _listen_front(settings: Settings) -> Iterator[socket.socket | None]:
 
 @contextmanager
 def _listen_portal(settings: Settings, insists: bool) -> Iterator[socket.socket | None]:
-    """The portal's listening socket; None if its default port is busy, which does not stop the server."""
+    """The portal's listening socket; None if it is not installed or its default port is busy.
+
+    That stops the server only if the user chose a port for it.
+    """
     if not settings.portal.enabled:
         yield None
         return
     chosen = insists or settings.portal.port != settings_module.load(environment={}).portal.port
     try:
+        require("portal", "The portal cannot be served")
         door = listen(settings.portal.host, settings.portal.port, "portal", "--portal-port")
     except SettingsError as error:
         if chosen:
             raise
-        typer.echo(f"recapito: there is no portal: {error} Or start with --no-portal.", err=True)
+        typer.echo(f"recapito: there is no portal. {error} Or start with --no-portal.", err=True)
         yield None
         return
     with door:
