@@ -40,7 +40,7 @@ class FileState(NamedTuple):
 class EstateFile:
     """Keeps a server as its estate file describes it.
 
-    say: prints a line for people; None where nobody reads along.
+    say: prints a line for people; None prints nothing.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Deployments: documents of the registry, at most so many in a group. Those of a deleted group do not come back."""
+"""Deployments: documents of the registry, bounded in each group. Those of a deleted group do not come back."""
 
 from typing import Any
 
