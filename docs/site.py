@@ -28,6 +28,7 @@ NAVIGATION = {
         "guides/command-line",
         "guides/portal",
         "guides/explain",
+        "guides/estate-files",
         "guides/testing-in-ci",
         "guides/functions",
         "guides/blob-events",

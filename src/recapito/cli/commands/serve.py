@@ -149,10 +149,9 @@ async def _run(
 
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
-    supervisor = Supervisor(settings, origin, listener, journal)
+    supervisor = Supervisor(settings, origin, listener, journal, front)
     if settings.estate.file:
         on_hang_up(supervisor.reload, stopping.set)
-    supervisor = Supervisor(settings, origin, listener, journal, front)
     running = asyncio.create_task(supervisor.run(on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
