@@ -34,6 +34,7 @@ NAVIGATION = {
     ),
     "Run it": (
         "guides/run-on-a-server",
+        "guides/containers",
         "guides/access",
         "guides/connections",
         "guides/dead-letters",
