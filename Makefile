@@ -9,6 +9,8 @@ ARGS ?=
 PYTHONS ?= python3.11 python3.12 python3.13 python3.14
 BIN := .venv/bin
 NODE := tests/clients/node
+GO := tests/clients/go
+JAVA := tests/clients/java
 AZURITE := tests/azurite
 RELAY := tests/relay
 AMQP := tests/amqp
@@ -29,7 +31,7 @@ quick: .venv/.test ## Run the fast tests: domain, contracts on memory, intake, d
 	@$(BIN)/python -m pytest --quiet --numprocesses auto -k memory tests/contracts
 	@$(BIN)/python -m tests.sim --seeds 25 --workers $$(nproc)
 
-test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite $(RELAY)/node_modules/.relay $(AMQP)/node_modules/.amqp) ## Run all tests
+test: .venv/.test .venv-az/.az $(if $(shell command -v npm),$(NODE)/node_modules/.clients $(AZURITE)/node_modules/.azurite $(RELAY)/node_modules/.relay $(AMQP)/node_modules/.amqp) $(if $(shell command -v go),$(GO)/build/clients) $(if $(shell command -v mvn),$(JAVA)/target/.clients) ## Run all tests
 	@$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(ARGS)
 
 check: lint test ## Run linters, type checks, layer checks and all tests
@@ -79,8 +81,8 @@ lock: ## Resolve and lock all requirements (needs uv and npm)
 	@for set in $(NODE) $(AZURITE) $(RELAY) $(AMQP); do \
 		(cd $$set && npm install --loglevel=error --no-audit --no-fund --package-lock-only); done
 
-clean: ## Remove the virtual environments and node's modules
-	@rm -rf build .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
+clean: ## Remove the virtual environments, node's modules and built programs
+	@rm -rf build .venv .venv-az $(GO)/build $(JAVA)/target $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
 
 .venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -104,6 +106,15 @@ $(NODE)/node_modules/.clients: $(NODE)/package.json $(NODE)/package-lock.json
 	@echo "Installing Microsoft's clients for node, which the tests run …"
 	@cd $(NODE) && npm ci --loglevel=error --no-audit --no-fund
 	@touch $@
+
+# A toolchain that is too old leaves no program: the tests then say so.
+$(GO)/build/clients: $(GO)/main.go $(GO)/go.mod $(GO)/go.sum
+	@echo "Building a program with Microsoft's clients for Go, which the tests run …"
+	-@cd $(GO) && go build -trimpath -o build/clients .
+
+$(JAVA)/target/.clients: $(JAVA)/pom.xml $(JAVA)/src/main/java/Clients.java
+	@echo "Building a program with Microsoft's clients for Java, which the tests run …"
+	-@cd $(JAVA) && mvn -q -B compile dependency:copy-dependencies -DoutputDirectory=target/lib && touch target/.clients
 
 $(AZURITE)/node_modules/.azurite: $(AZURITE)/package.json $(AZURITE)/package-lock.json
 	@echo "Installing Microsoft's emulator of Azure Storage, which the tests run …"

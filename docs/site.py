@@ -24,6 +24,7 @@ NAVIGATION = {
     ),
     "Use it": (
         "guides/azure-clients",
+        "guides/your-language",
         "guides/command-line",
         "guides/portal",
         "guides/explain",
@@ -37,6 +38,7 @@ NAVIGATION = {
         "guides/containers",
         "guides/access",
         "guides/connections",
+        "guides/beyond-event-grid",
         "guides/dead-letters",
         "guides/monitoring",
         "guides/sizing",

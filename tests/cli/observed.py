@@ -118,6 +118,7 @@ def lane(id: int, subscription: str, **changed: Any) -> dict[str, Any]:
         "tookMs": 100.0,
         "failuresInARow": 0,
         "nextDueAt": None,
+        "options": {"signingSecrets": 0, "maxRequests": None, "eventsPerSecond": None},
         "hold": None,
         "stopped": None,
         **changed,

@@ -43,7 +43,7 @@ class Listener:
         raise AssertionError(f"it ended without '{start}'")
 
     def rest(self) -> list[str]:
-        """What it prints until it ends."""
+        """The output until it ends."""
         out, _ = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
         return lines(out)
@@ -195,7 +195,7 @@ def _published(live: Server) -> float:
     ],
 )
 def test_wrong_publishes(live: Server, words: list[str], stdin: bytes, code: int, said: str) -> None:
-    """What cannot be published is said in a line, and nothing of it is."""
+    """A wrong event is reported in a line, and nothing of it is published."""
     done = recapito("publish", *words, stdin=stdin)
     assert done.code == code, done
     assert said in done.err
@@ -276,7 +276,7 @@ def test_a_default_port_that_is_taken() -> None:
 
 
 def test_a_port_that_is_taken(live: Server) -> None:
-    """A listener says so when somebody else listens at its port."""
+    """A listener reports it when another program listens at its port."""
     done = recapito("listen", "--port", str(live.port))
     assert done.code == 1
     assert "cannot be used: Address already in use. Choose another port with --port" in done.err
@@ -284,7 +284,7 @@ def test_a_port_that_is_taken(live: Server) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1x", "-5", "1h2y"])
 def test_wrong_durations(live: Server, text: str) -> None:
-    """What is not a duration moves nothing."""
+    """A text that is no duration moves nothing."""
     assert recapito("clock", "advance", "--", text).code == 2
 
 

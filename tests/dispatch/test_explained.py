@@ -44,13 +44,13 @@ BOX = DeadLetterDirectory("box")
 
 
 def make_explainer(bench: Bench, history: MemoryHistory) -> Explainer:
-    """Somebody who explains what happens on a bench."""
+    """An explainer of the deliveries on a bench."""
     damages = DamageReport(bench.log, bench.ledger)
     return Explainer(bench.log, bench.log, bench.ledger, history, bench.clock, DEFAULT, damages)
 
 
 class Scene(Bench):
-    """A bench with somebody who explains."""
+    """A bench with an explainer."""
 
     def __init__(self, loop: SimLoop, *statuses: int) -> None:
         super().__init__(loop, *statuses)
@@ -61,7 +61,7 @@ class Scene(Bench):
         return show_explanation(await self.explainer.explain(id, topic), self.clock.now())
 
     async def one(self, id: str = "e-1") -> dict[str, Any]:
-        """What is said of the only subscription."""
+        """The explanation for the only subscription."""
         (explained,) = (await self.explain(id))["subscriptions"]
         assert isinstance(explained, dict)
         return explained
@@ -103,7 +103,7 @@ def play(*statuses: int) -> Callable[[Story], Story]:
 
 
 def at(seconds: float) -> str:
-    """So many seconds after the beginning, when the event is published; an answer takes 0.1 s."""
+    """The instant `seconds` after the beginning, when the event is published; an answer takes 0.1 s."""
     return stamp(BEGINNING + int(seconds * SECOND))
 
 
@@ -150,7 +150,7 @@ def test_an_event_that_fails_twice_and_succeeds() -> None:
 
 @pytest.mark.parametrize(("status", "state"), [(200, "unknown"), (503, "parked")])
 def test_who_asks_before_history_is_written(status: int, state: str) -> None:
-    """An attempt of just now may not be in history yet: nobody is told that it was forgotten."""
+    """An attempt of just now may not be in history yet: the explanation does not call it forgotten."""
 
     @play(status)
     async def story(scene: Scene) -> None:
@@ -235,7 +235,7 @@ def test_a_dead_letter_is_told_with_its_attempts() -> None:
 
 
 def test_a_late_success_does_not_bring_back_what_was_dropped() -> None:
-    """What was dropped before its endpoint answered counts as dropped, and both is said."""
+    """A delivery dropped before its endpoint answered counts as dropped, and the explanation has both."""
 
     @play(200)
     async def story(scene: Scene) -> None:
@@ -446,7 +446,7 @@ def test_an_event_from_before_the_consent() -> None:
 
 
 def test_a_deleted_subscription_drops_what_it_has() -> None:
-    """What was parked when its subscription was deleted is dropped as Canceled, and history knows whose it was."""
+    """A delivery parked when its subscription was deleted is dropped as Canceled; history knows its subscription."""
 
     @play(503)
     async def story(scene: Scene) -> None:
@@ -539,7 +539,7 @@ def test_a_late_answer() -> None:
 
 
 def test_what_the_log_has_no_more() -> None:
-    """Then only what was tried is known, and the note says so; what nobody knows is not found."""
+    """Then only the attempts are known, and the note says so; an event without any trace is not found."""
 
     @play(200)
     async def story(scene: Scene) -> None:

@@ -190,7 +190,7 @@ def test_what_a_failed_assertion_says(recapito: Recapito) -> None:
 
 
 def test_what_is_said_of_missing_letters(recapito: Recapito) -> None:
-    """Whoever looks for a letter too early, or where none are kept, is told so."""
+    """A test that looks for a letter too early, or where none are kept, gets that as its error."""
     topic = recapito.topic("orders")
     kept = topic.subscribe(recapito.receiver(400), name="kept", dead_letter=True)
     dropped = topic.subscribe(recapito.receiver(400), name="dropped")
@@ -217,7 +217,7 @@ def test_what_a_server_refuses_is_told(recapito: Recapito) -> None:
 
 @pytest.mark.parametrize("turn", [1, 2])
 def test_tests_do_not_see_each_other(recapito: Recapito, turn: int) -> None:
-    """What a test leaves behind, retries and letters included, is gone for the next one."""
+    """Everything that a test leaves behind, retries and letters included, is gone for the next one."""
     passed = recapito.clock.until_idle()
     assert passed == (0, 0, 0, 0, 0, True)
     topic = recapito.topic("orders")
@@ -229,7 +229,7 @@ def test_tests_do_not_see_each_other(recapito: Recapito, turn: int) -> None:
 
 
 def test_a_subscription_can_go_before_the_test_does(recapito: Recapito) -> None:
-    """What is published after the deletion is not delivered."""
+    """An event published after the deletion is not delivered."""
     topic = recapito.topic("orders")
     hook = recapito.receiver()
     mine = topic.subscribe(hook)

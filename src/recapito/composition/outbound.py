@@ -45,6 +45,7 @@ from recapito.senders.http.resolver import Resolver
 from recapito.senders.probes import HttpProbe
 from recapito.senders.relay import RelayAdapter
 from recapito.senders.routing import RoutingSender
+from recapito.senders.signing import RequestSigner
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from recapito.settings.settings import Settings
@@ -142,7 +143,15 @@ def make_sender(
     """The sender to every kind of destination in `DESTINATION_KINDS`."""
     delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(amqp_clients)
     token_for = None if signer is None else signer.webhook_token
-    webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
+    webhooks = WebhookSender(
+        delivery.egress,
+        delivery.ca_file or None,
+        resolver,
+        now=clock.now,
+        token_for=token_for,
+        keeps_headers=settings.history.enabled,
+        signer=RequestSigner(keyring.secret_box.decrypt),
+    )
     resources: dict[type[AzureResource], Sender[Any]] = {
         StorageQueue: StorageQueueSender(storage_clients),
         AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),

@@ -78,11 +78,12 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PublishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
+    """The time that a publish may wait to be stored, the rate of one topic (0 is no limit), and who may publish."""
 
     wait_s: float
     events_per_second: int
     bytes_per_second: int
+    system_topics: bool
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,6 +128,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_hours: int
     keep_mb: int
     keep_events_mb: int
+    replay: bool
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,6 +162,13 @@ class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     azurite_url: str
 
 
+class EstateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file that describes all resources, and whether others are deleted."""
+
+    file: str
+    prune: bool
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -177,6 +186,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: Quota
     metrics: Metrics
     azure: AzureSettings
+    estate: EstateSettings
     telemetry: ObservabilitySettings
 
     @property

@@ -38,14 +38,14 @@ REQUESTS: dict[Operation, list[tuple[str, str, Any]]] = {
 
 
 def unauthenticated(answer: Answer) -> None:
-    """Check the whole answer to somebody who is not known."""
+    """Check the whole answer to an unknown caller."""
     assert answer.status == 401, answer.body
     assert answer.error["code"] == "AuthenticationFailed"
     assert answer.headers["www-authenticate"].startswith("Bearer authorization_uri=")
 
 
 async def prepared(world: World, known: Known) -> Topic:
-    """The topic with a subscription, whoever may make them."""
+    """The topic with a subscription, made by a principal that may make them."""
     admin = bearer(known.token("everything", URL))
     assert (await world.arm("PUT", TOPIC, {"location": "westus2"}, headers=admin)).status == 201
     body = {"properties": {"destination": webhook()}}

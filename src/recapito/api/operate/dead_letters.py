@@ -39,8 +39,9 @@ class _WantedLetters(Body):
 
 
 class RedriveBody(_WantedLetters):
-    """The letters to send again, and the rate."""
+    """The letters to send again, and the rate; or the one letter of a name."""
 
+    name: str | None = None
     events_per_second: int | None = None
     dry_run: bool = False
 
@@ -101,6 +102,10 @@ class DeadLetterRoutes:
             check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
         if wanted.redriven is not None:
             raise invalid("'redriven' cannot be set: a letter that was redriven is not redriven again.", "redriven")
+        if wanted.name is not None:
+            if wanted.dry_run or wanted.events_per_second is not None:
+                raise invalid("A letter that is named is redriven at once.", "name")
+            return answer(msgspec.to_builtins(await self._redriver.redrive_one(parse_name(wanted.name))))
         progress = await self._redriver.redrive(
             _selection(wanted), _after(wanted), wanted.limit, wanted.events_per_second, wanted.dry_run
         )

@@ -39,6 +39,7 @@ _WELCOME = {
         "/deadletters",
         "/damaged",
         "/connections",
+        "/estate",
     ],
     "documentation": ["README.md", "docs/compatibility.md"],
 }
@@ -81,12 +82,12 @@ class OperatorRoutes:
         """Whether all checks pass, to every caller; the failing ones, to a caller that may see them."""
         reasons = await self._services.readiness()
         ready = not any(reasons.values())
-        warning = await _damage(self._services)
-        status = "not ready" if not ready else "ready" if warning is None else "degraded"
+        warnings = {"damage": await _damage(self._services), **self._services.warnings()}
+        status = "not ready" if not ready else "degraded" if any(warnings.values()) else "ready"
         body: dict[str, object] = {"status": status}
         with suppress(Unauthorized, Forbidden, TooManyRequests):
             await admit_to_status(request)
-            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
+            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, **warnings}.items()}
         return answer(body, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:

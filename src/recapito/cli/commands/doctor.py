@@ -29,7 +29,10 @@ _USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
-_REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
+_REMEDIES = {
+    "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
+    "estate": "correct the file: the server applies it as soon as it changes",
+}
 
 
 class DoctorFinding(NamedTuple):
@@ -87,9 +90,10 @@ def check_directory(data: Path) -> Iterator[DoctorFinding]:
 
 def check_damage(data: Path) -> Iterator[DoctorFinding]:
     """No file is marked as damaged; marked files are inspected."""
-    from recapito.stores.sqlite.files import damage
+    from recapito.composition.data_directory import DataDirectory
 
-    signs = damage.read_signs(data)
+    directory = DataDirectory(data)
+    signs = directory.damage_signs()
     if not signs:
         return
     for sign in signs:
@@ -97,7 +101,7 @@ def check_damage(data: Path) -> Iterator[DoctorFinding]:
             WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
         )
     again = f"then `recapito damaged clear --data {data}`: the server takes events again"
-    for file, faults in damage.check(data).items():
+    for file, faults in directory.inspect().items():
         if faults:
             remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
             yield DoctorFinding(WRONG, file, faults[0], remedy)

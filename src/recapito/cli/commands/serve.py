@@ -26,6 +26,7 @@ from recapito.process.child import Child
 from recapito.process.supervisor import Supervisor, listen
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
+from recapito.system.hang_up import on_hang_up
 
 
 def serve(
@@ -62,6 +63,7 @@ def serve(
     portal_port: Annotated[
         int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="Estate file; see `recapito schema`.")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the server's address.")] = False,
 ) -> None:
@@ -79,6 +81,7 @@ def serve(
             "delivery.handshake": handshake,
             "clock.mode": clock,
             "azure.azurite": azurite or None,
+            "estate.file": None if config is None else str(config),
             "azure.azurite_front": azurite_front,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
@@ -146,6 +149,9 @@ async def _run(
 
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
+    supervisor = Supervisor(settings, origin, listener, journal)
+    if settings.estate.file:
+        on_hang_up(supervisor.reload, stopping.set)
     supervisor = Supervisor(settings, origin, listener, journal, front)
     running = asyncio.create_task(supervisor.run(on_ready))
     stop = asyncio.create_task(stopping.wait())

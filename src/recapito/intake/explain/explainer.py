@@ -2,7 +2,7 @@
 and the next step. It only reads.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
@@ -24,7 +24,7 @@ from recapito.domain.delivery.state import (
     state_of,
 )
 from recapito.domain.delivery.vocabulary import State
-from recapito.domain.events.segment import StampedEvent
+from recapito.domain.events.segment import REPLAYED, StampedEvent, resent_from
 from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.history.attempt import LaneLabel
@@ -32,6 +32,7 @@ from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound
+from recapito.intake.dead_letters.redrive import ResendOrder
 from recapito.intake.explain.event_lookup import EventLookup, FoundEvent, LoggedEvent, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
 
@@ -137,13 +138,47 @@ class Explainer:
             damaged = await self._lookup.is_damaged(found.topic, place.position)
             notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
-            notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
+            notes.append(f"It is in the log {len(found.places)} times: published again, redriven, resent or replayed.")
         explained = [part async for part in self._explain_all(id, found, events)]
         if any(_begins_late(id, part.kept) for part in explained):
             notes.append(FORGOTTEN)
         topic = topic or await self._registry.topic_by_id(found.topic)
         name = topic.name if topic else next((entry.attempt.label.topic_name for entry in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
+
+    async def find_to_resend(self, id: str, topic_name: str | None, lane: int) -> ResendOrder:
+        """The event of that id as a subscription took it. NotFound without event or subscription; InvalidInput if the
+        subscription did not take it.
+        """
+        topic = None if topic_name is None else await self.topic(topic_name)
+        found = await self._lookup.find(id, topic)
+        subscription = await self._registry.subscription_by_id(lane)
+        if found is None or subscription is None or subscription.topic != found.topic:
+            raise NotFound("EventNotFound", "There is no such event for a subscription of this id.", "event")
+        events = {
+            place: await self._lookup.read(found.topic, place) for place in found.places[: limits.EXPLAINED_PLACES]
+        }
+        place = _place_for(subscription, events)
+        event = events[place]
+        if event is None:
+            raise NotFound("EventTrimmed", f"{TRIMMED} It cannot be resent; publish it again.", "event")
+        verdict = _verdict(subscription, place, event.seen, event)
+        if not verdict.matched or subscription.deleted_position is not None:
+            reason = "the subscription was deleted" if verdict.matched else verdict.text
+            raise InvalidInput("NotMatched", f"The subscription does not get this event: {reason}.", "subscriptionId")
+        seen = event.seen
+        stamped = StampedEvent(seen.body, seen.type, seen.subject, event.data_version, seen.domain_topic, id)
+        return ResendOrder(found.topic, subscription, place, stamped)
+
+    async def describe(self, topic: int, places: Sequence[DeliveryId]) -> dict[DeliveryId, tuple[str, str]]:
+        """The type and the subject of events of a topic, as far as the log still has them."""
+        described: dict[DeliveryId, tuple[str, str]] = {}
+        for position in dict.fromkeys(place.position for place in places):
+            segment = await self._lookup.segment(topic, position)
+            for place in places:
+                if segment is not None and place.position == position and place.offset < len(segment):
+                    described[place] = segment.type(place.offset), segment.subjects[place.offset]
+        return described
 
     async def _refuse_damaged(self, id: str) -> None:
         """Raise NotFound with the name of the damaged record if one contains the id."""
@@ -249,10 +284,15 @@ def _verdict(
     if deleted is not None and (place is None or deleted <= place.position):
         return FilterVerdict(False, "deleted", "the subscription was deleted before the event was published")
     if event is not None and event.only:
+        if event.only == subscription.id and (place_before := resent_from(event.origin)) is not None:
+            return FilterVerdict(True, "resent", f"it was resent to this subscription from its place {place_before}")
         if event.only == subscription.id:
             whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
+            if event.origin.startswith(REPLAYED):
+                reason = f"it was replayed for this subscription{whence.replace('from', 'from position')} of the log"
+                return FilterVerdict(True, "replayed", reason)
             return FilterVerdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
-        return FilterVerdict(False, "redriven", "it was redriven for another subscription")
+        return FilterVerdict(False, "redriven", "it was redriven, resent or replayed for another subscription")
     if seen is None:
         return FilterVerdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
