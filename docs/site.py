@@ -36,6 +36,7 @@ NAVIGATION = {
     ),
     "Run it": (
         "guides/run-on-a-server",
+        "guides/containers",
         "guides/access",
         "guides/connections",
         "guides/beyond-event-grid",
