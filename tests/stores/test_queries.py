@@ -27,6 +27,8 @@ READS_ALL = {
 }
 SMALL = (
     "SCAN CONSTANT ROW",
+    "SCAN sqlite_schema",
+    "SCAN (subquery-",  # its own SEARCH has found the rows
     "SCAN log",
     "SCAN gone",
     "SCAN burial_group",
