@@ -81,3 +81,7 @@ class SettingsError(Exception):
 
 class VolumeFull(SettingsError):
     """There is no room to open a file. Once there is, starting again helps."""
+
+
+class PeersFailed(Exception):
+    """The nodes of the cluster cannot be reached, or the outcome of a change is unknown."""
