@@ -71,6 +71,10 @@ class RecordDamaged(StoreFailed):
     """The record of one topic, subscription or document is damaged, others are not. The message may be shown."""
 
 
+class StoreLost(StoreFailed):
+    """Another node owns the store now: nothing was written, and nothing can be written here before the next claim."""
+
+
 class StoreStale(Exception):
     """A settlement carried an old version of its lane: another settlement came first."""
 
