@@ -213,6 +213,13 @@ EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
 
+# A cluster: requests that a standby forwards to the owner.
+FORWARDS = 512
+FORWARD_PUBLISH_NS = 10 * SECOND
+FORWARD_READ_NS = 120 * SECOND  # a handshake takes its time
+CLUSTER_VIEW_BYTES = 32 * KB  # of one report of a node to its roles: one datagram
+CLUSTER_MEMBERS = 64  # shown
+
 # Operation.
 LANE_PAGE = (1, 1000)
 LANE_PAGE_DEFAULT = 100

@@ -9,6 +9,7 @@ import uvicorn
 
 from recapito.api.app import Surface
 from recapito.api.server.fast_publish import FastPublishProtocol
+from recapito.api.server.protocol import ClientOf
 from recapito.system.service import SocketServer
 
 KEEP_ALIVE_S = 75
@@ -18,11 +19,11 @@ GOODBYE_S = 0.2
 class HttpServer(SocketServer):
     """Serves publish, management and operation."""
 
-    def __init__(self, surface: Surface, tls: SSLContext | None = None) -> None:
+    def __init__(self, surface: Surface, tls: SSLContext | None = None, client_of: ClientOf | None = None) -> None:
         config = uvicorn.Config(
             surface.app,
             loop="none",
-            http=partial(FastPublishProtocol, surface.publish),  # type: ignore[arg-type] # it only calls it
+            http=partial(FastPublishProtocol, surface.publish, client_of=client_of),  # type: ignore[arg-type] # it only calls it
             ws="none",
             lifespan="off",
             interface="asgi3",

@@ -23,6 +23,7 @@ from recapito.identity.principal_settings import IdentitySettings, check_identit
 from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.validation import Quota
 from recapito.observability.journal import ObservabilitySettings
+from recapito.settings.cluster import ClusterSettings, check_cluster, check_store, servers_in
 from recapito.settings.source import from_text, merge, read_file
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
@@ -37,7 +38,7 @@ class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int
     public_url: str
     data: str
-    store: Literal["sqlite", "memory"]
+    store: str
 
 
 class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -160,6 +161,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: Metrics
     azure: Azure
     telemetry: ObservabilitySettings
+    cluster: ClusterSettings
 
     @property
     def data(self) -> Path:
@@ -209,6 +211,21 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def in_memory(self) -> bool:
         """Whether the server keeps nothing beyond its process, neither events nor keys."""
         return self.server.store == "memory"
+
+    @property
+    def nats_servers(self) -> tuple[str, ...]:
+        """The URLs of the cluster's NATS servers; none if this server is no node of a cluster."""
+        return servers_in(self.server.store)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether this server is a node of a cluster."""
+        return bool(self.nats_servers)
+
+    @property
+    def node_url(self) -> str:
+        """The URL at which the other nodes reach this one."""
+        return (self.cluster.url or self.public_url).rstrip("/")
 
     @property
     def one_process(self) -> bool:
@@ -273,6 +290,8 @@ def _check(settings: Settings) -> None:
     for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
         if not 0 <= port <= 65535:
             raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
+    check_store(settings.server.store)
+    check_cluster(settings.cluster)
     if not settings.server.data:
         raise SettingsError("server.data: it must name a directory")
     try:
@@ -283,6 +302,8 @@ def _check(settings: Settings) -> None:
     rate = mode.removeprefix("scaled:")
     if mode not in ("system", "manual") and not (mode.startswith("scaled:") and rate.isdigit() and int(rate) >= 1):
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
+    if settings.in_cluster and mode != "system":
+        raise SettingsError("clock.mode: a node of a cluster runs by real time: leave it at 'system'")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
     if bool(settings.tls.cert) != bool(settings.tls.key):
