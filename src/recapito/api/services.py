@@ -12,6 +12,7 @@ from recapito.contracts.history import HistoryReader
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
+from recapito.domain.cluster.view import ClusterView
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
@@ -73,6 +74,7 @@ class Services:
     public_url: the URL by which clients reach this server, without a slash at the end.
     clock_mode: the setting of the clock.
     dispatch: the last status of the other role.
+    cluster: the cluster as this node knows it; None on a server of its own.
     """
 
     publisher: Publisher
@@ -99,3 +101,4 @@ class Services:
     wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
     examiner: ConnectionChecker | None = None
+    cluster: Callable[[], ClusterView] | None = None

@@ -3,7 +3,7 @@
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from ssl import SSLContext
+from ssl import SSLContext, create_default_context
 
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.jwks import RemoteKeys, trust_remote
@@ -41,6 +41,12 @@ def make_access(
     issuer = _make_issuer(settings, identity, signer)
     tokens = TokenVerifier(issuer.trust(), clock.now)
     return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback, *_status(settings))
+
+
+def make_status_access(settings: Settings) -> Access:
+    """The access to metrics and details of readiness alone, for a process that knows no principals."""
+    token, required = _status(settings)
+    return Access(open_to_loopback=settings.on_loopback, scrape_token=token, status_authenticated=required)
 
 
 def scrape_token_file(settings: Settings) -> Path:
@@ -134,6 +140,17 @@ def served_url(settings: Settings) -> str | None:
         return (settings.data / _SERVED).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def make_node_tls(settings: Settings) -> SSLContext | None:
+    """The TLS context with which a node calls another; None without TLS. The nodes share one authority of their own."""
+    if not settings.node_url.startswith("https:"):
+        return None
+    context = create_default_context()
+    authority = certificate.files_in(settings.data / "tls").authority
+    if authority.exists():
+        context.load_verify_locations(authority)
+    return context
 
 
 def make_tls(settings: Settings) -> SSLContext | None:

@@ -28,6 +28,7 @@ from recapito.contracts.history import Keep
 from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
+from recapito.domain.cluster.view import ClusterView
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
 from recapito.identity.server_identity import Identity
@@ -108,6 +109,7 @@ def make_intake(
     status: DispatchStatus | None = None,
     observers: Observers = NO_OBSERVERS,
     notices: asyncio.Event | None = None,
+    cluster: Callable[[], ClusterView] | None = None,
 ) -> Intake:
     """Put the intake role together.
 
@@ -117,6 +119,7 @@ def make_intake(
     identity: the server's own token issuer; None if tokens come from another one.
     status: the last status of dispatch.
     notices: set when dispatch has stored a notice; without it, `Intake.notifier.ring` is called.
+    cluster: the cluster as this node knows it; None on a server of its own.
     """
     disk = _make_disk_watch(settings, stores, journal)
     closed: Problem = disk.reason if disk else lambda: None
@@ -146,7 +149,7 @@ def make_intake(
     )
     redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
     status = status or DispatchStatus()
-    ready = partial(_readiness, stores, closed, dispatch_problem, status)
+    ready = partial(_readiness, stores, closed, dispatch_problem, status, cluster)
     services = _make_services(
         settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, ready
     )
@@ -159,6 +162,7 @@ def make_intake(
         examiner=ConnectionChecker(stores.registry, keyring.find, probes, wall),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
+        cluster=cluster,
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
     return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound)
@@ -271,13 +275,19 @@ def _make_janitor(
 
 
 async def _readiness(
-    stores: Stores, closed: Problem, dispatch_problem: Problem, status: DispatchStatus
+    stores: Stores,
+    closed: Problem,
+    dispatch_problem: Problem,
+    status: DispatchStatus,
+    cluster: Callable[[], ClusterView] | None,
 ) -> Mapping[str, str | None]:
     damage = stores.damage() or None
+    problems = {} if cluster is None else {"cluster": next(iter(cluster().problems.values()), None)}
     return {
         "store": await _store_problem(stores.log) or damage,
         "disk": None if damage else closed(),
         "dispatch": dispatch_problem() or status.problem(),
+        **problems,
     }
 
 

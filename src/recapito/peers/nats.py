@@ -35,7 +35,7 @@ class _Stored(NamedTuple):
 
 
 class NatsPeers:
-    """The peers as one node reaches them. `stream` is both the name of the stream and the first word of its subjects."""
+    """The peers as one node reaches them. `stream` is the name of the stream, and the first word of its subjects."""
 
     def __init__(self, client: Client, stream: str) -> None:
         self._client = client

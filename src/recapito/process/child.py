@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from enum import Enum
 
 from recapito.observability.journal import Journal
 
@@ -17,6 +18,14 @@ GRACE_S = 10.0
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 5.0
 STEADY_S = 10.0
+
+
+class Ending(Enum):
+    """Why a process is not started again: it was stopped, refuses its settings, or has lost the store to a node."""
+
+    STOPPED = os.EX_OK
+    REFUSED = os.EX_CONFIG
+    LOST = os.EX_UNAVAILABLE
 
 
 class Child:
@@ -31,8 +40,8 @@ class Child:
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
 
-    async def keep(self, stopping: asyncio.Event) -> bool:
-        """Keep it running until `stopping` is set. False: it refuses its settings, and a restart would not help."""
+    async def keep(self, stopping: asyncio.Event) -> Ending:
+        """Keep it running until `stopping` is set, or a restart would not help."""
         pause = FIRST_PAUSE_S
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
@@ -44,13 +53,13 @@ class Child:
             if stopping.is_set():
                 await self._end(child, ended)
                 break
-            if ended.result() == os.EX_CONFIG:
-                return False
+            if ended.result() in (Ending.REFUSED.value, Ending.LOST.value):
+                return Ending(ended.result())
             self._journal("role.ended", role=self._role, code=ended.result())
             pause = FIRST_PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, LONGEST_PAUSE_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), pause)
-        return True
+        return Ending.STOPPED
 
     async def _start(self) -> asyncio.subprocess.Process:
         child = await asyncio.create_subprocess_exec(

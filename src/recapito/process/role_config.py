@@ -6,10 +6,14 @@ from recapito.clock import Origin
 
 
 class RoleConfig(msgspec.Struct, frozen=True):
-    """The line on a role's standard input: the settings, the clock's origin and its file descriptors."""
+    """The line on a role's standard input: the settings, the clock's origin and its file descriptors.
+
+    node: the socket by which the parent tells a node of a cluster what it knows; -1 elsewhere.
+    """
 
     settings: dict[str, object]
     origin: Origin
     listener: int
     wake: int
     ready: int
+    node: int = -1

@@ -14,20 +14,24 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from recapito.api.server.protocol import ClientOf
 from recapito.clock import SECOND, Origin, SystemClock
 from recapito.composition import identity as access
 from recapito.composition.bootstrap import create_initial_resources
 from recapito.composition.clock import make_clock, make_clock_control
+from recapito.composition.cluster_secret import make_client_of
 from recapito.composition.dispatch import Dispatch, make_dispatch
 from recapito.composition.intake import Intake, make_intake
 from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
+from recapito.errors import StoreLost
 from recapito.identity.server_identity import Identity
 from recapito.observability.journal import Journal, LineJournal
 from recapito.observability.status import DispatchStatus, Status, to_bytes
 from recapito.process.http_server import HttpServer
+from recapito.process.node_link import NodeLink
 from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
@@ -120,7 +124,8 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
     wakeup = Wakeup(socket.socket(fileno=config.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
     status, observers = DispatchStatus(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=config.listener)
-    async with make_backend(settings, journal).open_intake(clock) as stores:
+    link, lost = _open_link(settings, config), Loss()
+    async with make_backend(settings, journal, lost.found).open_intake(clock) as stores:
         intake = make_intake(
             settings,
             stores,
@@ -132,24 +137,32 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
             status=status,
             observers=observers,
             identity=access.prepare_identity(settings),
+            cluster=None if link is None else lambda: link.view,
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
-        services = _services_of_intake(settings, intake, listener, wakeup.ring)
+        client_of = None if link is None else make_client_of(settings)
+        services = [Service(lost.wait), *_services_of_intake(settings, intake, listener, wakeup.ring, client_of)]
         await run_services(services, stop_order(), partial(_report_ready, config, b"intake"))
     await observers.close()
+    lost.check()
 
 
 async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal) -> None:
     clock = make_clock(settings, config.origin)
     wakeup = Wakeup(socket.socket(fileno=config.wake), HEARTBEAT_MISSED_NS)
     observers = make_observers(settings, "dispatch", clock, journal)
-    async with make_backend(settings, journal).open_dispatch(clock) as stores:
+    link, lost = _open_link(settings, config), Loss()
+    async with make_backend(settings, journal, lost.found).open_dispatch(clock) as stores:
         keyring, identity = make_keyring(settings, stores.registry), access.prepare_identity(settings)
-        dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, on_notice=wakeup.ring)
+        permit = None if link is None else link.may_send
+        dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, wakeup.ring, permit)
         wakeup.listen(dispatch.dispatcher.notify)
+        if link is not None:
+            link.listen(dispatch.slots.wake_all)
         stop = asyncio.create_task(stop_order())
         services = [
+            Service(lost.wait),
             _dispatcher(dispatch, lambda: DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0),
             Service(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
             Service(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
@@ -159,6 +172,35 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
         finally:
             await dispatch.close()
             await observers.close()
+    lost.check()
+
+
+class Loss:
+    """Whether another node has taken the store. The store tells it from any thread; the role then ends."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+
+    def found(self) -> None:
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    def check(self) -> None:
+        """Raise StoreLost if it was found: the exit code tells the parent."""
+        if self._event.is_set():
+            raise StoreLost("another node owns the store now")
+
+
+def _open_link(settings: Settings, config: RoleConfig) -> NodeLink | None:
+    """The link to the parent of a node of a cluster, listening; None elsewhere."""
+    if config.node < 0:
+        return None
+    link = NodeLink(config.node, settings.cluster.node_name)
+    link.listen()
+    return link
 
 
 def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
@@ -173,13 +215,17 @@ def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
 
 
 def _services_of_intake(
-    settings: Settings, intake: Intake, listener: socket.socket, ring: Callable[[], None]
+    settings: Settings,
+    intake: Intake,
+    listener: socket.socket,
+    ring: Callable[[], None],
+    client_of: ClientOf | None = None,
 ) -> list[Service]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
     Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then.
     """
-    server = HttpServer(intake.surface, access.make_tls(settings))
+    server = HttpServer(intake.surface, access.make_tls(settings), client_of)
 
     async def finish_requests(task: "asyncio.Task[None]") -> None:
         server.stop()

@@ -8,15 +8,16 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 import msgspec
 
 from recapito.clock import Origin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
-from recapito.process.child import Child
+from recapito.process.child import Child, Ending
 from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import Settings
 
@@ -60,16 +61,28 @@ def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
 
 
 class Supervisor:
-    """Runs intake and dispatch until `stop` is called."""
+    """Runs intake and dispatch until `stop` is called, or until they have lost the store to another node.
 
-    def __init__(self, settings: Settings, origin: Origin, listener: socket.socket, journal: Journal) -> None:
+    `links` has, for each role of a node of a cluster, the socket by which it hears of the cluster.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        origin: Origin,
+        listener: socket.socket,
+        journal: Journal,
+        links: Mapping[str, socket.socket] = MappingProxyType({}),
+    ) -> None:
         self._settings = settings
         self._origin = origin
         self._listener = listener
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._links = links
         self._stopping = asyncio.Event()
         self._failure: str | None = None
+        self.lost = False
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
@@ -113,12 +126,15 @@ class Supervisor:
             loop.remove_reader(read_end)
 
     async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
-        """Keep one role running until `stop`. A role that refuses its settings ends the server."""
+        """Keep one role running until `stop`. A role that refuses its settings, or lost the store, ends the other."""
         listener = self._listener.fileno() if role == "intake" else -1
+        link = self._links[role].fileno() if role in self._links else -1
         config = RoleConfig(
-            msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
+            msgspec.to_builtins(self._settings), self._origin, listener, wake=wake.fileno(), ready=ready, node=link
         )
-        descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]
-        if not await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping):
+        descriptors = [fd for fd in (listener, wake.fileno(), ready, link) if fd >= 0]
+        ending = await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping)
+        if ending is Ending.REFUSED:
             self._failure = f"the {role} role could not start: see its message above"
-            self._stopping.set()
+        self.lost = self.lost or ending is Ending.LOST
+        self._stopping.set()

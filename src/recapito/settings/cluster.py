@@ -64,7 +64,9 @@ def check_store(store: str) -> None:
         except ValueError:
             known = False
         if not known or parts.path.strip("/"):
-            raise SettingsError(f"server.store: '{server}' is not the URL of a NATS server, such as nats://10.0.0.5:4222")
+            raise SettingsError(
+                f"server.store: '{server}' is not the URL of a NATS server, such as nats://10.0.0.5:4222"
+            )
         if parts.username or parts.password:
             raise SettingsError("server.store: put the user and the password under [cluster], not into the URL")
 

@@ -197,7 +197,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def certificate_names(self) -> tuple[str, ...]:
         """The names and addresses that a certificate of ours must cover, Event Grid's own host names included."""
-        given = (self.server.host, urlsplit(self.public_url).hostname or "")
+        urls = (self.public_url, self.node_url) if self.in_cluster else (self.public_url,)
+        given = (self.server.host, *(urlsplit(url).hostname or "" for url in urls))
         grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
         return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
 

@@ -17,7 +17,10 @@ LEASE_AGE = Metric(
     "recapito_cluster_lease_age_seconds", "gauge", "Seconds since the owner renewed its lease; at 4 it sends nothing."
 )
 BEHIND = Metric(
-    "recapito_cluster_copy_behind", "gauge", "Messages of a stream that this node has not applied: its lag.", ("stream",)
+    "recapito_cluster_copy_behind",
+    "gauge",
+    "Messages of a stream that this node has not applied.",
+    ("stream",),
 )
 BYTES = Metric("recapito_cluster_stream_bytes", "gauge", "Size of a stream.", ("stream",))
 MAX_BYTES = Metric(

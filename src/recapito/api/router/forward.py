@@ -220,4 +220,3 @@ async def _refuse(send: Send, error: Exception, publishes: bool) -> None:
     headers += [*refused.headers, *marks]
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
-

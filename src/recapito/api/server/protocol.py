@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito.domain import limits
 
-
 ClientOf = Callable[[Sequence[tuple[bytes, bytes]]], str | None]
 """The address of the client whose request another node forwards, by its headers; None if it came by itself."""
 

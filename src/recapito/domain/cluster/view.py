@@ -1,5 +1,8 @@
 """The cluster as the parent process of a node tells it to its roles, each second and at every change."""
 
+from collections.abc import Mapping
+from typing import NamedTuple
+
 import msgspec
 
 from recapito.domain.cluster.member import NodeState
@@ -43,3 +46,10 @@ class ClusterView(msgspec.Struct, frozen=True):
     copies: list[Copy] = []
     problems: dict[str, str] = {}
     replica_lag: dict[str, int] = {}
+
+
+class Findings(NamedTuple):
+    """What an inspection of the NATS servers found: problems by their check, and the lag of each server's copies."""
+
+    problems: Mapping[str, str] = {}
+    replica_lag: Mapping[str, int] = {}
