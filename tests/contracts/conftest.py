@@ -79,7 +79,7 @@ class SqliteStores:
 
 
 class ReplicatedStores:
-    """The store of a cluster: copies of streams. Reopening is a takeover by another node, which loads its own copies."""
+    """The store of a cluster: copies of streams. Reopening is a takeover by a node without copies."""
 
     def __init__(self, directory: Path, log: Stream, lanes: Stream, threaded: bool) -> None:
         self._directory = directory

@@ -1,4 +1,4 @@
-"""A stream in memory with the faults that real ones have shown: lost answers, late application, stale and damaged replicas.
+"""A stream in memory with the faults of real ones: lost answers, late application, stale and damaged replicas.
 
 A `FakeStream` is one client of a `FakeServer`. Before each verb its `fault` names the fault of that call; "" is none.
 """

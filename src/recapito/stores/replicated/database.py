@@ -295,7 +295,7 @@ class ReplicatedDatabase(Database):
         raise StoreFailed(f"stream {self.stream.name} does not acknowledge this node as its owner")
 
     def _read_on(self, watch: Callable[[Head], None], leader: bool = False) -> None:
-        """Apply the rest of the stream. A gap is read again from the leader; if that has it too, the copy begins anew."""
+        """Apply the rest of the stream. A gap is read again from the leader; if it is there too, the copy begins anew."""
         super()._connected()
         copy = self._copy
         while True:

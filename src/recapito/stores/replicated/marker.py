@@ -16,7 +16,7 @@ REMEDY = "stop all nodes, do not create it anew, and restore the servers' data o
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A stream: its birth, the id of its log, and the last sequence that was acknowledged to this node or read by it."""
+    """A stream: its birth, the id of its log, and the last sequence that this node has published or read."""
 
     created: int
     log_id: str

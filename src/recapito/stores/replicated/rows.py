@@ -1,7 +1,7 @@
 """Rows of a file as values: captured while a transaction writes them, applied to a copy, and summed up in a digest.
 
-A row is a tuple of all its columns. A table without a key of its own is known by SQLite's rowid, which comes first then.
-An operation is one of three, told apart by its length and its end:
+A row is a tuple of all its columns. A row of a table without a key of its own is known by SQLite's rowid, which comes
+first then. An operation is one of three, told apart by its length and its end:
 
 - put: (table, row), whatever was there before;
 - change: (table, key, [column, value, …]), of a row that is there;
@@ -133,7 +133,7 @@ class Schema:
 
 
 class Capture:
-    """Gathers the operations of a transaction, and the digest after it, by SQLite's hook before each change of a row."""
+    """Gathers the operations of a transaction and the digest after it, by SQLite's hook before each change of a row."""
 
     def __init__(self, connection: apsw.Connection, schema: Schema, before: Digest) -> None:
         self._connection = connection

@@ -1,8 +1,8 @@
 """The sweep: it puts rows again, so that the old part of a stream can be purged.
 
-It walks once through all tables in the order of their keys, a slice in each commit. When it is through, every living row
-is in the messages since its start: put again by the walk, or put since. So the messages before the start are no longer
-needed, and a stream stays within a small multiple of the living rows.
+It walks once through all tables in the order of their keys, a slice in each commit. When it is through, every living
+row is in the messages since its start: put again by the walk, or put since. So the messages before the start are no
+longer needed, and a stream stays within a small multiple of the living rows.
 """
 
 from typing import NamedTuple
