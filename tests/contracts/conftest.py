@@ -10,12 +10,17 @@ import pytest
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
+from recapito.contracts.stream import Stream
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.replicated.database import ReplicatedDatabase
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from recapito.stores.sqlite.files.connection import DISK, DISPATCH, LOG
+from tests.kit.fake_stream import FakeServer, FakeStream
 from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 T = TypeVar("T")
 Run = Callable[[Awaitable[T]], T]
+COPY = DISK._replace(synchronous="OFF")
 
 
 class LogAndRegistry(Log, Registry, Protocol):
@@ -73,6 +78,46 @@ class SqliteStores:
         await self.ledger.close()
 
 
+class ReplicatedStores:
+    """The store of a cluster: copies of streams. Reopening is a takeover by a node without copies."""
+
+    def __init__(self, directory: Path, log: Stream, lanes: Stream, threaded: bool) -> None:
+        self._directory = directory
+        self._streams = (log, lanes)
+        self._threaded = threaded
+        self._nodes = 0
+        self._open(founding=True)
+
+    def _open(self, founding: bool = False) -> None:
+        self._nodes += 1
+        node = self._directory / f"node{self._nodes}"
+        node.mkdir()
+        opened = []
+        for kind, stream in zip((LOG, DISPATCH), self._streams, strict=True):
+            database = ReplicatedDatabase(
+                node / kind.file, kind, stream, node.name, COPY, threaded=self._threaded, founding=founding
+            )
+            if founding:
+                database.found()
+            else:
+                database.claim()
+            opened.append(database)
+        self.databases = opened
+        self.log = SqliteLog(opened[0], self._threaded)
+        self.ledger = SqliteLedger(opened[1], self._threaded)
+
+    async def reopen(self) -> None:
+        await self.close()
+        self._open()
+
+    async def close(self) -> None:
+        for database in self.databases:
+            assert not database.in_doubt
+            assert database.digest() == database.note.digest
+        await self.log.close()
+        await self.ledger.close()
+
+
 @pytest.fixture
 def run() -> Iterator[Run[Any]]:
     """Wait for something on an event loop that lasts as long as the test."""
@@ -84,10 +129,17 @@ async def _wait(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread"])
+@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread", "replicated"])
 def stores(request: pytest.FixtureRequest, tmp_path: Path, run: Run[Any]) -> Iterator[Stores]:
     """A new, empty store of each kind."""
-    opened = MemoryStores() if request.param == "memory" else SqliteStores(tmp_path, request.param == "sqlite-thread")
+    opened: Stores
+    if request.param == "memory":
+        opened = MemoryStores()
+    elif request.param == "replicated":
+        servers = FakeServer("LOG", max_body=8192), FakeServer("LANES", max_body=8192)
+        opened = ReplicatedStores(tmp_path, *map(FakeStream, servers), threaded=False)
+    else:
+        opened = SqliteStores(tmp_path, request.param == "sqlite-thread")
     yield opened
     run(opened.close())
 

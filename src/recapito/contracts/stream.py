@@ -1,7 +1,7 @@
 """The contract of a Stream: messages in one order, replicated by a service that survives the loss of a machine.
 
-A replicated store publishes each commit as messages of a stream; see `stores/replicated`. The verbs block and any thread
-may call them: a commit publishes in the midst of a transaction, in the thread of its file.
+A replicated store publishes each commit as messages of a stream; see `stores/replicated`. The verbs block, and any
+thread may call them: a commit publishes in the midst of a transaction, in the thread of its file.
 """
 
 from typing import NamedTuple, Protocol

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from recapito.contracts.damage import Damage
-from recapito.contracts.log import Entry, News, NewSegment, SearchPage
+from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -162,9 +162,13 @@ class SqliteLog(AsyncStore):
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
         """Read entries; around a damaged page one by one, so that the readable ones are returned."""
         try:
-            return self.database.read(log_sql.read, topic, position, limit_bytes)
+            entries = self.database.read(log_sql.read, topic, position, limit_bytes)
         except (StoreDamaged, UnicodeDecodeError):
-            return self.database.read(log_sql.read_apart, topic, position)
+            entries = self.database.read(log_sql.read_apart, topic, position)
+        for entry in entries:
+            if entry.kind is EntryKind.DAMAGED:
+                self.database.meet_damage(f"entry {entry.position} of topic {topic} is damaged")
+        return entries
 
     def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._untidy = True
