@@ -89,3 +89,7 @@ class VolumeFull(SettingsError):
 
 class PeersFailed(Exception):
     """The nodes of the cluster cannot be reached, or the outcome of a change is unknown."""
+
+
+class ClusterUnreachable(SettingsError):
+    """The servers of the cluster do not answer. Once they do, starting again helps."""

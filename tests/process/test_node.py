@@ -33,8 +33,11 @@ class FakeCopies:
         self._fence = fence
         self._name = name
         self.refused = ""
+        self.failing = ""
 
     async def prepare(self) -> Prepared:
+        if self.failing:
+            raise StoreFailed(self.failing)
         if self.refused:
             raise SettingsError(self.refused)
         return Prepared(0, False)
@@ -280,13 +283,44 @@ def test_a_claim_that_fails_is_tried_again_under_the_same_lease() -> None:
     async def story(world: World) -> None:
         world.fence.broken = True
         world.start("a")
-        await world.run(20)
+        await world.run(8)
         assert world.owners == []
         lease = world.board.lease
         assert lease is not None
         assert lease[0].holder == "a"
         world.fence.broken = False
         assert await world.until(lambda: world.owners == ["a"]) < 2
+
+    play(story)
+
+
+def test_a_claim_that_never_succeeds_lets_others_try() -> None:
+    """After fifteen seconds the lease is free again, and the node waits as one that was fenced."""
+
+    async def story(world: World) -> None:
+        world.fence.broken = True
+        world.start("a")
+        await world.until(lambda: world.board.lease is not None)
+        assert await world.until(lambda: world.board.lease is not None and world.board.lease[0].free) < 17
+        world.fence.broken = False
+        assert 8 < await world.until(lambda: world.owners == ["a"]) < 12
+
+    play(story)
+
+
+def test_a_store_that_is_refused_is_shown_and_never_owned() -> None:
+    """A stream that is not the one this node has seen keeps it from owning, and its view says why."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        a.copies.failing = "the stream was made again"
+        await world.run(20)
+        assert world.owners == []
+        assert a.roles.view is not None
+        assert a.roles.view.problems["store"] == "the stream was made again"
+        a.copies.failing = ""
+        await world.until(lambda: world.owners == ["a"])
+        assert await world.until(lambda: a.roles.view is not None and not a.roles.view.problems) < 2
 
     play(story)
 
@@ -332,19 +366,19 @@ def test_terms_only_grow() -> None:
     """Each change of owner has a higher term, whether the lease was freed or ran out."""
 
     async def story(world: World) -> None:
-        terms = []
-        for turn in range(4):
-            (node,) = world.start(f"n{turn}")
-            await world.until(lambda name=f"n{turn}": world.owners == [name])  # type: ignore[misc]
-            lease: Lease = (await node.peers.lease()).lease or Lease()
-            terms.append(lease.term)
+        terms, names = [], iter("abcde")
+        world.start(next(names))
+        for turn, name in enumerate(names):
+            await world.until(lambda: len(world.owners) == 1)
+            (owner,) = world.owners
+            terms.append(((await world.nodes[owner].peers.lease()).lease or Lease()).term)
+            world.start(name)
+            await world.run(3)
             if turn % 2:
-                world.start("next")
-                await world.run(3)
-                world.nodes.pop("next").stopping.set()
-            node.stopping.set()
+                world.kill(owner)
+            else:
+                world.nodes.pop(owner).stopping.set()
             await world.run(1)
-            world.nodes.pop(f"n{turn}")
         assert terms == sorted(set(terms))
 
     play(story)

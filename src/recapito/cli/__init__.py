@@ -9,7 +9,7 @@ import typer
 from recapito.cli.toolkit.exit_codes import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.toolkit.fatal import describe_defect, describe_os_error, give_up_output
 from recapito.cli.toolkit.lazy import LazyGroup, Target
-from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
+from recapito.errors import CallerError, ClusterUnreachable, NotFound, SettingsError, VolumeFull
 
 
 class Commands(LazyGroup):
@@ -40,6 +40,8 @@ class Commands(LazyGroup):
         "scrape-token": Target("scrape_token", "scrape_token", "Print the token for reading metrics."),
         "backup": Target("backup", "backup", "Copy the stores of a running server."),
         "restore": Target("backup", "restore", "Restore a backup as a data directory."),
+        "cluster": Target("cluster", "app", "Make a cluster, join it, look at it, and drain a node."),
+        "move": Target("move", "move", "Move a store into a cluster, or out of one."),
         "completion": Target("info", "completion", "Print the completion script for your shell."),
         "version": Target("info", "version", "Print the version."),
     }
@@ -78,7 +80,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(arguments, prog_name="recapito")
     except SettingsError as error:
-        return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull) else WRONG_SETTINGS)
+        return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull | ClusterUnreachable) else WRONG_SETTINGS)
     except CallerError as error:
         return _end(error.message, NOT_FOUND if isinstance(error, NotFound) else FAILED)
     except KeyboardInterrupt:

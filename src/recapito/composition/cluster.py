@@ -1,25 +1,25 @@
-"""The parts of a node of a cluster, by the settings: its peers, its copies of the streams, and its formats."""
+"""The parts of a node of a cluster, by the settings: its peers, its copies of the streams, and its formats.
 
-import ssl
+A role connects without the checks that its parent has made: a node must take over while one NATS server is down.
+"""
+
+import urllib.request
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import nats
-import nats.errors
-from nats.aio.client import Client
 
 from recapito.composition.stores import sqlite_options
-from recapito.errors import SettingsError
-from recapito.observability.journal import Journal
+from recapito.domain.cluster.view import Copy
+from recapito.errors import ClusterUnreachable, SettingsError
+from recapito.observability.journal import Journal, silent
 from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
-from recapito.stores.jetstream.connect import JetStreamOptions, connect
+from recapito.stores.jetstream.link import JetStreamOptions, open_client
+from recapito.stores.jetstream.streams import JetStreamStreams, connect
 from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.stores.sqlite.sql_files import migrations
 
-CONNECT_S = 2
+MONITOR_S = 2.0
 
 
 def stored_formats() -> str:
@@ -27,85 +27,94 @@ def stored_formats() -> str:
     return f"{len(migrations('log'))}.{len(migrations('dispatch'))}"
 
 
-def peers_stream(settings: Settings) -> str:
-    """The name of the stream of the peers."""
-    return f"RCP_{settings.cluster.name}_PEERS"
-
-
 def jetstream_options(settings: Settings) -> JetStreamOptions:
     """How this node reaches the NATS servers."""
     cluster = settings.cluster
+
+    def file(path: str) -> Path | None:
+        return Path(path) if path else None
+
     return JetStreamOptions(
         settings.nats_servers,
         cluster.name,
         cluster.user,
         _password(settings),
-        *(Path(path) if path else None for path in (cluster.creds_file, cluster.nkey_file)),
-        *(Path(path) if path else None for path in (cluster.ca_file, cluster.cert_file, cluster.key_file)),
-        tuple(cluster.monitors),
-        cluster.unchecked,
+        creds=file(cluster.creds_file),
+        nkey=file(cluster.nkey_file),
+        ca=file(cluster.ca_file),
+        certificate=file(cluster.cert_file),
+        key=file(cluster.key_file),
+        monitors=tuple(url.rstrip("/") for url in cluster.monitors),
+        unchecked=cluster.unchecked,
     )
 
 
+def connect_streams(settings: Settings, journal: Journal) -> JetStreamStreams:
+    """The streams, with all checks. A server whose monitor does not answer is passed over: readiness names it."""
+    options = jetstream_options(settings)
+    answering = tuple(url for url in options.monitors if _answers(url))
+    unchecked = options.unchecked or (bool(options.monitors) and not answering)
+    return connect(options._replace(monitors=answering, unchecked=unchecked), journal)
+
+
 def make_replicated(settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None) -> ReplicatedBackend:
-    """The node's copies of the streams. It connects, which blocks, and checks the servers.
+    """A role's stores in a cluster. It connects, which blocks. Starting the role again helps if that fails.
 
     `lost` is called, from any thread, when another node owns the streams.
     """
-    streams = connect(jetstream_options(settings), journal)
+    try:
+        streams = connect(jetstream_options(settings)._replace(monitors=(), unchecked=True), journal)
+    except SettingsError as error:
+        raise ClusterUnreachable(str(error)) from error
+    return backend_on(settings, streams, journal, lost)
+
+
+def backend_on(
+    settings: Settings, streams: JetStreamStreams, journal: Journal = silent, lost: Callable[[], None] = lambda: None
+) -> ReplicatedBackend:
     return ReplicatedBackend(sqlite_options(settings), streams, settings.cluster.node_name, journal, lost)
 
 
+def peers_stream(settings: Settings) -> str:
+    """The name of the stream of the peers."""
+    return f"{settings.cluster.name}_PEERS"
+
+
 @asynccontextmanager
-async def open_peers(settings: Settings) -> AsyncIterator[NatsPeers]:
+async def open_peers(settings: Settings, journal: Journal = silent) -> AsyncIterator[NatsPeers]:
     """The peers, on a connection of their own."""
-    client = await _connect(settings)
+    try:
+        client = await open_client(jetstream_options(settings), journal)
+    except SettingsError as error:
+        raise ClusterUnreachable(str(error)) from error
     try:
         yield NatsPeers(client, peers_stream(settings))
     finally:
-        await client.close()
+        with suppress(Exception):  # a server that is gone cannot be taken leave of
+            await client.close()
 
 
-async def _connect(settings: Settings) -> Client:
-    async def ignore(error: Exception) -> None:
-        """The verbs report what fails."""
+def copies_of(backend: ReplicatedBackend, streams: JetStreamStreams) -> list[Copy]:
+    """The copies that are open here beside what the servers say of their streams. It blocks.
 
+    While the roles of this node have the copies open, they are at the end of the streams.
+    """
+    views = {view.stream: view for view in backend.views()}
+    copies = []
+    for stream in (streams.log, streams.lanes):
+        state, view = stream.state(), views.get(stream.name)
+        applied = state.last if view is None else view.applied
+        doubt = view is not None and view.doubt
+        copies.append(Copy(stream.name, applied, state.last, state.bytes, state.max_bytes, doubt))
+    return copies
+
+
+def _answers(monitor: str) -> bool:
     try:
-        return await nats.connect(
-            servers=list(settings.nats_servers),
-            name=f"recapito node {settings.cluster.node_name}",
-            connect_timeout=CONNECT_S,
-            ping_interval=1,
-            max_outstanding_pings=2,
-            max_reconnect_attempts=-1,
-            reconnect_time_wait=0.25,
-            allow_reconnect=True,
-            error_cb=ignore,
-            **_credentials(settings),
-        )
-    except (nats.errors.Error, OSError, TimeoutError, ValueError) as error:
-        reason = str(error) or type(error).__name__
-        raise SettingsError(
-            f"server.store: no NATS server of {', '.join(settings.nats_servers)} lets this node in: {reason}. "
-            "Check that they run, and the credentials under [cluster]."
-        ) from None
-
-
-def _credentials(settings: Settings) -> dict[str, Any]:
-    cluster = settings.cluster
-    given: dict[str, Any] = {}
-    if cluster.user:
-        given |= {"user": cluster.user, "password": _password(settings)}
-    if cluster.creds_file:
-        given["user_credentials"] = cluster.creds_file
-    if cluster.nkey_file:
-        given["nkeys_seed"] = cluster.nkey_file
-    if cluster.ca_file or cluster.cert_file or settings.server.store.startswith("tls:"):
-        context = ssl.create_default_context(cafile=cluster.ca_file or None)
-        if cluster.cert_file:
-            context.load_cert_chain(cluster.cert_file, cluster.key_file)
-        given["tls"] = context
-    return given
+        with urllib.request.urlopen(f"{monitor}/healthz?js-server-only=true", timeout=MONITOR_S):
+            return True
+    except (OSError, ValueError):
+        return False
 
 
 def _password(settings: Settings) -> str:

@@ -41,7 +41,7 @@ def make_inspection(settings: Settings) -> Callable[[], Awaitable[Findings]]:
 
 async def ask_all(settings: Settings) -> dict[str, Monitored | str]:
     """The answer of each monitor, or the reason why there is none."""
-    prefix = f"RCP_{settings.cluster.name}_"
+    prefix = f"{settings.cluster.name}_L"  # the streams LOG and LANES; the sequences of others have gaps
 
     async def ask(url: str) -> Monitored | str:
         try:

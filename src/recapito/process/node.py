@@ -27,6 +27,8 @@ from recapito.observability.journal import Journal
 LOOK_NS = SECOND // 4
 TELL_NS = SECOND
 CLAIM_PAUSE_NS = SECOND // 2
+CLAIM_NS = 15 * SECOND
+REFUSED_PAUSE_NS = 2 * SECOND
 INSPECT_NS = 60 * SECOND
 
 
@@ -103,6 +105,7 @@ class Node:
         self._copies: Sequence[Copy] = ()
         self._findings = Findings()
         self._unreachable = ""
+        self._refused = ""
         self._newest = 0
 
     def __repr__(self) -> str:
@@ -158,8 +161,17 @@ class Node:
             await asyncio.wait([role])
 
     async def _follow(self) -> None:
+        """Load the copies, and keep them up to date. A store that is refused is shown and tried again, never owned."""
         self._state = NodeState.STARTING
-        prepared = await self._parts.copies.prepare()
+        while True:
+            try:
+                prepared = await self._parts.copies.prepare()
+                break
+            except StoreFailed as error:
+                self._parts.journal("node.store_refused", error=str(error))
+                self._refused = str(error)
+                await self._parts.clock.sleep_until(self._parts.clock.now() + REFUSED_PAUSE_NS)
+        self._refused = ""
         self._newest = max(self._newest, prepared.newest)
         self._state = NodeState.DRAINED if self._drained else NodeState.STANDBY
         await self._parts.copies.follow()
@@ -217,10 +229,10 @@ class Node:
         return True
 
     async def _claim(self, keeping: "asyncio.Task[None]", stopping: asyncio.Event) -> bool:
-        """Own the streams, however often that must be tried while the lease is ours."""
-        parts = self._parts
+        """Own the streams: try for a while, as long as the lease is ours; then another node may try."""
+        parts, until = self._parts, self._parts.monotonic() + CLAIM_NS
         self._state = NodeState.CLAIMING
-        while not keeping.done() and not stopping.is_set():
+        while not keeping.done() and not stopping.is_set() and parts.monotonic() < until:
             try:
                 epoch = await parts.copies.claim()
                 parts.journal("node.claimed", node=parts.name, term=self._lease.term, epoch=epoch)
@@ -228,6 +240,7 @@ class Node:
             except StoreFailed as error:
                 parts.journal("node.claim_failed", error=str(error))
                 await self._pause(CLAIM_PAUSE_NS, stopping)
+        self._watch = rules.fenced(self._watch, parts.monotonic())
         return False
 
     async def _own(self, keeping: "asyncio.Task[None]", stopping: asyncio.Event) -> None:
@@ -316,6 +329,8 @@ class Node:
         parts, problems = self._parts, dict(self._findings.problems)
         if self._unreachable:
             problems["peers"] = self._unreachable
+        if self._refused:
+            problems["store"] = self._refused
         if clock := self._problem_of_own():
             problems["clock"] = clock
         shown = self._members[: limits.CLUSTER_MEMBERS]

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from time import monotonic_ns
 
 from recapito.clock import SystemClock
-from recapito.composition.cluster import make_replicated, open_peers, stored_formats
+from recapito.composition.cluster import backend_on, connect_streams, copies_of, open_peers, stored_formats
 from recapito.composition.cluster_secret import read_secret
 from recapito.composition.replicas import make_inspection
+from recapito.contracts.stream import StreamMissing, StreamUnknown
 from recapito.domain.cluster.view import Copy
 from recapito.observability.journal import Journal
 from recapito.process.node import Node, NodeParts
@@ -25,12 +26,16 @@ async def run_node(
 ) -> None:
     """Run a node until `stopping` is set."""
     read_secret(settings)  # before anything of it is shown to the cluster
-    backend = await asyncio.to_thread(make_replicated, settings, journal)
-    async with open_peers(settings) as peers:
+    async with open_peers(settings, journal) as peers:
+        streams = await asyncio.to_thread(connect_streams, settings, journal)
+        backend = backend_on(settings, streams, journal)
         roles = ProcessRoles(settings, listener, journal, on_ready)
 
         async def copies_now() -> list[Copy]:
-            return [Copy(*view) for view in await asyncio.to_thread(backend.views)]
+            try:
+                return await asyncio.to_thread(copies_of, backend, streams)
+            except (StreamUnknown, StreamMissing):
+                return []
 
         parts = NodeParts(
             settings.cluster.node_name,
@@ -49,3 +54,4 @@ async def run_node(
             await Node(parts).run(stopping)
         finally:
             roles.close()
+            await asyncio.to_thread(streams.close)
