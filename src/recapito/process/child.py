@@ -8,7 +8,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import Enum
 
@@ -29,13 +29,14 @@ class Ending(Enum):
 
 
 class Child:
-    """One role as a process of its own. `config` is one line; `descriptors` are the open files that it names."""
+    """One role as a process of its own. `config` makes one line; `descriptors` are the open files that it names."""
 
-    def __init__(self, role: str, config: bytes, descriptors: Sequence[int], journal: Journal) -> None:
+    def __init__(self, role: str, config: Callable[[], bytes], descriptors: Sequence[int], journal: Journal) -> None:
         self._role = role
         self._config = config
         self._descriptors = descriptors
         self._journal = journal
+        self._warm: asyncio.subprocess.Process | None = None
 
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
@@ -61,8 +62,29 @@ class Child:
                 await asyncio.wait_for(stopping.wait(), pause)
         return Ending.STOPPED
 
+    async def warm(self) -> None:
+        """Start the process without its configuration: it loads its modules, and waits."""
+        self._warm = await self._load()
+
+    async def cool(self) -> None:
+        """End a process that waits for its configuration."""
+        if self._warm is not None:
+            assert self._warm.stdin is not None
+            self._warm.stdin.close()
+            await self._warm.wait()
+            self._warm = None
+
     async def _start(self) -> asyncio.subprocess.Process:
-        child = await asyncio.create_subprocess_exec(
+        warm, self._warm = self._warm, None
+        child = warm if warm is not None and warm.returncode is None else await self._load()
+        assert child.stdin is not None
+        with suppress(ConnectionError):
+            child.stdin.write(self._config() + b"\n")
+            await child.stdin.drain()
+        return child
+
+    async def _load(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "recapito",
@@ -73,11 +95,6 @@ class Child:
             pass_fds=self._descriptors,
             start_new_session=True,
         )
-        assert child.stdin is not None
-        with suppress(ConnectionError):
-            child.stdin.write(self._config + b"\n")
-            await child.stdin.drain()
-        return child
 
     async def _end(self, child: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
         assert child.stdin is not None

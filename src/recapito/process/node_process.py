@@ -53,5 +53,5 @@ async def run_node(
         try:
             await Node(parts).run(stopping)
         finally:
-            roles.close()
+            await roles.close()
             await asyncio.to_thread(streams.close)

@@ -32,23 +32,27 @@ class ProcessRoles:
         self._journal = journal
         self._on_ready = on_ready
         self._links = LinkEnds(("standby", *OWNING))
+        self._supervisor: Supervisor | None = None
 
     def __repr__(self) -> str:
         return f"<ProcessRoles, running {', '.join(self._links.running) or 'none'}>"
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """End the roles that wait for their turn."""
+        if self._supervisor is not None:
+            await self._supervisor.close()
         self._links.close()
 
     def tell(self, view: ClusterView) -> None:
         self._links.tell(view)
 
     async def stand_by(self, stopping: asyncio.Event) -> None:
+        """Serve by forwarding. The roles of an owner load meanwhile, so that a takeover need not wait for that."""
         read_end, write_end = os.pipe()
-        loop, link, listener = (
-            asyncio.get_running_loop(),
-            self._links.of_roles["standby"].fileno(),
-            self._listener.fileno(),
-        )
+        loop, link = asyncio.get_running_loop(), self._links.of_roles["standby"].fileno()
+        listener = self._listener.fileno()
+        settings = msgspec.to_builtins(self._settings)
+        config = RoleConfig(settings, origin_now(), listener, wake=-1, ready=write_end, node=link)
 
         def ready() -> None:
             with suppress(OSError):
@@ -57,14 +61,13 @@ class ProcessRoles:
 
         loop.add_reader(read_end, ready)
         self._links.running = {"standby"}
-        config = RoleConfig(
-            msgspec.to_builtins(self._settings), origin_now(), listener, wake=-1, ready=write_end, node=link
-        )
-        child = Child("standby", msgspec.json.encode(config), [listener, write_end, link], self._journal)
+        child = Child("standby", lambda: msgspec.json.encode(config), [listener, write_end, link], self._journal)
+        warming = asyncio.create_task(self._warm())
         try:
             if await child.keep(stopping) is Ending.REFUSED:
                 raise SettingsError("the standby role could not start: see its message above")
         finally:
+            await warming
             self._links.running = set()
             loop.remove_reader(read_end)
             os.close(read_end)
@@ -72,14 +75,27 @@ class ProcessRoles:
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
         self._links.running = {*OWNING}
-        supervisor = Supervisor(self._settings, origin_now(newest), self._listener, self._journal, self._links.of_roles)
-        running = asyncio.create_task(supervisor.run(self._on_ready))
+        supervisor = self._take_supervisor()
+        running = asyncio.create_task(supervisor.run(origin_now(newest), self._on_ready))
         stop = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stop.cancel()
             supervisor.stop()
-            await running
+            await asyncio.wait([running])
             self._links.running = set()
+        running.result()
         return supervisor.lost
+
+    async def _warm(self) -> None:
+        if self._supervisor is None:
+            self._supervisor = self._make_supervisor()
+            await self._supervisor.warm()
+
+    def _take_supervisor(self) -> Supervisor:
+        supervisor, self._supervisor = self._supervisor or self._make_supervisor(), None
+        return supervisor
+
+    def _make_supervisor(self) -> Supervisor:
+        return Supervisor(self._settings, self._listener, self._journal, self._links.of_roles)

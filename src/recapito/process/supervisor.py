@@ -69,43 +69,60 @@ class Supervisor:
     def __init__(
         self,
         settings: Settings,
-        origin: Origin,
         listener: socket.socket,
         journal: Journal,
         links: Mapping[str, socket.socket] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
-        self._origin = origin
         self._listener = listener
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._links = links
+        self._ready_pipe = os.pipe()
+        self._origin: Origin | None = None
         self._stopping = asyncio.Event()
         self._failure: str | None = None
         self.lost = False
+        self._roles = {
+            "intake": self._child("intake", listener.fileno(), self._wakes[0], links.get("intake")),
+            "dispatch": self._child("dispatch", -1, self._wakes[1], links.get("dispatch")),
+        }
 
-    async def run(self, on_ready: Callable[[], None]) -> None:
+    def __repr__(self) -> str:
+        return f"<Supervisor of {', '.join(self._roles)}>"
+
+    async def warm(self) -> None:
+        """Have both roles load their modules, so that `run` need not wait for that."""
+        for child in self._roles.values():
+            await child.warm()
+
+    async def run(self, origin: Origin, on_ready: Callable[[], None]) -> None:
         """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
-        read_end, write_end = os.pipe()
-        ready = asyncio.create_task(self._await_ready(read_end, on_ready))
+        self._origin = origin
+        ready = asyncio.create_task(self._await_ready(self._ready_pipe[0], on_ready))
         try:
             async with asyncio.TaskGroup() as roles:
-                roles.create_task(self._keep("intake", self._wakes[0], write_end))
-                roles.create_task(self._keep("dispatch", self._wakes[1], write_end))
+                for role, child in self._roles.items():
+                    roles.create_task(self._keep(role, child))
         finally:
             ready.cancel()
             with suppress(asyncio.CancelledError):
                 await ready
-            os.close(read_end)
-            os.close(write_end)
-            for end in self._wakes:
-                end.close()
+            await self.close()
         if self._failure is not None:
             raise SettingsError(self._failure)
 
     def stop(self) -> None:
         """End both roles; each finishes the work that it has begun."""
         self._stopping.set()
+
+    async def close(self) -> None:
+        """Let go of the sockets, and of roles that never ran; `run` does that itself."""
+        for child in self._roles.values():
+            await child.cool()
+        for number in self._ready_pipe:
+            os.close(number)
+        for end in self._wakes:
+            end.close()
 
     async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -125,15 +142,18 @@ class Supervisor:
         finally:
             loop.remove_reader(read_end)
 
-    async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
+    def _child(self, role: str, listener: int, wake: socket.socket, link: socket.socket | None) -> Child:
+        numbers = (listener, wake.fileno(), self._ready_pipe[1], -1 if link is None else link.fileno())
+
+        def config() -> bytes:
+            assert self._origin is not None
+            return msgspec.json.encode(RoleConfig(msgspec.to_builtins(self._settings), self._origin, *numbers))
+
+        return Child(role, config, [number for number in numbers if number >= 0], self._journal)
+
+    async def _keep(self, role: str, child: Child) -> None:
         """Keep one role running until `stop`. A role that refuses its settings, or lost the store, ends the other."""
-        listener = self._listener.fileno() if role == "intake" else -1
-        link = self._links[role].fileno() if role in self._links else -1
-        config = RoleConfig(
-            msgspec.to_builtins(self._settings), self._origin, listener, wake=wake.fileno(), ready=ready, node=link
-        )
-        descriptors = [fd for fd in (listener, wake.fileno(), ready, link) if fd >= 0]
-        ending = await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping)
+        ending = await child.keep(self._stopping)
         if ending is Ending.REFUSED:
             self._failure = f"the {role} role could not start: see its message above"
         self.lost = self.lost or ending is Ending.LOST

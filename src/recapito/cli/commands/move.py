@@ -16,9 +16,7 @@ from recapito.settings.cluster import servers_in
 
 
 def move(
-    source: Annotated[
-        str, typer.Option("--from", help="Directory of a stopped server, or a cluster's nats://…")
-    ],
+    source: Annotated[str, typer.Option("--from", help="Directory of a stopped server, or a cluster's nats://…")],
     target: Annotated[str, typer.Option("--to", help="A new cluster's nats://…, or an empty directory.")],
     data: Annotated[Path, typer.Option(help="Directory of a node: an empty one to move in, any to move out.")],
     settings: SettingsFile = None,

@@ -153,8 +153,8 @@ async def _run(
 
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
         return
-    supervisor = Supervisor(settings, origin, listener, journal)
-    running = asyncio.create_task(supervisor.run(on_ready))
+    supervisor = Supervisor(settings, listener, journal)
+    running = asyncio.create_task(supervisor.run(origin, on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -196,6 +196,6 @@ async def _keep_portal(
     if door is None or stopping.is_set():
         return
     order = PortalConfig(msgspec.to_builtins(settings), door.fileno())
-    child = Child("portal", msgspec.json.encode(order), [door.fileno()], journal)
+    child = Child("portal", lambda: msgspec.json.encode(order), [door.fileno()], journal)
     if await child.keep(stopping) is Ending.REFUSED:
         journal("portal.refused")
