@@ -19,6 +19,30 @@ class SweepingDatabase(ReplicatedDatabase):
         return True
 
 
+def open_node(
+    directory: Path,
+    name: str,
+    streams: Streams,
+    threaded: bool = False,
+    founding: bool = False,
+    make: type[ReplicatedDatabase] = SweepingDatabase,
+) -> list[ReplicatedDatabase]:
+    """The copies of log and lanes in the directory of a node, after it has founded the streams or claimed them."""
+    (directory / name).mkdir(exist_ok=True)
+    databases = []
+    for kind, stream in ((LOG, streams.log), (DISPATCH, streams.lanes)):
+        path = directory / name / kind.file
+        database = make(path, kind, stream, name, COPY, threaded=threaded, founding=founding)
+        try:
+            database.found() if founding else database.claim()
+        except BaseException:
+            for opened in (*databases, database):
+                opened.close()
+            raise
+        databases.append(database)
+    return databases
+
+
 class ReplicatedStores:
     """Copies of streams. Reopening is a takeover by a node without copies."""
 
@@ -40,14 +64,8 @@ class ReplicatedStores:
 
     def _open(self, founding: bool = False) -> None:
         self._nodes += 1
-        node = self._directory / f"node{self._nodes}"
-        node.mkdir()
-        self.databases = []
-        for kind, stream in ((LOG, self._streams.log), (DISPATCH, self._streams.lanes)):
-            path = node / kind.file
-            database = self._kind(path, kind, stream, node.name, COPY, threaded=self._threaded, founding=founding)
-            database.found() if founding else database.claim()
-            self.databases.append(database)
+        name = f"node{self._nodes}"
+        self.databases = open_node(self._directory, name, self._streams, self._threaded, founding, self._kind)
         self.log = SqliteLog(self.databases[0], self._threaded)
         self.ledger = SqliteLedger(self.databases[1], self._threaded)
 
