@@ -195,7 +195,7 @@ class ReplicatedDatabase(Database):
     def _open(self, make: bool) -> apsw.Connection:
         connection = super()._open(make)
         try:
-            self._copy = Copy(connection, keep=self._founding)
+            self._copy = self._new_copy(connection)
         except BaseException:
             connection.close(True)
             raise
@@ -219,7 +219,7 @@ class ReplicatedDatabase(Database):
 
         def publish(connection: apsw.Connection) -> T:
             nonlocal note
-            with Capture(connection, self._copy.schema, self.note.digest) as capture:
+            with self._new_capture(connection) as capture:
                 result = work(connection)
             if capture.operations or self._sweep_now:
                 note = self._publish(capture.operations, capture.digest)
@@ -267,11 +267,20 @@ class ReplicatedDatabase(Database):
     def _swept(self, operations: list[Operation]) -> list[Operation]:
         """The rows to put again with a commit: while a sweep is under way, a slice of them."""
         if self._sweep is None and self._wants_sweep() and not self._purge_below:
-            self._sweep = Sweep(self._copy.schema, self.note.sequence + 1)
+            self._sweep = self._new_sweep()
         if self._sweep is None:
             return []
         written = sum(len(value) for operation in operations for value in operation[1] if isinstance(value, bytes))
         return self._sweep.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
+
+    def _new_copy(self, connection: apsw.Connection) -> Copy:
+        return Copy(connection, keep=self._founding)
+
+    def _new_capture(self, connection: apsw.Connection) -> Capture:
+        return Capture(connection, self._copy.schema, self.note.digest)
+
+    def _new_sweep(self) -> Sweep:
+        return Sweep(self._copy.schema, self.note.sequence + 1)
 
     def _wants_sweep(self) -> bool:
         return self.fill.wants_sweep
