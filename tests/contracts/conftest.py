@@ -1,4 +1,4 @@
-"""The stores that the contract suites are run on: in memory, and on SQLite with and without its thread."""
+"""The stores that the contract suites are run on: in memory, on SQLite with and without its thread, and replicated."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -10,17 +10,15 @@ import pytest
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
-from recapito.contracts.stream import Stream
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
-from recapito.stores.replicated.database import ReplicatedDatabase
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.connection import DISK, DISPATCH, LOG
-from tests.kit.fake_stream import FakeServer, FakeStream
+from tests.kit.fake_stream import FakeServer, FakeStreams
+from tests.kit.replicated import ReplicatedStores
 from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 T = TypeVar("T")
 Run = Callable[[Awaitable[T]], T]
-COPY = DISK._replace(synchronous="OFF")
+NATS = pytest.param("nats", marks=pytest.mark.xdist_group("nats"))
 
 
 class LogAndRegistry(Log, Registry, Protocol):
@@ -78,46 +76,6 @@ class SqliteStores:
         await self.ledger.close()
 
 
-class ReplicatedStores:
-    """The store of a cluster: copies of streams. Reopening is a takeover by a node without copies."""
-
-    def __init__(self, directory: Path, log: Stream, lanes: Stream, threaded: bool) -> None:
-        self._directory = directory
-        self._streams = (log, lanes)
-        self._threaded = threaded
-        self._nodes = 0
-        self._open(founding=True)
-
-    def _open(self, founding: bool = False) -> None:
-        self._nodes += 1
-        node = self._directory / f"node{self._nodes}"
-        node.mkdir()
-        opened = []
-        for kind, stream in zip((LOG, DISPATCH), self._streams, strict=True):
-            database = ReplicatedDatabase(
-                node / kind.file, kind, stream, node.name, COPY, threaded=self._threaded, founding=founding
-            )
-            if founding:
-                database.found()
-            else:
-                database.claim()
-            opened.append(database)
-        self.databases = opened
-        self.log = SqliteLog(opened[0], self._threaded)
-        self.ledger = SqliteLedger(opened[1], self._threaded)
-
-    async def reopen(self) -> None:
-        await self.close()
-        self._open()
-
-    async def close(self) -> None:
-        for database in self.databases:
-            assert not database.in_doubt
-            assert database.digest() == database.note.digest
-        await self.log.close()
-        await self.ledger.close()
-
-
 @pytest.fixture
 def run() -> Iterator[Run[Any]]:
     """Wait for something on an event loop that lasts as long as the test."""
@@ -129,15 +87,17 @@ async def _wait(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread", "replicated"])
+@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread", "replicated", NATS])
 def stores(request: pytest.FixtureRequest, tmp_path: Path, run: Run[Any]) -> Iterator[Stores]:
     """A new, empty store of each kind."""
     opened: Stores
     if request.param == "memory":
         opened = MemoryStores()
     elif request.param == "replicated":
-        servers = FakeServer("LOG", max_body=8192), FakeServer("LANES", max_body=8192)
-        opened = ReplicatedStores(tmp_path, *map(FakeStream, servers), threaded=False)
+        servers = FakeServer("LOG", max_body=4096), FakeServer("LANES", max_body=4096)
+        opened = ReplicatedStores(tmp_path, FakeStreams(*servers))
+    elif request.param == "nats":
+        opened = ReplicatedStores(tmp_path, request.getfixturevalue("nats").emptied_streams(), threaded=True)
     else:
         opened = SqliteStores(tmp_path, request.param == "sqlite-thread")
     yield opened

@@ -1,6 +1,7 @@
 """Three real NATS servers on loopback, clustered, which sync each message."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -10,7 +11,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from recapito.stores.jetstream.link import JetStreamOptions
+import msgspec
+
+from recapito.contracts.stream import Message, StreamState
+from recapito.stores.jetstream.link import JetStreamOptions, Link
+from recapito.stores.jetstream.stream import JetStreamStream
+from recapito.stores.jetstream.streams import JetStreamStreams, connect, create
 
 SERVER = Path(sys.executable).with_name("nats-server")
 READY_S = 20.0
@@ -24,6 +30,9 @@ class NatsCluster:
         self._directory = directory
         self._sync = sync
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._numbers = itertools.count(1)
+        self._streams: list[JetStreamStreams] = []
+        self._shared: JetStreamStreams | None = None
         ports = _free_ports(3 * len(NAMES))
         self.ports = dict(zip(NAMES, ports[:3], strict=True))
         self._routes = dict(zip(NAMES, ports[3:6], strict=True))
@@ -33,6 +42,19 @@ class NatsCluster:
         """The options of a client of all servers."""
         urls = tuple(f"nats://127.0.0.1:{port}" for port in self.ports.values())
         return JetStreamOptions(urls, name, monitors=tuple(self.monitors.values()))._replace(**more)
+
+    def new_streams(self, size: int = 64 << 20) -> JetStreamStreams:
+        """Two new streams, under a name of their own, by a connection of their own."""
+        options = self.options(f"t{next(self._numbers)}")
+        create(options, "log", size, size)
+        self._streams.append(connect(options))
+        return self._streams[-1]
+
+    def emptied_streams(self) -> "EmptiedStreams":
+        """Two streams that are empty and begin at 1, as new ones do, without the time that it takes to make them."""
+        if self._shared is None:
+            self._shared = self.new_streams()
+        return EmptiedStreams(self._shared)
 
     def start(self, *names: str) -> None:
         """Start these servers, or all."""
@@ -58,6 +80,8 @@ class NatsCluster:
         return self._directory / name
 
     def stop(self) -> None:
+        for streams in self._streams:
+            streams.close()
         for process in self._processes.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGCONT)
@@ -66,10 +90,6 @@ class NatsCluster:
 
     def wait_ready(self) -> None:
         """Wait until a leader of the cluster is elected."""
-        import msgspec
-
-        from recapito.stores.jetstream.link import Link
-
         deadline = time.monotonic() + READY_S
         link = Link(self.options())
         try:
@@ -93,6 +113,41 @@ class NatsCluster:
             jetstream {{ store_dir: "{self.store(name)}", sync_interval: {self._sync}, max_file_store: 4GB }}
             cluster {{ name: test, listen: "127.0.0.1:{self._routes[name]}", routes: [{routes}] }}
         """
+
+
+class EmptiedStream:
+    """A stream that was used before: purged, and its sequences counted from there."""
+
+    def __init__(self, stream: JetStreamStream) -> None:
+        self._stream = stream
+        self._base = stream.state().last
+        stream.purge(self._base + 1)
+        self.name, self.max_body = stream.name, stream.max_body
+
+    def publish(self, body: bytes, expected: int) -> int:
+        return self._stream.publish(body, expected + self._base) - self._base
+
+    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[Message]:
+        found = self._stream.read(after + self._base, limit_bytes, leader)
+        return [message._replace(sequence=message.sequence - self._base) for message in found]
+
+    def state(self) -> StreamState:
+        state = self._stream.state()
+        return state._replace(first=state.first - self._base, last=state.last - self._base)
+
+    def purge(self, below: int) -> None:
+        self._stream.purge(below + self._base)
+
+
+class EmptiedStreams:
+    """Both streams of a store."""
+
+    def __init__(self, streams: JetStreamStreams) -> None:
+        self.log = EmptiedStream(streams.log)
+        self.lanes = EmptiedStream(streams.lanes)
+
+    def close(self) -> None:
+        """Other tests use the connection."""
 
 
 @contextlib.contextmanager

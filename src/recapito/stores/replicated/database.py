@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import apsw
 
@@ -37,6 +37,7 @@ PAUSE_S = 0.05  # after the first failure; doubled up to:
 LONGEST_PAUSE_S = 1.0
 MARK_EVERY_S = 1.0
 COUNT_EVERY = 256  # commits
+FOUNDING_BYTES = 1 * limits.MB  # of rows in a commit
 
 
 class ReplicatedDatabase(Database):
@@ -46,6 +47,8 @@ class ReplicatedDatabase(Database):
     tries to resolve it.
     lost: called once, by any thread, when another node owns the stream or the copy is spoilt.
     """
+
+    SLICE_BYTES: ClassVar[int] = limits.SWEEP_SLICE_BYTES  # of rows put again in a commit, besides twice its own bytes
 
     def __init__(
         self,
@@ -143,7 +146,7 @@ class ReplicatedDatabase(Database):
         self._own(secrets.token_hex(8), lambda _: None)
         sweep, digest = Sweep(self._copy.schema, 1), Digest()
         while not sweep.done:
-            rows = sweep.step(self._copy.connection, limits.SWEEP_SLICE_BYTES)
+            rows = sweep.step(self._copy.connection, FOUNDING_BYTES)
             digest = self._copy.schema.sum_up(rows, digest)
             note = self._publish(rows, digest)
             transact(self._copy.connection, lambda _, note=note: self._copy.write_note(note))  # type: ignore[misc]
@@ -192,7 +195,7 @@ class ReplicatedDatabase(Database):
     def _open(self, make: bool) -> apsw.Connection:
         connection = super()._open(make)
         try:
-            self._copy = Copy(connection, keep=self._founding)
+            self._copy = self._new_copy(connection)
         except BaseException:
             connection.close(True)
             raise
@@ -216,7 +219,7 @@ class ReplicatedDatabase(Database):
 
         def publish(connection: apsw.Connection) -> T:
             nonlocal note
-            with Capture(connection, self._copy.schema, self.note.digest) as capture:
+            with self._new_capture(connection) as capture:
                 result = work(connection)
             if capture.operations or self._sweep_now:
                 note = self._publish(capture.operations, capture.digest)
@@ -263,12 +266,24 @@ class ReplicatedDatabase(Database):
 
     def _swept(self, operations: list[Operation]) -> list[Operation]:
         """The rows to put again with a commit: while a sweep is under way, a slice of them."""
-        if self._sweep is None and self.fill.wants_sweep and not self._purge_below:
-            self._sweep = Sweep(self._copy.schema, self.note.sequence + 1)
+        if self._sweep is None and self._wants_sweep() and not self._purge_below:
+            self._sweep = self._new_sweep()
         if self._sweep is None:
             return []
         written = sum(len(value) for operation in operations for value in operation[1] if isinstance(value, bytes))
-        return self._sweep.step(self._copy.connection, limits.SWEEP_SLICE_BYTES + 2 * written)
+        return self._sweep.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
+
+    def _new_copy(self, connection: apsw.Connection) -> Copy:
+        return Copy(connection, keep=self._founding)
+
+    def _new_capture(self, connection: apsw.Connection) -> Capture:
+        return Capture(connection, self._copy.schema, self.note.digest)
+
+    def _new_sweep(self) -> Sweep:
+        return Sweep(self._copy.schema, self.note.sequence + 1)
+
+    def _wants_sweep(self) -> bool:
+        return self.fill.wants_sweep
 
     def _own(self, owner: str, watch: Callable[[Head], None]) -> None:
         """Read to the end and publish `OWN` there, until that is acknowledged."""
@@ -295,7 +310,7 @@ class ReplicatedDatabase(Database):
         raise StoreFailed(f"stream {self.stream.name} does not acknowledge this node as its owner")
 
     def _read_on(self, watch: Callable[[Head], None], leader: bool = False) -> None:
-        """Apply the rest of the stream. A gap is read again from the leader; if it is there too, the copy begins anew."""
+        """Apply the rest of the stream. A gap is read again from the leader; if that has it, the copy begins anew."""
         super()._connected()
         copy = self._copy
         while True:
