@@ -1,4 +1,4 @@
-"""A cluster of real nodes: any node answers, and whatever happens to nodes and servers, nothing acknowledged is lost."""
+"""A cluster of real nodes: any node answers, and whatever happens to nodes and servers, nothing is lost."""
 
 import asyncio
 import time
@@ -115,8 +115,9 @@ def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
 def test_a_store_moves_in_and_out(nodes: Nodes, tmp_path: Path) -> None:
     """An embedded store moves into a cluster and out again: the digests are equal, and the event is delivered there."""
     source, target = tmp_path / "data", tmp_path / "back"
-    with server(source) as embedded:
-        embedded.subscribe("hook", "http://127.0.0.1:1/")
+    with receiver() as refusing, server(source) as embedded:
+        refusing.answer = lambda events: 503
+        embedded.subscribe("hook", refusing.url)
         assert embedded.publish("moved-1", "moved-2") == 200
         assert until(lambda: embedded.counts("hook").get("parked") == 2)
     there = Nodes(tmp_path, nodes.nats, "moved")

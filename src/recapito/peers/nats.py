@@ -23,7 +23,7 @@ WISH_S = 30
 WAIT_S = 2.0
 MAX_BYTES = 16 << 20
 _NO_MESSAGE = 10037
-_WRONG_SEQUENCE = 10071
+_WRONG_SEQUENCE = (10071, 10164)
 _LIFE = f"{LIFE_NS // SECOND}s"
 
 
@@ -109,7 +109,7 @@ class NatsPeers:
         error = answer.get("error")
         if error is None:
             return int(answer["seq"])
-        if revision is not None and error.get("err_code") == _WRONG_SEQUENCE:
+        if revision is not None and error.get("err_code") in _WRONG_SEQUENCE:
             return None
         raise PeersFailed(f"{key} cannot be stored: {error.get('description')}")
 
