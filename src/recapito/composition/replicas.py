@@ -17,7 +17,9 @@ def make_inspection(settings: Settings) -> Callable[[], Awaitable[Findings]]:
 
     async def inspect() -> Findings:
         nonlocal before
-        problems, lag, now = {}, {}, {}
+        problems: dict[str, str] = {}
+        lag: dict[str, int] = {}
+        now: dict[str, Mapping[str, CopyState]] = {}
         for url, told in (await ask_all(settings)).items():
             if isinstance(told, str):
                 problems["monitors"] = f"The monitor at {url} does not answer: {told}"
