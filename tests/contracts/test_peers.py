@@ -93,7 +93,7 @@ def test_members_are_known_and_withdrawn(play: Callable[[Story], None]) -> None:
 
 
 def test_the_lease_has_one_holder(play: Callable[[Story], None]) -> None:
-    """A lease is put only on the revision that was seen: of two that try one succeeds, and a renewal goes on from it."""
+    """A lease is put only on the revision that was seen: of two that try one succeeds, and its renewal goes on."""
 
     async def story(one: Peers, two: Peers, pass_life: Callable[[], Awaitable[None]]) -> None:
         assert await one.lease() == LeaseSeen(None)

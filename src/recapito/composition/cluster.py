@@ -31,7 +31,10 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
     """How this node reaches the NATS servers."""
     cluster = settings.cluster
 
-    def file(path: str) -> Path | None:
+    def file(key: str) -> Path | None:
+        path = getattr(cluster, key)
+        if path and not Path(path).is_file():
+            raise SettingsError(f"cluster.{key}: '{path}' is not a file")
         return Path(path) if path else None
 
     return JetStreamOptions(
@@ -39,11 +42,11 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
         cluster.name,
         cluster.user,
         _password(settings),
-        creds=file(cluster.creds_file),
-        nkey=file(cluster.nkey_file),
-        ca=file(cluster.ca_file),
-        certificate=file(cluster.cert_file),
-        key=file(cluster.key_file),
+        creds=file("creds_file"),
+        nkey=file("nkey_file"),
+        ca=file("ca_file"),
+        certificate=file("cert_file"),
+        key=file("key_file"),
         monitors=tuple(url.rstrip("/") for url in cluster.monitors),
         unchecked=cluster.unchecked,
     )

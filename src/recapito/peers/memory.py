@@ -11,7 +11,7 @@ WISH_NS = 30 * SECOND
 
 
 class Board:
-    """What the cluster knows. `now` is its clock; `cut` holds the names of nodes that cannot reach it."""
+    """The memory of the cluster. `now` is its clock; `cut` holds the names of nodes that cannot reach it."""
 
     def __init__(self, now: Callable[[], int]) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""What NATS servers say of themselves at their monitors: the state of each copy of a stream, and its lag."""
+"""NATS servers about themselves, at their monitors: the state of each copy of a stream, and its lag."""
 
 import urllib.request
 from collections.abc import Mapping

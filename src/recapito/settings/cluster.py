@@ -81,10 +81,6 @@ def check_cluster(cluster: ClusterSettings) -> None:
         parts = urlsplit(cluster.url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
             raise SettingsError(f"cluster.url: '{cluster.url}' is not a URL such as http://10.0.0.5:8585")
-    for key in ("password_file", "creds_file", "nkey_file", "ca_file", "cert_file", "key_file"):
-        path = getattr(cluster, key)
-        if path and not Path(path).is_file():
-            raise SettingsError(f"cluster.{key}: '{path}' is not a file")
     if bool(cluster.cert_file) != bool(cluster.key_file):
         raise SettingsError("cluster: cert_file and key_file belong together; name both files or none")
     if len(cluster.monitors) > MONITORS:

@@ -18,13 +18,13 @@ from recapito.settings.cluster import servers_in
 def move(
     source: Annotated[str, typer.Option("--from", help="Directory of a stopped server, or a cluster's nats://…")],
     target: Annotated[str, typer.Option("--to", help="A new cluster's nats://…, or an empty directory.")],
-    data: Annotated[Path, typer.Option(help="Directory of a node: an empty one to move in, any to move out.")],
+    data: Annotated[Path, typer.Option(help="Directory of a node: empty to move in, any to move out.")],
     settings: SettingsFile = None,
     replicas: Replicas = 3,
     log_mb: LogMb = 4096,
     lanes_mb: LanesMb = 2048,
 ) -> None:
-    """Move a store into a new cluster, or out of one whose nodes have stopped."""
+    """Move a store into a new cluster, or out of a stopped one."""
     into = bool(servers_in(target))
     if into == bool(servers_in(source)):
         raise SettingsError("move: one of --from and --to is a directory, the other nats://HOST:PORT,…")

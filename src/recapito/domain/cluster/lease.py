@@ -42,7 +42,7 @@ class LeaseSeen(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What a standby remembers between two looks; instants are of the monotonic clock, in ns.
+    """The memory of a standby between two looks; instants are of the monotonic clock, in ns.
 
     absent_since: the first of the looks in a row that found no lease.
     fenced: the times in a row that this node became owner and lost it at once.

@@ -26,7 +26,7 @@ class NodeState(StrEnum):
 
 
 class Member(msgspec.Struct, frozen=True):
-    """What a node says of itself each second.
+    """The words of a node about itself, each second.
 
     id: random, of one run of the node: two nodes with one name differ in it.
     url: where other nodes reach its HTTP server.

@@ -25,7 +25,7 @@ class Copy(msgspec.Struct, frozen=True):
 
 
 class ClusterView(msgspec.Struct, frozen=True):
-    """What a node knows of its cluster.
+    """The knowledge of a node about its cluster.
 
     owner, owner_url: empty while there is none.
     term: the number of the owner's lease; it grows with each change of owners.
@@ -49,7 +49,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
 
 class Findings(NamedTuple):
-    """What an inspection of the NATS servers found: problems by their check, and the lag of each server's copies."""
+    """The result of an inspection of the NATS servers: problems by their check, and the lag of each server's copies."""
 
     problems: Mapping[str, str] = {}
     replica_lag: Mapping[str, int] = {}
