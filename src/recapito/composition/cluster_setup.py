@@ -29,6 +29,7 @@ from recapito.composition.cluster_secret import read_secret
 from recapito.composition.replicas import ask_all
 from recapito.composition.stores import sqlite_options
 from recapito.connections.encryption import KEY_BYTES
+from recapito.contracts.stream import StreamMissing, StreamUnknown
 from recapito.domain.cluster.lease import LeaseSeen
 from recapito.domain.cluster.member import Sighting, clock_problem
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
@@ -113,7 +114,9 @@ def _take_back(settings: Settings, log_id: str) -> None:
             try:
                 if stream.state().log_id == log_id:
                     link.request(f"$JS.API.STREAM.DELETE.{stream.name}", b"")
-            except Exception as error:
+            except StreamMissing:
+                continue
+            except StreamUnknown as error:
                 raise SettingsError(
                     f"Stream {stream.name} of an attempt that failed cannot be removed: {error}. Run the command again."
                 ) from error
@@ -210,7 +213,10 @@ async def status(settings: Settings) -> ClusterState:
             raise SettingsError(str(error)) from error
         shown = []
         for stream in (streams.log, streams.lanes):
-            state = await asyncio.to_thread(stream.state)
+            try:
+                state = await asyncio.to_thread(stream.state)
+            except (StreamMissing, StreamUnknown) as error:
+                raise SettingsError(str(error)) from error
             fill = round(100 * state.bytes / state.max_bytes, 1) if state.max_bytes else 0
             behind = [replica.server for replica in state.replicas if not replica.current]
             shown.append(
