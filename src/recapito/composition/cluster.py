@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from recapito.composition.stores import sqlite_options
-from recapito.domain.cluster.view import Copy
+from recapito.contracts.backend import Backend
+from recapito.domain.cluster.view import ClusterView, Copy
 from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.peers.nats import NatsPeers
@@ -110,6 +113,14 @@ def copies_of(backend: ReplicatedBackend, streams: JetStreamStreams) -> list[Cop
         doubt = view is not None and view.doubt
         copies.append(Copy(stream.name, applied, state.last, state.bytes, state.max_bytes, doubt))
     return copies
+
+
+def with_doubts(view: ClusterView, backend: Backend) -> ClusterView:
+    """A node's view, with the streams whose last commit by this process has an unknown outcome."""
+    open_here = backend.views() if isinstance(backend, ReplicatedBackend) else []
+    doubted = {known.stream for known in open_here if known.doubt}
+    copies = [replace(copy, doubt=copy.doubt or copy.stream in doubted) for copy in view.copies]
+    return replace(view, copies=copies)
 
 
 def _answers(monitor: str) -> bool:

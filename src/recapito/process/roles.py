@@ -24,8 +24,10 @@ from recapito.composition.dispatch import Dispatch, make_dispatch
 from recapito.composition.intake import Intake, make_intake
 from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
+from recapito.contracts.backend import Backend
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
+from recapito.domain.cluster.view import ClusterView
 from recapito.errors import StoreLost
 from recapito.identity.server_identity import Identity
 from recapito.observability.journal import Journal, LineJournal
@@ -125,7 +127,8 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
     status, observers = DispatchStatus(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=config.listener)
     link, lost = _open_link(settings, config), Loss()
-    async with make_backend(settings, journal, lost.found).open_intake(clock) as stores:
+    backend = make_backend(settings, journal, lost.found)
+    async with backend.open_intake(clock) as stores:
         intake = make_intake(
             settings,
             stores,
@@ -137,7 +140,7 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
             status=status,
             observers=observers,
             identity=access.prepare_identity(settings),
-            cluster=None if link is None else lambda: link.view,
+            cluster=None if link is None else _view_of(link, backend),
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
@@ -201,6 +204,13 @@ def _open_link(settings: Settings, config: RoleConfig) -> NodeLink | None:
     link = NodeLink(config.node, settings.cluster.node_name)
     link.listen()
     return link
+
+
+def _view_of(link: NodeLink, backend: Backend) -> Callable[[], ClusterView]:
+    """The parent's view of the cluster, with the doubts of this process."""
+    from recapito.composition.cluster import with_doubts  # NATS takes a while to load
+
+    return lambda: with_doubts(link.view, backend)
 
 
 def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:

@@ -30,7 +30,7 @@ MAX_BYTES = Metric(
     ("stream",),
 )
 DOUBT = Metric(
-    "recapito_cluster_doubt", "gauge", "1 while the outcome of the last commit to a stream is unknown.", ("stream",)
+    "recapito_cluster_doubt", "gauge", "1 while the outcome of intake's last commit is unknown.", ("stream",)
 )
 REPLICA_LAG = Metric(
     "recapito_cluster_replica_lag", "gauge", "Operations that a server's copy of a stream is behind.", ("server",)
