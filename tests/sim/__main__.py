@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from tests.sim.cluster import tell_cluster
 from tests.sim.machine import Parts
 from tests.sim.storage import SqliteStorage
 from tests.sim.world import Story, tell
@@ -27,6 +28,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="run this one seed")
     parser.add_argument("--workers", type=int, default=1, help="how many seeds at once")
     parser.add_argument("--sqlite", action="store_true", help="on real SQLite files instead of memory")
+    parser.add_argument("--cluster", action="store_true", help="two nodes of a replicated store, on faulty streams")
     parser.add_argument("--digest", action="store_true", help="print the hash of each history")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     options = parser.parse_args()
@@ -42,7 +44,7 @@ def run_seeds(options: argparse.Namespace) -> int:
     failed = 0
     seeds = range(options.start, options.start + options.seeds)
     with ProcessPoolExecutor(options.workers) if options.workers > 1 else nullcontext() as pool:
-        live = partial(_live, options.sqlite)
+        live = _live_in_cluster if options.cluster else partial(_live, options.sqlite)
         for lived in pool.map(live, seeds, chunksize=CHUNK) if pool else map(live, seeds):
             totals += lived.totals
             if options.digest:
@@ -79,6 +81,13 @@ def _live(sqlite: bool, seed: int) -> Lived:
     return Lived(seed, _figures(story), story.digest, report(story) if story.violations else "")
 
 
+def _live_in_cluster(seed: int) -> Lived:
+    with TemporaryDirectory() as directory:
+        told = tell_cluster(seed, Path(directory))
+    report = f"{replay(seed)} --cluster\n  {told.violation}" if told.violation else ""
+    return Lived(seed, Counter({"seeds": 1}) + told.counts, "", report)
+
+
 def _tell_on_sqlite(seed: int) -> Story:
     with TemporaryDirectory() as directory:
         return tell(seed, Parts(storage=SqliteStorage(Path(directory))))
@@ -112,7 +121,7 @@ def _figures(story: Story) -> Counter[str]:
 
 
 def _summary(totals: Counter[str], failed: int, took_s: float) -> str:
-    hours = totals.pop("virtual minutes") // 60
+    hours = totals.pop("virtual minutes", 0) // 60
     figures = ", ".join(f"{count:,} {name}" for name, count in totals.items())
     return f"{figures}; {hours:,} virtual hours in {took_s:.1f} s ({hours / took_s:,.0f} a second); {failed} failed"
 

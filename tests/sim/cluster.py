@@ -20,6 +20,7 @@ from recapito.contracts.stream import StreamMissing
 from recapito.errors import Conflict, StoreDamaged, StoreFailed, StoreLost, StoreStale
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.replicated.database import ReplicatedDatabase
+from recapito.stores.replicated.rows import Diverged
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG
 from tests.kit.fake_stream import PUBLISH_FAULTS, READ_FAULTS, STATE_FAULTS, FakeServer, FakeStream
@@ -30,7 +31,8 @@ STEPS = 90
 FAULT_CHANCE = 0.12
 LARGE = 1 << 20
 EVERYBODY = SkippedDeadLetters()
-POSSIBLE = 64  # possibilities that the oracle keeps at once
+POSSIBLE = 16  # possibilities that the oracle keeps at once
+FAILURES = 10  # of one file, one after the other; that many by chance are out of the question
 REFUSALS = (KeyError, LookupError, ValueError, Conflict, StoreStale)
 
 Verb = Callable[[Any], Awaitable[Any]]
@@ -56,6 +58,7 @@ class Side:
         self.kind = LOG if is_log else DISPATCH
         self.server = FakeServer("LOG" if is_log else "LANES", max_body=2048)
         self.possible = [MemoryDisk(log_id="sim")]
+        self.failures = 0
         self.is_log = is_log
         self._rng = rng
 
@@ -207,8 +210,12 @@ class Cluster:
             raise Violation(f"{side.server.name} is damaged: {error}") from error
         except StoreFailed:
             self.told.counts["unknown"] += 1
+            side.failures += 1
+            if side.failures > FAILURES:
+                raise Violation(f"{side.server.name} does not recover") from None
             await self._fork(side, verb)
             return
+        side.failures = 0
         self.told.counts["verbs"] += 1
         fitting = []
         for disk in side.possible:
@@ -392,6 +399,6 @@ def tell_cluster(seed: int, directory: Path, make: type[ReplicatedDatabase] = Sw
     cluster = Cluster(seed, directory, make)
     try:
         asyncio.run(cluster.live())
-    except Violation as violation:
+    except (Violation, Diverged) as violation:
         cluster.told.violation = str(violation)
     return cluster.told

@@ -33,6 +33,7 @@ from recapito.stores.sqlite.sql_files import transact
 T = TypeVar("T")
 READ_BYTES = 4 * limits.MB
 OWN_TRIES = 20
+RESTARTS = 5  # of one load: the owner may purge meanwhile
 PAUSE_S = 0.05  # after the first failure; doubled up to:
 LONGEST_PAUSE_S = 1.0
 MARK_EVERY_S = 1.0
@@ -310,31 +311,33 @@ class ReplicatedDatabase(Database):
         raise StoreFailed(f"stream {self.stream.name} does not acknowledge this node as its owner")
 
     def _read_on(self, watch: Callable[[Head], None], leader: bool = False) -> None:
-        """Apply the rest of the stream. A gap is read again from the leader; if that has it, the copy begins anew."""
+        """Apply the rest of the stream. A gap or a damaged message is read again from the leader.
+
+        If the leader has the gap too, its prefix was purged, and the copy begins anew; so does one that has diverged.
+        """
         super()._connected()
-        copy = self._copy
-        while True:
-            after, _ = copy.end
-            messages = self._read(after, leader)
-            if not messages:
-                return None
-            if messages[0].sequence != after + 1:
-                if not leader:
-                    return self._read_on(watch, leader=True)
-                if self._owner:
-                    raise StoreDamaged(f"stream {self.stream.name} has lost message {after + 1}")
-                copy.restart(messages[0].sequence)
+        ask_leader, restarts = leader, 0
+        while messages := self._read(self._copy.end[0], ask_leader):
+            gap = messages[0].sequence != self._copy.end[0] + 1
             try:
-                copy.apply(_dense(messages), watch)
+                if gap and ask_leader:
+                    restarts = self._restart(messages[0].sequence, restarts)
+                self._copy.apply(_dense(messages), watch)
+                ask_leader = leader
             except Diverged as error:
                 self._journal("replica.diverged", stream=self.stream.name, why=error)
-                if self._owner:
-                    raise StoreDamaged(str(error)) from error
-                copy.restart(1)
+                restarts = self._restart(1, restarts)
             except StoreDamaged:
-                if leader:
+                if ask_leader:
                     raise
-                return self._read_on(watch, leader=True)
+                ask_leader = True
+
+    def _restart(self, first: int, restarts: int) -> int:
+        """Throw the copy away and load it from a message on; an owner's is never thrown away."""
+        if self._owner or restarts == RESTARTS:
+            raise StoreDamaged(f"stream {self.stream.name} has lost messages before {first}, or does not fit its copy")
+        self._copy.restart(first)
+        return restarts + 1
 
     def _read(self, after: int, leader: bool) -> list[Message]:
         try:

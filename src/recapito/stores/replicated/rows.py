@@ -99,18 +99,21 @@ class Schema:
 
     def apply(self, connection: apsw.Connection, operations: Iterable[Operation], partial: bool) -> None:
         """Apply operations to a copy. In a `partial` one, rows that are still to be put again may be missing."""
-        for number, key, *rest in operations:
-            table = self.tables[number]
-            if not rest:
-                connection.execute(table.put, key)
-                continue
-            change = rest[0]
-            if change is None:
-                connection.execute(table.remove, key)
-            else:
-                connection.execute(table.change(tuple(change[::2])), (*change[1::2], *key))
-            if connection.changes() != 1 and not partial:
-                raise Diverged(f"{table.name} has no row {key}")
+        try:
+            for number, key, *rest in operations:
+                table = self.tables[number]
+                if not rest:
+                    connection.execute(table.put, key)
+                    continue
+                change = rest[0]
+                if change is None:
+                    connection.execute(table.remove, key)
+                else:
+                    connection.execute(table.change(tuple(change[::2])), (*change[1::2], *key))
+                if connection.changes() != 1 and not partial:
+                    raise Diverged(f"{table.name} has no row {key}")
+        except apsw.ConstraintError as error:
+            raise Diverged(str(error)) from error
 
     def digest(self, connection: apsw.Connection) -> Digest:
         """The digest of a file, by reading it whole."""
