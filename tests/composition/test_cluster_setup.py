@@ -9,7 +9,7 @@ import pytest
 
 from recapito.composition import cluster_setup
 from recapito.composition.cluster import jetstream_options
-from recapito.composition.cluster_setup import Sizes
+from recapito.composition.cluster_setup import StreamSizes
 from recapito.composition.replicas import make_inspection
 from recapito.domain import limits
 from recapito.errors import ClusterUnreachable, SettingsError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.kit.nats_cluster import NatsCluster
 
 pytestmark = pytest.mark.xdist_group("nats")
-SMALL = Sizes(64 * limits.MB, 64 * limits.MB, 3)
+SMALL = StreamSizes(64 * limits.MB, 64 * limits.MB, 3)
 _NAMES = count(1)
 
 

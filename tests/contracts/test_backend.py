@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.backend import Backend, Prepared, Stores
-from recapito.contracts.history import Keep
+from recapito.contracts.backend import Backend, PreparedState, Stores
+from recapito.contracts.history import HistoryBounds
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.errors import SettingsError
 from recapito.stores.memory.backend import MemoryBackend
@@ -20,16 +20,16 @@ from tests.stores.attempts import KEEP, NOON, attempt
 from tests.stores.values import new_topic
 
 CLOCK = ManualClock(NOON)
-Make = Callable[[Keep | None], Backend]
+Make = Callable[[HistoryBounds | None], Backend]
 
 
 class OwningBackend(ReplicatedBackend):
     """A node of a cluster that founds the streams and owns them."""
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         if not self._streams.log.state().last:
             await self.found()
-            return Prepared(0, doubtful=False)
+            return PreparedState(0, doubtful=False)
         prepared = await super().prepare()
         await self.claim()
         return prepared
@@ -91,7 +91,7 @@ def test_a_new_server_has_empty_stores(backend: Backend) -> None:
     """There was no write, and no crash after it."""
 
     async def story() -> None:
-        assert await backend.prepare() == Prepared(0, doubtful=False)
+        assert await backend.prepare() == PreparedState(0, doubtful=False)
         async with backend.open_both(CLOCK) as stores:
             assert await content(stores) == ([], [])
             assert stores.damage() == ""

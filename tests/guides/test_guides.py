@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from recapito.domain.connections.connection import Service
+from recapito.domain.connections.connection import AzureService
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from recapito.settings import settings
 from tests.azurite.server import Azurite
@@ -203,7 +203,7 @@ def test_watching_as_printed(tmp_path: Path) -> None:
 @pytest.mark.xdist_group("azurite")
 def test_connections_as_printed(azurite: Azurite, tmp_path: Path) -> None:
     """A connection is set from a file, tried, listed and removed by the guide's own lines."""
-    ends = f"BlobEndpoint={azurite.url(Service.BLOB)};QueueEndpoint={azurite.url(Service.QUEUE)}"
+    ends = f"BlobEndpoint={azurite.url(AzureService.BLOB)};QueueEndpoint={azurite.url(AzureService.QUEUE)}"
     text = f"AccountName={AZURITE_ACCOUNT};AccountKey={AZURITE_KEY};{ends}"
     (tmp_path / "connection-string.txt").write_text(text, "utf-8")
     with server(tmp_path / "data", "--memory") as it:

@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.backend import Prepared
+from recapito.contracts.backend import PreparedState
 from recapito.domain.cluster.lease import Lease, may_send
 from recapito.domain.cluster.view import ClusterView
 from recapito.domain.instant import SECOND
@@ -35,12 +35,12 @@ class FakeCopies:
         self.refused = ""
         self.failing = ""
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         if self.failing:
             raise StoreFailed(self.failing)
         if self.refused:
             raise SettingsError(self.refused)
-        return Prepared(0, False)
+        return PreparedState(0, False)
 
     async def follow(self) -> None:
         await asyncio.Event().wait()

@@ -18,7 +18,7 @@ from tests.kit.nats_cluster import NatsCluster
 from tests.system.machine import Server, events, until
 
 NAMES = ("one", "two")
-SIZES = cluster_setup.Sizes(256 * limits.MB, 256 * limits.MB, 3)
+SIZES = cluster_setup.StreamSizes(256 * limits.MB, 256 * limits.MB, 3)
 TAKEOVER_S = 60.0
 
 

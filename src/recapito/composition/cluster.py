@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from recapito.composition.stores import sqlite_options
 from recapito.contracts.backend import Backend
-from recapito.domain.cluster.view import ClusterView, Copy
+from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.peers.nats import NatsPeers
@@ -100,7 +100,7 @@ async def open_peers(settings: Settings, journal: Journal = silent) -> AsyncIter
             await client.close()
 
 
-def copies_of(backend: ReplicatedBackend, streams: JetStreamStreams) -> list[Copy]:
+def copies_of(backend: ReplicatedBackend, streams: JetStreamStreams) -> list[StreamCopy]:
     """The copies that are open here beside what the servers say of their streams. It blocks.
 
     While the roles of this node have the copies open, they are at the end of the streams.
@@ -111,7 +111,7 @@ def copies_of(backend: ReplicatedBackend, streams: JetStreamStreams) -> list[Cop
         state, view = stream.state(), views.get(stream.name)
         applied = state.last if view is None else view.applied
         doubt = view is not None and view.doubt
-        copies.append(Copy(stream.name, applied, state.last, state.bytes, state.max_bytes, doubt))
+        copies.append(StreamCopy(stream.name, applied, state.last, state.bytes, state.max_bytes, doubt))
     return copies
 
 

@@ -51,7 +51,7 @@ _SHARED = ("identity/signing-key.pem", "identity/development.json", "identity/sc
 _CONNECTION_KEY = "connection.key"
 
 
-class Sizes(NamedTuple):
+class StreamSizes(NamedTuple):
     """The bounds of the streams, and the number of servers that keep them."""
 
     log_bytes: int
@@ -59,7 +59,7 @@ class Sizes(NamedTuple):
     replicas: int
 
 
-async def init(settings: Settings, sizes: Sizes) -> None:
+async def init(settings: Settings, sizes: StreamSizes) -> None:
     """Make a cluster out of this node's data directory: an empty one, or an embedded store that no server uses."""
     secret_file = settings.cluster.secret_in(settings.data)
     attempt = settings.data / _ATTEMPT
@@ -95,7 +95,7 @@ async def init(settings: Settings, sizes: Sizes) -> None:
     sync_directory(settings.data)
 
 
-async def _found(settings: Settings, sizes: Sizes, log_id: str) -> None:
+async def _found(settings: Settings, sizes: StreamSizes, log_id: str) -> None:
     options = jetstream_options(settings)
     await asyncio.to_thread(create, options, log_id, sizes.log_bytes, sizes.lanes_bytes, sizes.replicas)
     async with _streams(settings) as streams:
@@ -270,7 +270,7 @@ class Moved(NamedTuple):
         return self.before == self.after
 
 
-async def move_in(settings: Settings, source: Path, sizes: Sizes, progress: Callable[[str], None]) -> Moved:
+async def move_in(settings: Settings, source: Path, sizes: StreamSizes, progress: Callable[[str], None]) -> Moved:
     """Move an embedded store into a new cluster. The source stays as it is; this node's directory gets a copy."""
     check_empty(settings.data)
     await SqliteBackend(sqlite_options(_with_data(settings, source))).prepare()  # of this version, and sound

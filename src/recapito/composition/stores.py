@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from recapito.connections.configured import read_configured
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
-from recapito.contracts.backend import Backend, Prepared
-from recapito.contracts.history import Keep
+from recapito.contracts.backend import Backend, PreparedState
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.instant import HOUR
@@ -43,9 +43,9 @@ def sqlite_options(settings: Settings) -> SqliteOptions:
     )
 
 
-def _keep(settings: Settings) -> Keep | None:
+def _keep(settings: Settings) -> HistoryBounds | None:
     history = settings.history
-    return Keep(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
+    return HistoryBounds(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
 
 
 def make_keyring(settings: Settings, registry: Registry) -> Keyring:
@@ -59,7 +59,7 @@ def make_keyring(settings: Settings, registry: Registry) -> Keyring:
 
 
 @asynccontextmanager
-async def inspecting(backend: Backend, prepared: Prepared, ready: asyncio.Event) -> AsyncIterator[None]:
+async def inspecting(backend: Backend, prepared: PreparedState, ready: asyncio.Event) -> AsyncIterator[None]:
     """While this lasts, and once the server is ready, inspect stores that a crash may have damaged.
 
     Reading through gigabytes before would take the processor from the roles that start.

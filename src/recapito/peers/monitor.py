@@ -13,40 +13,40 @@ WAIT_S = 3.0
 MAX_BYTES = 16 << 20
 
 
-class _State(msgspec.Struct):
+class _JszState(msgspec.Struct):
     messages: int = 0
     first_seq: int = 0
     last_seq: int = 0
 
 
-class _Replica(msgspec.Struct):
+class _JszReplica(msgspec.Struct):
     name: str
     current: bool = False
     lag: int = 0
 
 
-class _Cluster(msgspec.Struct):
+class _JszCluster(msgspec.Struct):
     leader: str = ""
-    replicas: list[_Replica] = []
+    replicas: list[_JszReplica] = []
 
 
-class _Stream(msgspec.Struct):
+class _JszStream(msgspec.Struct):
     name: str
-    state: _State
-    cluster: _Cluster | None = None
+    state: _JszState
+    cluster: _JszCluster | None = None
 
 
-class _Account(msgspec.Struct):
-    stream_detail: list[_Stream] = []
+class _JszAccount(msgspec.Struct):
+    stream_detail: list[_JszStream] = []
 
 
-class _Config(msgspec.Struct):
+class _JszConfig(msgspec.Struct):
     sync_always: bool = False
 
 
-class _Jsz(msgspec.Struct):
-    account_details: list[_Account] = []
-    config: _Config = msgspec.field(default_factory=_Config)
+class _JszAnswer(msgspec.Struct):
+    account_details: list[_JszAccount] = []
+    config: _JszConfig = msgspec.field(default_factory=_JszConfig)
 
 
 class Monitored(NamedTuple):
@@ -65,7 +65,7 @@ def ask_monitor(url: str, prefix: str) -> Monitored:
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"'{url}' is not the URL of a monitor")
     with urllib.request.urlopen(f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1", timeout=WAIT_S) as answer:
-        told = msgspec.json.decode(answer.read(MAX_BYTES), type=_Jsz)
+        told = msgspec.json.decode(answer.read(MAX_BYTES), type=_JszAnswer)
     ours = [
         stream for account in told.account_details for stream in account.stream_detail if stream.name.startswith(prefix)
     ]

@@ -27,7 +27,7 @@ _WRONG_SEQUENCE = (10071, 10164)
 _LIFE = f"{LIFE_NS // SECOND}s"
 
 
-class _Stored(NamedTuple):
+class _PeerMessage(NamedTuple):
     subject: str
     sequence: int
     content: bytes
@@ -113,17 +113,17 @@ class NatsPeers:
             return None
         raise PeersFailed(f"{key} cannot be stored: {error.get('description')}")
 
-    async def _last(self, key: str) -> _Stored | None:
+    async def _last(self, key: str) -> _PeerMessage | None:
         return await self._get({"last_by_subj": f"{self._stream}.{key}"})
 
-    async def _get(self, wanted: dict[str, Any]) -> _Stored | None:
+    async def _get(self, wanted: dict[str, Any]) -> _PeerMessage | None:
         answer = await self._ask(f"$JS.API.STREAM.MSG.GET.{self._stream}", wanted)
         if "error" in answer:
             return None
         message = answer["message"]
         at = datetime.fromisoformat(message["time"])
         content = base64.b64decode(message.get("data", ""))
-        return _Stored(message["subject"], message["seq"], content, int(at.timestamp() * SECOND))
+        return _PeerMessage(message["subject"], message["seq"], content, int(at.timestamp() * SECOND))
 
     async def _ask(self, subject: str, body: dict[str, Any]) -> dict[str, Any]:
         """One request to JetStream's API. The answer may say that there is no such message."""

@@ -13,13 +13,13 @@ from typing import NamedTuple, Protocol
 
 from recapito import __version__
 from recapito.clock import Clock
-from recapito.contracts.backend import Prepared
+from recapito.contracts.backend import PreparedState
 from recapito.contracts.peers import Peers
 from recapito.domain import limits
 from recapito.domain.cluster import lease as rules
-from recapito.domain.cluster.lease import Lease, Watch
+from recapito.domain.cluster.lease import Lease, LeaseWatch
 from recapito.domain.cluster.member import Member, NodeState, Sighting, admission_problem, clock_problem
-from recapito.domain.cluster.view import ClusterView, Copy, Findings
+from recapito.domain.cluster.view import ClusterView, Findings, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
 from recapito.observability.journal import Journal
@@ -35,7 +35,7 @@ INSPECT_NS = 60 * SECOND
 class Copies(Protocol):
     """The local copies of the streams: the part of a replicated backend that a node uses."""
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         """Bring the copies up to date."""
 
     async def follow(self) -> None:
@@ -62,7 +62,7 @@ async def _find_nothing() -> Findings:
     return Findings()
 
 
-async def _no_copies() -> Sequence[Copy]:
+async def _no_copies() -> Sequence[StreamCopy]:
     return ()
 
 
@@ -83,7 +83,7 @@ class NodeParts(NamedTuple):
     clock: Clock
     monotonic: Callable[[], int]
     journal: Journal
-    copies_now: Callable[[], Awaitable[Sequence[Copy]]] = _no_copies
+    copies_now: Callable[[], Awaitable[Sequence[StreamCopy]]] = _no_copies
     inspect: Callable[[], Awaitable[Findings]] = _find_nothing
 
 
@@ -95,14 +95,14 @@ class Node:
         self._id = secrets.token_hex(8)
         self._state = NodeState.STARTING
         self._drained = False
-        self._watch = Watch()
+        self._watch = LeaseWatch()
         self._lease = Lease()  # the last one seen, or ours
         self._revision: int | None = None  # of our lease; None: to be looked up
         self._renewed_at = 0
         self._last_term = 0
         self._changes = 0
         self._members: Sequence[Sighting] = ()
-        self._copies: Sequence[Copy] = ()
+        self._copies: Sequence[StreamCopy] = ()
         self._findings = Findings()
         self._unreachable = ""
         self._refused = ""

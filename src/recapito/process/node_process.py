@@ -10,7 +10,7 @@ from recapito.composition.cluster import backend_on, connect_streams, copies_of,
 from recapito.composition.cluster_secret import read_secret
 from recapito.composition.replicas import make_inspection
 from recapito.contracts.stream import StreamMissing, StreamUnknown
-from recapito.domain.cluster.view import Copy
+from recapito.domain.cluster.view import StreamCopy
 from recapito.observability.journal import Journal
 from recapito.process.node import Node, NodeParts
 from recapito.process.node_roles import ProcessRoles
@@ -31,7 +31,7 @@ async def run_node(
         backend = backend_on(settings, streams, journal)
         roles = ProcessRoles(settings, listener, journal, on_ready)
 
-        async def copies_now() -> list[Copy]:
+        async def copies_now() -> list[StreamCopy]:
             try:
                 return await asyncio.to_thread(copies_of, backend, streams)
             except (StreamUnknown, StreamMissing):

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 
 
 class RoleConfig(msgspec.Struct, frozen=True):
@@ -12,7 +12,7 @@ class RoleConfig(msgspec.Struct, frozen=True):
     """
 
     settings: dict[str, object]
-    origin: Origin
+    origin: ClockOrigin
     listener: int
     wake: int
     ready: int

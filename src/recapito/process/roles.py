@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from recapito.api.server.protocol import ClientOf
-from recapito.clock import SECOND, Origin, SystemClock
+from recapito.clock import SECOND, ClockOrigin, SystemClock
 from recapito.composition import identity as access
 from recapito.composition.bootstrap import create_initial_resources
 from recapito.composition.clock import make_clock, make_clock_control
@@ -29,7 +29,7 @@ from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
 from recapito.domain.cluster.view import ClusterView
 from recapito.errors import StoreLost
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import Journal, LineJournal
 from recapito.observability.status import DispatchStatus, Status, to_bytes
 from recapito.process.http_server import HttpServer
@@ -38,7 +38,7 @@ from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from recapito.system.service import Service, run_configured, run_services, stop_order
+from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
 HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
@@ -61,8 +61,8 @@ def run_role(role: str) -> int:
 
 async def run_alone(
     settings: Settings,
-    identity: Identity | None,
-    origin: Origin,
+    identity: ServerIdentity | None,
+    origin: ClockOrigin,
     listener: socket.socket,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
@@ -96,7 +96,7 @@ async def run_alone(
             clock_control.wait_for(intake.notifier.quiet)
         services = [
             _dispatcher(dispatch, lambda: DRAIN_NS),
-            Service(partial(_report, dispatch.reporter, status.update), vital=False),
+            ServiceTask(partial(_report, dispatch.reporter, status.update), vital=False),
             *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify),
         ]
         try:
@@ -145,7 +145,7 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
         client_of = None if link is None else make_client_of(settings)
-        services = [Service(lost.wait), *_services_of_intake(settings, intake, listener, wakeup.ring, client_of)]
+        services = [ServiceTask(lost.wait), *_services_of_intake(settings, intake, listener, wakeup.ring, client_of)]
         await run_services(services, stop_order(), partial(_report_ready, config, b"intake"))
     await observers.close()
     lost.check()
@@ -165,10 +165,10 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
             link.listen(dispatch.slots.wake_all)
         stop = asyncio.create_task(stop_order())
         services = [
-            Service(lost.wait),
+            ServiceTask(lost.wait),
             _dispatcher(dispatch, lambda: DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0),
-            Service(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
-            Service(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
+            ServiceTask(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
+            ServiceTask(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
         ]
         try:
             await run_services(services, stop, partial(_report_ready, config, b"dispatch"))
@@ -213,7 +213,7 @@ def _view_of(link: NodeLink, backend: Backend) -> Callable[[], ClusterView]:
     return lambda: with_doubts(link.view, backend)
 
 
-def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
+def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> ServiceTask:
     """The dispatcher. At its end, exchanges under way may settle for `patience` nanoseconds."""
 
     async def drain(task: "asyncio.Task[None]") -> None:
@@ -221,7 +221,7 @@ def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
             await dispatch.service.drain(SystemClock().now() + patience())
         task.cancel()
 
-    return Service(dispatch.service.run, drain)
+    return ServiceTask(dispatch.service.run, drain)
 
 
 def _services_of_intake(
@@ -230,7 +230,7 @@ def _services_of_intake(
     listener: socket.socket,
     ring: Callable[[], None],
     client_of: ClientOf | None = None,
-) -> list[Service]:
+) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
     Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then.
@@ -245,13 +245,13 @@ def _services_of_intake(
         await intake.publisher.close()
 
     return [
-        Service(lambda: intake.publisher.gauge.watch_loop(SystemClock()), vital=False),
-        Service(partial(_beat, ring), vital=False),
-        Service(intake.notifier.run),
-        Service(lambda: intake.expiry.run(intake.subscriptions.expire)),
-        Service(intake.janitor.run),
-        Service(intake.publisher.run, finish_publishes),
-        Service(lambda: server.serve(sockets=[listener]), finish_requests),
+        ServiceTask(lambda: intake.publisher.gauge.watch_loop(SystemClock()), vital=False),
+        ServiceTask(partial(_beat, ring), vital=False),
+        ServiceTask(intake.notifier.run),
+        ServiceTask(lambda: intake.expiry.run(intake.subscriptions.expire)),
+        ServiceTask(intake.janitor.run),
+        ServiceTask(intake.publisher.run, finish_publishes),
+        ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests),
     ]
 
 

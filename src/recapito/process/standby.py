@@ -21,7 +21,7 @@ from recapito.process.node_link import NodeLink
 from recapito.process.role_config import RoleConfig
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from recapito.system.service import Service, run_configured, run_services, stop_order
+from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
 
 def run_standby() -> int:
@@ -49,7 +49,7 @@ async def _run(settings: Settings, config: RoleConfig) -> None:
 
     listener = socket.socket(fileno=config.listener)
     try:
-        await run_services([Service(lambda: server.serve(sockets=[listener]), finish)], stop_order(), on_ready)
+        await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish)], stop_order(), on_ready)
     finally:
         await forwarder.close()
 

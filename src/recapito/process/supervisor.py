@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child, Ending
@@ -78,7 +78,7 @@ class Supervisor:
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._ready_pipe = os.pipe()
-        self._origin: Origin | None = None
+        self._origin: ClockOrigin | None = None
         self._stopping = asyncio.Event()
         self._failure: str | None = None
         self.lost = False
@@ -95,7 +95,7 @@ class Supervisor:
         for child in self._roles.values():
             await child.warm()
 
-    async def run(self, origin: Origin, on_ready: Callable[[], None]) -> None:
+    async def run(self, origin: ClockOrigin, on_ready: Callable[[], None]) -> None:
         """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
         self._origin = origin
         ready = asyncio.create_task(self._await_ready(self._ready_pipe[0], on_ready))

@@ -31,7 +31,7 @@ CONNECTION_KEY = "connection.key"
 MOST_WAIT_S = 60
 
 
-class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The address and the data of the server."""
 
     host: str
@@ -62,7 +62,7 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.enabled or bool(self.cert)
 
 
-class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PublishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
 
     wait_s: float
@@ -70,7 +70,7 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes_per_second: int
 
 
-class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The delivery of events."""
 
     profile: str
@@ -98,7 +98,7 @@ class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return int(self.mode.removeprefix("scaled:")) if self.mode.startswith("scaled:") else 1
 
 
-class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeadLetterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The handling of dead letters."""
 
     keep_for_ever: bool
@@ -121,7 +121,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     resources: tuple[ConfiguredConnection, ...]
 
 
-class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DiskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The free space below which intake stops."""
 
     stop_percent: float
@@ -136,7 +136,7 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authenticate: bool
 
 
-class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Resources of Azure that are known from the start."""
 
     storage_accounts: tuple[str, ...]
@@ -146,20 +146,20 @@ class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
-    server: Server
+    server: ServerSettings
     portal: Portal
     tls: Tls
     identity: IdentitySettings
-    publish: Publish
-    delivery: Delivery
+    publish: PublishSettings
+    delivery: DeliverySettings
     clock: ClockSettings
-    dead_letter: DeadLetter
+    dead_letter: DeadLetterSettings
     history: HistorySettings
     connection: ConnectionSettings
-    disk: Disk
+    disk: DiskSettings
     quota: Quota
     metrics: Metrics
-    azure: Azure
+    azure: AzureSettings
     telemetry: ObservabilitySettings
     cluster: ClusterSettings
 

@@ -12,10 +12,10 @@ from recapito.api.router.forward import Forwarder
 from recapito.api.server.protocol import HttpProtocol
 from recapito.api.services import Access
 from recapito.domain.cluster.member import NodeState
-from recapito.domain.cluster.view import ClusterView, Copy
+from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.identity.cluster_secret import FORWARDED, ClusterSecret
 from recapito.process.app_server import AppServer
-from tests.kit.http_server import HttpServer, Reply, Request
+from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 
 SECRET = ClusterSecret.new()
 PUBLISH = (
@@ -72,13 +72,13 @@ def view_of(owner_url: str, owner: str = "a") -> ClusterView:
 
 def test_the_owner_sees_what_the_client_sent() -> None:
     """Method, path, query, host, headers and body arrive; the client's address arrives signed; the answer returns."""
-    seen: list[Request] = []
+    seen: list[ArrivedRequest] = []
 
-    def answer(request: Request) -> Reply:
+    def answer(request: ArrivedRequest) -> CannedReply:
         seen.append(request)
-        return Reply(201, b'{"ok":1}', {"Content-Type": "application/json", "X-B": "2"})
+        return CannedReply(201, b'{"ok":1}', {"Content-Type": "application/json", "X-B": "2"})
 
-    owner = HttpServer(answer)
+    owner = LoopbackServer(answer)
 
     async def talk(ask: Ask, forwarder: Forwarder) -> None:
         got = await ask(PUBLISH)
@@ -113,8 +113,8 @@ def test_without_an_owner_nothing_is_done() -> None:
 
 def test_an_owner_that_hangs_leaves_the_outcome_unknown() -> None:
     """A request that was sent and not answered in time is unknown, and is not sent again."""
-    seen: list[Request] = []
-    owner = HttpServer(lambda request: seen.append(request))
+    seen: list[ArrivedRequest] = []
+    owner = LoopbackServer(lambda request: seen.append(request))
 
     async def talk(ask: Ask, forwarder: Forwarder) -> None:
         got = await ask(PUBLISH)
@@ -136,7 +136,7 @@ def test_a_change_of_owner_ends_what_hangs() -> None:
     async def run() -> None:
         nonlocal owner_url
         loop = asyncio.get_running_loop()
-        owner = HttpServer(lambda request: loop.call_soon_threadsafe(arrived.set) and None)
+        owner = LoopbackServer(lambda request: loop.call_soon_threadsafe(arrived.set) and None)
         owner_url = owner.url
         forwarder = Forwarder(lambda: owner_url, SECRET)
         server = AppServer(forwarder, HttpProtocol)
@@ -157,8 +157,8 @@ def test_a_change_of_owner_ends_what_hangs() -> None:
 
 def test_a_forwarded_request_is_not_forwarded_again() -> None:
     """A node that does not own refuses what another node forwarded, and says that nothing was done."""
-    seen: list[Request] = []
-    owner = HttpServer(lambda request: seen.append(request) or Reply())
+    seen: list[ArrivedRequest] = []
+    owner = LoopbackServer(lambda request: seen.append(request) or CannedReply())
     signed = SECRET.sign("10.0.0.9", int(time.time())).decode()
 
     async def talk(ask: Ask, forwarder: Forwarder) -> None:
@@ -185,7 +185,7 @@ def test_link_local_addresses_are_never_dialled() -> None:
 
 def test_a_standby_answers_for_itself() -> None:
     """Health is local; readiness names the owner, or says that there is none; metrics are this node's."""
-    copies = [Copy("LOG", 90, 100, 1, 10, False)]
+    copies = [StreamCopy("LOG", 90, 100, 1, 10, False)]
 
     async def with_owner(ask: Ask, forwarder: Forwarder) -> None:
         assert json.loads((await ask("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")).body) == {"status": "ok"}

@@ -10,7 +10,7 @@ from recapito.domain.cluster.lease import (
     STEADY_NS,
     Lease,
     LeaseSeen,
-    Watch,
+    LeaseWatch,
     fenced,
     look,
     may_send,
@@ -26,7 +26,7 @@ FREED = LeaseSeen(Lease(term=1), 8)
 
 def test_an_absent_lease_is_tried_after_two_looks() -> None:
     """One look proves nothing; two, two seconds apart, allow a try."""
-    watch, try_now = look(Watch(), ABSENT, 0)
+    watch, try_now = look(LeaseWatch(), ABSENT, 0)
     assert not try_now
     watch, try_now = look(watch, ABSENT, ABSENT_NS - 1)
     assert not try_now
@@ -35,22 +35,22 @@ def test_an_absent_lease_is_tried_after_two_looks() -> None:
 
 def test_a_lease_that_shows_between_begins_anew() -> None:
     """The looks must be in a row: a holder that shows, or a look that fails, starts the count again."""
-    watch, _ = look(Watch(), ABSENT, 0)
+    watch, _ = look(LeaseWatch(), ABSENT, 0)
     watch, try_now = look(watch, HELD, SECOND)
     assert not try_now
     assert not look(watch, ABSENT, 3 * SECOND)[1]
-    watch, _ = look(Watch(), ABSENT, 0)
+    watch, _ = look(LeaseWatch(), ABSENT, 0)
     assert not look(unsure(watch), ABSENT, 3 * SECOND)[1]
 
 
 def test_a_lease_that_was_given_up_is_tried_at_once() -> None:
     """A planned hand-over does not wait."""
-    assert look(Watch(), FREED, 0)[1]
+    assert look(LeaseWatch(), FREED, 0)[1]
 
 
 def test_a_fenced_node_waits_longer_each_time_within_bounds() -> None:
     """Ten seconds, then twice as long, at most sixteen times; a freed lease does not tempt it."""
-    watch, pauses = Watch(), []
+    watch, pauses = LeaseWatch(), []
     for _ in range(FENCED_DOUBLINGS + 3):
         watch = fenced(watch, 0)
         pauses.append(watch.not_before)
@@ -62,7 +62,7 @@ def test_a_fenced_node_waits_longer_each_time_within_bounds() -> None:
 
 def test_a_steady_owner_forgets_its_losses() -> None:
     """After ten minutes as owner the next loss counts as the first."""
-    watch = fenced(fenced(Watch(), 0), 0)
+    watch = fenced(fenced(LeaseWatch(), 0), 0)
     assert owned(watch, 0, STEADY_NS - 1).fenced == 2
     assert owned(watch, 0, STEADY_NS).fenced == 0
 

@@ -47,7 +47,7 @@ def init(
 ) -> None:
     """Make a cluster, once, with this data directory as its first node's."""
     chosen = load(store, data, settings)
-    sizes = cluster_setup.Sizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+    sizes = cluster_setup.StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
     asyncio.run(cluster_setup.init(chosen, sizes))
     secret = chosen.cluster.secret_in(chosen.data)
     typer.echo(f"The cluster '{chosen.cluster.name}' is made, and {chosen.data} is its first node's directory.")

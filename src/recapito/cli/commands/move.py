@@ -34,7 +34,7 @@ def move(
         typer.echo(line, err=True)
 
     if into:
-        sizes = cluster_setup.Sizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+        sizes = cluster_setup.StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
         moved = asyncio.run(cluster_setup.move_in(chosen, Path(source), sizes, progress))
     else:
         moved = asyncio.run(cluster_setup.move_out(chosen, Path(target), progress))

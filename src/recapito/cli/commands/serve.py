@@ -14,11 +14,11 @@ import typer
 from rich.console import Console
 
 from recapito.cli.text.welcome import print_welcome
-from recapito.clock import Origin, origin_now
+from recapito.clock import ClockOrigin, origin_now
 from recapito.composition import identity as access
 from recapito.composition import stores
 from recapito.errors import SettingsError
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import LineJournal
 from recapito.portal.config import PortalConfig, with_portal
 from recapito.process.child import Child, Ending
@@ -140,8 +140,8 @@ async def _listen(
 
 async def _run(
     settings: Settings,
-    identity: Identity | None,
-    origin: Origin,
+    identity: ServerIdentity | None,
+    origin: ClockOrigin,
     listener: socket.socket,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],

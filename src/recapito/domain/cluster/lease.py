@@ -41,7 +41,7 @@ class LeaseSeen(NamedTuple):
     revision: int = 0
 
 
-class Watch(NamedTuple):
+class LeaseWatch(NamedTuple):
     """The memory of a standby between two looks; instants are of the monotonic clock, in ns.
 
     absent_since: the first of the looks in a row that found no lease.
@@ -54,7 +54,7 @@ class Watch(NamedTuple):
     not_before: int = 0
 
 
-def look(watch: Watch, seen: LeaseSeen, now: int) -> tuple[Watch, bool]:
+def look(watch: LeaseWatch, seen: LeaseSeen, now: int) -> tuple[LeaseWatch, bool]:
     """Take in one look: the new memory, and whether the node should try to take the lease now."""
     if seen.lease is not None:
         return watch._replace(absent_since=None), seen.lease.free and now >= watch.not_before
@@ -62,20 +62,20 @@ def look(watch: Watch, seen: LeaseSeen, now: int) -> tuple[Watch, bool]:
     return watch._replace(absent_since=since), now - since >= ABSENT_NS and now >= watch.not_before
 
 
-def unsure(watch: Watch) -> Watch:
+def unsure(watch: LeaseWatch) -> LeaseWatch:
     """A look failed: the looks before it prove nothing about the time between."""
     return watch._replace(absent_since=None)
 
 
-def fenced(watch: Watch, now: int) -> Watch:
+def fenced(watch: LeaseWatch, now: int) -> LeaseWatch:
     """Another node wrote to the streams: wait ten seconds, then twice as long each time."""
     pause = FENCED_PAUSE_NS << min(watch.fenced, FENCED_DOUBLINGS)
-    return Watch(fenced=watch.fenced + 1, not_before=now + pause)
+    return LeaseWatch(fenced=watch.fenced + 1, not_before=now + pause)
 
 
-def owned(watch: Watch, since: int, now: int) -> Watch:
+def owned(watch: LeaseWatch, since: int, now: int) -> LeaseWatch:
     """The node was owner since an instant; after a steady time earlier losses are forgotten."""
-    return Watch(fenced=0 if now - since >= STEADY_NS else watch.fenced, not_before=watch.not_before)
+    return LeaseWatch(fenced=0 if now - since >= STEADY_NS else watch.fenced, not_before=watch.not_before)
 
 
 def may_send(renewed_at: int, now: int) -> bool:

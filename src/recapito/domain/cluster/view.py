@@ -8,7 +8,7 @@ import msgspec
 from recapito.domain.cluster.member import NodeState
 
 
-class Copy(msgspec.Struct, frozen=True):
+class StreamCopy(msgspec.Struct, frozen=True):
     """A node's copy of a stream: how far it is, how far the stream is, and how full. `doubt`: an outcome is unknown."""
 
     stream: str
@@ -43,7 +43,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     owner_changes: int = 0
     renewed_at: int = 0
     members: dict[str, str] = {}
-    copies: list[Copy] = []
+    copies: list[StreamCopy] = []
     problems: dict[str, str] = {}
     replica_lag: dict[str, int] = {}
 
