@@ -332,11 +332,11 @@ def test_a_wrong_member_is_refused() -> None:
         world.start("a")
         await world.run(3)
         other = One(world, "a", "1.1")
-        await world.settle()
+        await world.run(7)
         with pytest.raises(SettingsError, match="another node named 'a'"):
             await other.task
         (b,) = world.start("b", formats="2.1")
-        await world.settle()
+        await world.run(7)
         with pytest.raises(SettingsError, match="run the same version"):
             await b.task
         c = One(world, "c", "1.1")
@@ -344,6 +344,20 @@ def test_a_wrong_member_is_refused() -> None:
         await world.run(1)
         with pytest.raises(SettingsError, match="younger"):
             await c.task
+
+    play(story)
+
+
+def test_a_node_that_was_killed_starts_again_at_once() -> None:
+    """Its own name is still known for five seconds: the node waits for that, and is not refused."""
+
+    async def story(world: World) -> None:
+        world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        world.kill("a")
+        world.board.cut.clear()
+        world.start("a")
+        assert await world.until(lambda: world.owners == ["a"]) < 12
 
     play(story)
 

@@ -125,15 +125,19 @@ class Node:
                     await self._parts.peers.withdraw(self._parts.name)
 
     async def _join(self) -> None:
-        parts = self._parts
-        try:
-            members = await parts.peers.members()
-        except PeersFailed as error:
-            raise SettingsError(f"server.store: {error}; check the addresses and the credentials") from None
-        problem = admission_problem(parts.name, self._id, parts.formats, members)
-        if problem is not None:
-            raise SettingsError(problem)
-        await self._announce()
+        """Become a member. A node that was killed a moment ago still counts as alive: wait until it is forgotten."""
+        parts, until = self._parts, self._parts.monotonic() + rules.LIFE_NS + rules.RENEW_NS
+        while True:
+            try:
+                problem = admission_problem(parts.name, self._id, parts.formats, await parts.peers.members())
+                if problem is None:
+                    await self._announce()
+                    return
+            except PeersFailed as error:
+                problem = f"server.store: {error}; check the addresses and the credentials"
+            if parts.monotonic() >= until:
+                raise SettingsError(problem)
+            await parts.clock.sleep_until(parts.clock.now() + LOOK_NS)
 
     async def _stand_by(self, stopping: asyncio.Event) -> "asyncio.Task[None] | None":
         """Stand by until this node owns (the task that keeps its lease), or until `stopping` (None)."""
