@@ -177,7 +177,7 @@ class ReplicatedDatabase(Database):
                 self.stream.purge(self._purge_below)
                 self._purge_below = 0
                 self._measure()
-        if self._sweep is not None and self.fill.is_over(limits.SWEEP_FILL):
+        if self.fill.is_over(limits.SWEEP_FILL) and (self._sweep is not None or self._wants_sweep()):
             with contextlib.suppress(StoreFailed):
                 self._sweep_now = True
                 self._commit(lambda _: None, drains=True)
@@ -214,7 +214,7 @@ class ReplicatedDatabase(Database):
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T], drains: bool) -> T:
         if not self._owner:
             raise StoreLost(f"this node does not own stream {self.stream.name}")
-        if not drains and self.fill.is_over(limits.STREAM_WRITES_FILL):
+        if not drains and self._is_full():
             raise StoreFailed(f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes")
         note: Note | None = None
 
@@ -389,6 +389,13 @@ class ReplicatedDatabase(Database):
 
     def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> Head:
         return Head(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
+
+    def _is_full(self) -> bool:
+        """Whether only the verbs that finish work may still write; before it refuses, it asks the servers again."""
+        if not self.fill.is_over(limits.STREAM_WRITES_FILL):
+            return False
+        self._measure()
+        return self.fill.is_over(limits.STREAM_WRITES_FILL)
 
     def _measure(self) -> None:
         with contextlib.suppress(StreamUnknown, StreamMissing):
