@@ -26,8 +26,9 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import from_connection_string
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import EventHub, ServiceBusQueue, StorageQueue
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.senders.broker import BrokerSender
@@ -115,7 +116,7 @@ async def carry_by_sender(order: Order, carrying: Carrying) -> None:
 
     def send() -> None:
         output_id, body = carrying.next_event()
-        sender.send(destination, Batch("bench", body, 1, 0, "1", output_id, Form.EVENTS), answered)
+        sender.send(destination, Batch("bench", body, 1, 0, "1", output_id, BodyForm.EVENTS), answered)
 
     def answered(outcome: Outcome) -> None:
         nonlocal under_way
@@ -161,7 +162,7 @@ async def carry_to_service_bus(order: Order, carrying: Carrying) -> None:
                 message = ServiceBusMessage(
                     body[1:-1],
                     application_properties={**_METADATA, "aeg-output-event-id": output_id},
-                    content_type=str(Form.EVENTS),
+                    content_type=str(BodyForm.EVENTS),
                     message_id=output_id,
                 )
                 batch.add_message(message)
@@ -178,7 +179,7 @@ async def carry_to_event_hubs(order: Order, carrying: Carrying) -> None:
             for output_id, body in [carrying.next_event() for _ in range(WINDOW)]:
                 event = EventData(body)
                 event.properties.update({**_METADATA, "aeg-output-event-id": output_id})
-                event.content_type = str(Form.EVENTS)
+                event.content_type = str(BodyForm.EVENTS)
                 batch.add(event)
             await client.send_batch(batch)
             carrying.confirm(WINDOW)

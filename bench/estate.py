@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 from bench.server import Recapito
 from recapito.clock import SystemClock
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import Rule
-from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label
+from recapito.domain.delivery.vocabulary import DispositionKind, Rule
+from recapito.domain.history.attempt import Attempt, EventDisposition, LaneLabel
 from recapito.domain.instant import HOUR, MILLISECOND, SECOND
 from recapito.settings import settings
 from recapito.stores.sqlite import SqliteLog
@@ -77,7 +77,7 @@ def give_past(data: Path, attempts: int, failing: str) -> Past:
 async def _give_past(data: Path, attempts: int, failing: str) -> Past:
     clock, chosen = SystemClock(), settings.load(environment={}).history
     labels = await _labels(data)
-    keep = Keep(chosen.keep_hours * HOUR, chosen.keep_mb * limits.MB)
+    keep = HistoryBounds(chosen.keep_hours * HOUR, chosen.keep_mb * limits.MB)
     history = SqliteHistory(data, keep, clock.now, clock, threaded=False)
     ids = []
     try:
@@ -95,24 +95,24 @@ async def _give_past(data: Path, attempts: int, failing: str) -> Past:
     return Past(ids[0], ids[-1], kept)
 
 
-async def _labels(data: Path) -> list[Label]:
+async def _labels(data: Path) -> list[LaneLabel]:
     """Every subscription, as attempts name it."""
     log = SqliteLog.open_reader(data)
     try:
         names: dict[int, str] = {}
-        labels: list[Label] = []
+        labels: list[LaneLabel] = []
         while page := await log.subscriptions(None, labels[-1].lane if labels else 0, 1000):
             for one in page:
                 if one.topic not in names:
                     topic = await log.topic_by_id(one.topic)
                     names[one.topic] = topic.name if topic else ""
-                labels.append(Label(one.id, one.topic, names[one.topic], one.name))
+                labels.append(LaneLabel(one.id, one.topic, names[one.topic], one.name))
         return labels
     finally:
         await log.close()
 
 
-def _attempts(labels: list[Label], count: int, since: int) -> Iterator[Attempt]:
+def _attempts(labels: list[LaneLabel], count: int, since: int) -> Iterator[Attempt]:
     """Single events, each with an id of its own, at even intervals, of subscriptions by chance."""
     chance = random.Random(1)
     for n in range(count):
@@ -128,14 +128,14 @@ def _attempts(labels: list[Label], count: int, since: int) -> Iterator[Attempt]:
             )
 
 
-async def _bury(data: Path, label: Label) -> None:
+async def _bury(data: Path, label: LaneLabel) -> None:
     """A file of dead letters of one subscription, as Event Grid has them."""
     letters = [_letter(label, n) for n in range(LETTERS)]
     path = f"{label.subscription.upper()}/2026/1/1/0/{uuid.UUID(int=1)}.json"
     await DirectoryVault(data / "deadletters").write(_CONTAINER, path, json.dumps(letters).encode())
 
 
-def _letter(label: Label, n: int) -> dict[str, Any]:
+def _letter(label: LaneLabel, n: int) -> dict[str, Any]:
     return {
         "id": f"letter-{n:04}",
         "eventType": "Bench.Event",

@@ -25,26 +25,26 @@ class Clock(Protocol):
         """Return at `when` or a little later, at once if it has passed; never earlier."""
 
 
-class Origin(NamedTuple):
+class ClockOrigin(NamedTuple):
     """The instant at which a clock began: wall time and boot time, read together. Processes share one."""
 
     wall: int
     boot: int
 
 
-def origin_now(not_before: int = 0) -> Origin:
+def origin_now(not_before: int = 0) -> ClockOrigin:
     """An origin at this moment, not before `not_before`, the instant of the last write, but at most an hour ahead.
 
     A file with a date far ahead must not end the time to live of every event.
     """
     wall = time.time_ns()
-    return Origin(max(wall, min(not_before, wall + LONGEST_LEAD_NS)), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+    return ClockOrigin(max(wall, min(not_before, wall + LONGEST_LEAD_NS)), time.clock_gettime_ns(time.CLOCK_BOOTTIME))
 
 
 class SystemClock:
     """Real time, or a multiple of it: at rate 3600 an hour passes in a second."""
 
-    def __init__(self, origin: Origin | None = None, rate: int = 1) -> None:
+    def __init__(self, origin: ClockOrigin | None = None, rate: int = 1) -> None:
         self._origin = origin or origin_now()
         self._rate = rate
 

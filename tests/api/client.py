@@ -10,7 +10,7 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.domain.access.guess_budget import Budget
 from recapito.domain.capacity import Rate
 from recapito.domain.instant import HOUR
@@ -76,7 +76,7 @@ class World:
         self.log = log or MemoryLog()
         self.ledger = MemoryLedger(MemoryDisk())
         self.clock = StillClock()
-        self.history = MemoryHistory(Keep(24 * HOUR, 0), self.clock.now)
+        self.history = MemoryHistory(HistoryBounds(24 * HOUR, 0), self.clock.now)
         self.told: list[tuple[str, dict[str, object]]] = []
         keys = iter(range(1, 10_000))
         self.caller = None if webhooks is None else MemoryCaller(webhooks)

@@ -11,7 +11,7 @@ from azure.storage.blob import BlobServiceClient
 from azure.storage.queue import QueueServiceClient
 
 from recapito.domain.connections import parse_storage
-from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain.connections.connection import STORAGE_SERVICES, AzureService, Connection
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT
 from tests.kit import launch
@@ -61,7 +61,7 @@ class Azurite:
             self._process.communicate()
             self._process = None
 
-    def url(self, service: Service) -> str:
+    def url(self, service: AzureService) -> str:
         """Where a service is."""
         return f"{self.scheme}://127.0.0.1:{self.ports[service.capitalize()]}/{AZURITE_ACCOUNT}"
 
@@ -72,11 +72,11 @@ class Azurite:
 
     def blobs(self, **options: Any) -> BlobServiceClient:
         """Microsoft's client, to look at what is there."""
-        return BlobServiceClient(self.url(Service.BLOB), _CREDENTIAL, retry_total=0, **options)
+        return BlobServiceClient(self.url(AzureService.BLOB), _CREDENTIAL, retry_total=0, **options)
 
     def queues(self, **options: Any) -> QueueServiceClient:
         """Microsoft's client, to look at what is there."""
-        return QueueServiceClient(self.url(Service.QUEUE), _CREDENTIAL, retry_total=0, **options)
+        return QueueServiceClient(self.url(AzureService.QUEUE), _CREDENTIAL, retry_total=0, **options)
 
     def read_blob(self, container: str, path: str) -> bytes:
         """The content of a blob."""

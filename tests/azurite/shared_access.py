@@ -9,7 +9,7 @@ from azure.storage.blob import (
 )
 from azure.storage.blob import Services as SasServices
 
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
     AZURITE_KEY,
@@ -23,7 +23,7 @@ HOUR = datetime.timedelta(hours=1)
 
 def with_sas(azurite: Azurite, token: str) -> Connection:
     """A connection by a signature."""
-    text = f"BlobEndpoint={azurite.url(Service.BLOB)};SharedAccessSignature={token}"
+    text = f"BlobEndpoint={azurite.url(AzureService.BLOB)};SharedAccessSignature={token}"
     return from_connection_string(ACCOUNT, text)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from recapito.cli.receiver.receiver import Receiver
+from recapito.cli.receiver.receiver import WebhookReceiver
 from recapito.cli.receiver.script import from_flags
 from tests.cli.terminal import ok, recapito
 from tests.system.machine import Server, receiver
@@ -26,7 +26,7 @@ class Hook(NamedTuple):
 
 @pytest.fixture(scope="module")
 def hook() -> Iterator[Hook]:
-    it = Receiver("127.0.0.1", 0, from_flags(None, None, 0), lambda arrival: None, lambda events: None)
+    it = WebhookReceiver("127.0.0.1", 0, from_flags(None, None, 0), lambda arrival: None, lambda events: None)
     it.start()
     yield Hook(f"http://127.0.0.1:{it.port}/hook")
     it.stop()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.cli.receiver.receiver import Receiver
+from recapito.cli.receiver.receiver import WebhookReceiver
 from recapito.cli.receiver.script import from_flags
 from recapito.cli.toolkit.defaults import DEFAULTS
 from tests.cli.terminal import ok, recapito
@@ -52,7 +52,7 @@ def timeless(text: str) -> str:
 def test_its_outputs_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the guide shows of explain, tail and top is what a server makes them print."""
     (tmp_path / "event.json").write_text(json.dumps(EVENT))
-    hook = Receiver("127.0.0.1", 0, from_flags(503, 3, 0.0), lambda arrival: None, lambda events: None)
+    hook = WebhookReceiver("127.0.0.1", 0, from_flags(503, 3, 0.0), lambda arrival: None, lambda events: None)
     hook.start()
 
     def said(line: str, *more: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from recapito.cli.commands import doctor
-from recapito.cli.toolkit.client import Client, Credential, patiently
+from recapito.cli.toolkit.client import ApiClient, Credential, patiently
 from recapito.cli.toolkit.session import connect
 from tests.cli.observed import NOW, observed
 from tests.cli.terminal import lines, ok, recapito
@@ -169,7 +169,7 @@ def test_a_token_that_grew_old() -> None:
     old = {"error": {"code": "AuthenticationFailed", "message": "The token is too old."}}
     answers = iter([(200, {"access_token": "one"}), (401, old), (200, {"access_token": "two"}), (200, {"fine": True})])
     with observed(lambda path, query, body: next(answers)) as it:
-        assert Client(it.url, credential=Credential("t", "boss", "s")).call("GET", "/clock") == {"fine": True}
+        assert ApiClient(it.url, credential=Credential("t", "boss", "s")).call("GET", "/clock") == {"fine": True}
     assert [path for path, _, _ in it.asked] == ["/t/oauth2/v2.0/token", "/clock"] * 2
 
 
@@ -179,7 +179,7 @@ def test_a_server_that_is_not_ready() -> None:
     answers = iter([(503, busy), (200, {"fine": True})])
     notes: list[str] = []
     with observed(lambda path, query, body: next(answers)) as it:
-        client = Client(it.url)
+        client = ApiClient(it.url)
         assert patiently(lambda: client.call("GET", "/clock"), notes.append) == {"fine": True}
     assert [note.partition(":")[0] for note in notes] == ["the connection is lost, trying again", "connected again"]
 
@@ -237,7 +237,7 @@ def test_the_doctor_names_the_command_for_what_is_not_connected() -> None:
     app = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Web/sites/app"
     missing = [f"{account}/blobServices/default/containers/dead", f"{app}/functions/OnOrder"]
     with observed(lambda path, query, body: (200, {"value": [], "unconnected": missing})) as it:
-        found = list(doctor.check_connections(Client(it.url)))
+        found = list(doctor.check_connections(ApiClient(it.url)))
     assert [one.remedy for one in found] == [
         f"recapito connection set {account} --connection-string -",
         f"recapito connection set {app} --host-url -",
@@ -263,14 +263,14 @@ def test_the_doctor_without_a_server(tmp_path: Path) -> None:
 def test_the_doctor_asks_for_history(kept: dict[str, object], state: str, found: str) -> None:
     """The doctor says whether attempts are kept, since when, and how many were not."""
     with observed(lambda path, query, body: (200, {"kept": kept})) as it:
-        finding = doctor.check_history(Client(it.url))
+        finding = doctor.check_history(ApiClient(it.url))
     assert finding.state == state and found in finding.found and bool(finding.remedy) is (state == "note")
 
 
 def test_the_doctor_asks_a_server_without_history() -> None:
     """A server that knows no history is no reason to fail."""
     with observed(lambda path, query, body: (404, {"error": {"code": "NotFound", "message": "No such page."}})) as it:
-        assert doctor.check_history(Client(it.url)).state == "note"
+        assert doctor.check_history(ApiClient(it.url)).state == "note"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +280,7 @@ def test_the_doctor_asks_a_server_without_history() -> None:
 def test_the_doctor_looks_for_the_portal(status: int, body: str, named: str, unnamed: str) -> None:
     """A portal that was named must answer; at its usual port it may be off."""
     with observed(lambda path, query, asked: (status, body)) as it:
-        assert doctor.check_portal(Client("http://127.0.0.1:1"), it.url).state == named
-        assert doctor.check_portal(Client(it.url), None, it.port).state == unnamed
-    assert doctor.check_portal(Client(it.url), it.url).state == "wrong"
-    assert doctor.check_portal(Client(it.url), None, it.port).state == "note"
+        assert doctor.check_portal(ApiClient("http://127.0.0.1:1"), it.url).state == named
+        assert doctor.check_portal(ApiClient(it.url), None, it.port).state == unnamed
+    assert doctor.check_portal(ApiClient(it.url), it.url).state == "wrong"
+    assert doctor.check_portal(ApiClient(it.url), None, it.port).state == "note"

@@ -8,7 +8,7 @@ import pytest
 from recapito.connections.configured import read_configured
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
-from recapito.domain.connections.connection import AccountKey, Connection, DefaultCredential, Service
+from recapito.domain.connections.connection import AccountKey, AzureService, Connection, DefaultCredential
 from recapito.domain.connections.parse_storage import azurite
 from recapito.errors import Conflict, SettingsError
 from recapito.settings import settings
@@ -54,9 +54,9 @@ def test_every_way(tmp_path: Path) -> None:
     """Each way that the command line has, the settings have."""
     sas = f"https://orders1.blob.core.windows.net/?sv=1&ss=b&se=2100-01-01T00:00:00Z&sig={SECRET}"
     found = read(table(f"sas_url = '{sas}'"), tmp_path)
-    assert found[ACCOUNT.lower()].endpoints == {Service.BLOB: "https://orders1.blob.core.windows.net"}
+    assert found[ACCOUNT.lower()].endpoints == {AzureService.BLOB: "https://orders1.blob.core.windows.net"}
     found = read(table(f"host_url = 'http://localhost:7071?code={SECRET}'", id=APP), tmp_path)
-    assert found[APP.lower()].endpoints == {Service.FUNCTION: "http://localhost:7071"}
+    assert found[APP.lower()].endpoints == {AzureService.FUNCTION: "http://localhost:7071"}
     lines = ("default_credential = true", "endpoints = { blob = 'https://orders1.example' }")
     found = read(table(*lines), tmp_path)
     assert found[ACCOUNT.lower()].credential == DefaultCredential()

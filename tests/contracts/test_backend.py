@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.backend import Backend, Prepared, Stores
-from recapito.contracts.history import Keep
+from recapito.contracts.backend import Backend, PreparedState, Stores
+from recapito.contracts.history import HistoryBounds
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.errors import SettingsError
 from recapito.stores.memory.backend import MemoryBackend
@@ -20,7 +20,7 @@ from tests.stores.attempts import KEEP, NOON, attempt
 from tests.stores.values import new_topic
 
 CLOCK = ManualClock(NOON)
-Make = Callable[[Keep | None], Backend]
+Make = Callable[[HistoryBounds | None], Backend]
 
 
 class OwningBackend(ReplicatedBackend):
@@ -91,7 +91,7 @@ def test_a_new_server_has_empty_stores(backend: Backend) -> None:
     """There was no write, and no crash after it."""
 
     async def story() -> None:
-        assert await backend.prepare() == Prepared(0, doubtful=False)
+        assert await backend.prepare() == PreparedState(0, doubtful=False)
         async with backend.open_both(CLOCK) as stores:
             assert await content(stores) == ([], [])
             assert stores.damage() == ""

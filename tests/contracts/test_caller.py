@@ -11,7 +11,7 @@ from recapito.clock import ManualClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress
-from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.senders.http.web_caller import WebCaller
 from recapito.senders.memory_caller import MemoryCaller, ScriptedAnswer
 from tests.senders.receiver import Connection, Receiver, answering, names, silent, status
@@ -43,10 +43,10 @@ async def web_world() -> AsyncIterator[World]:
 @asynccontextmanager
 async def memory_world() -> AsyncIterator[World]:
     places = tuple(f"http://{name}.test/" for name in ("a", "b", "c", "d"))
-    hello = Reply(200, (("X-Word", "hello"), ("X-Word", "again"), ("Content-Length", "8")), b'{"a": 1}')
+    hello = HttpReply(200, (("X-Word", "hello"), ("X-Word", "again"), ("Content-Length", "8")), b'{"a": 1}')
     script = {
         places[0]: ScriptedAnswer(hello),
-        places[1]: ScriptedAnswer(Reply(401, (("Content-Length", "4"),), b"who?"), 0.01),
+        places[1]: ScriptedAnswer(HttpReply(401, (("Content-Length", "4"),), b"who?"), 0.01),
         places[2]: None,
         places[3]: ScriptedAnswer(NoReply(FailureKind.NAME_NOT_FOUND, "no such name")),
     }
@@ -77,12 +77,12 @@ def test_every_answer_is_a_reply(hold: Callable[[Law], None]) -> None:
 
     async def law(world: World) -> None:
         for method in ("POST", "GET", "OPTIONS", "POST"):
-            reply = await world.caller.ask(Request(method, world.good))  # type: ignore[arg-type]
-            assert isinstance(reply, Reply)
+            reply = await world.caller.ask(HttpRequest(method, world.good))  # type: ignore[arg-type]
+            assert isinstance(reply, HttpReply)
             assert (reply.status, reply.header("x-word"), reply.body) == (200, "hello", b'{"a": 1}')
             assert reply.header("x-none") is None
-        refused = await world.caller.ask(Request("GET", world.strict))
-        assert isinstance(refused, Reply)
+        refused = await world.caller.ask(HttpRequest("GET", world.strict))
+        assert isinstance(refused, HttpReply)
         assert (refused.status, refused.body) == (401, b"who?")
 
     hold(law)
@@ -93,7 +93,7 @@ def test_no_answer_is_a_value(hold: Callable[[Law], None]) -> None:
 
     async def law(world: World) -> None:
         for _ in range(2):  # the second time from what the caller remembers
-            answer = await world.caller.ask(Request("GET", world.gone))
+            answer = await world.caller.ask(HttpRequest("GET", world.gone))
             assert isinstance(answer, NoReply)
             assert answer.trouble is FailureKind.NAME_NOT_FOUND
             assert answer.detail
@@ -106,14 +106,14 @@ def test_the_clock_ends_a_wait(hold: Callable[[Law], None]) -> None:
 
     async def law(world: World) -> None:
         clock = ManualClock(0)
-        asking = asyncio.ensure_future(ask_in_time(world.caller, Request("GET", world.mute), clock, 30 * 10**9))
+        asking = asyncio.ensure_future(ask_in_time(world.caller, HttpRequest("GET", world.mute), clock, 30 * 10**9))
         await asyncio.sleep(0.05)
         clock.move_to(30 * 10**9 - 1)
         await asyncio.sleep(0.05)
         assert not asking.done()
         clock.move_to(30 * 10**9)
         assert await asking == NoReply(FailureKind.TIMED_OUT, "no answer within 30 s")
-        assert isinstance(await ask_in_time(world.caller, Request("GET", world.good), clock, 1), Reply)
+        assert isinstance(await ask_in_time(world.caller, HttpRequest("GET", world.good), clock, 1), HttpReply)
         assert clock.next_instant() is None
 
     hold(law)
@@ -123,8 +123,8 @@ def test_requests_do_not_delay_each_other(hold: Callable[[Law], None]) -> None:
     """With requests open to a place that never answers, another one answers as ever."""
 
     async def law(world: World) -> None:
-        mute = [asyncio.ensure_future(world.caller.ask(Request("GET", world.mute))) for _ in range(20)]
-        assert isinstance(await asyncio.wait_for(world.caller.ask(Request("GET", world.good)), 5), Reply)
+        mute = [asyncio.ensure_future(world.caller.ask(HttpRequest("GET", world.mute))) for _ in range(20)]
+        assert isinstance(await asyncio.wait_for(world.caller.ask(HttpRequest("GET", world.good)), 5), HttpReply)
         assert not any(asking.done() for asking in mute)
         for asking in mute:
             asking.cancel()
@@ -136,10 +136,10 @@ def test_close_answers_everybody(hold: Callable[[Law], None]) -> None:
     """`close` leaves nobody waiting: what is open, and what is asked later, is unanswered."""
 
     async def law(world: World) -> None:
-        asking = asyncio.ensure_future(world.caller.ask(Request("GET", world.mute)))
+        asking = asyncio.ensure_future(world.caller.ask(HttpRequest("GET", world.mute)))
         await asyncio.sleep(0.05)
         await world.caller.close()
-        for answer in (await asking, await world.caller.ask(Request("GET", world.good))):
+        for answer in (await asking, await world.caller.ask(HttpRequest("GET", world.good))):
             assert isinstance(answer, NoReply)
             assert answer.trouble is FailureKind.CLOSED
 
@@ -153,10 +153,10 @@ def test_what_goes_over_the_wire() -> None:
         async with Receiver(answering(status(200))) as receiver:
             caller = WebCaller(Egress.LOCAL)
             json = (("Content-Type", "application/json"), ("aeg-event-type", "X"), ("bad", "a\r\nb: c"))
-            await caller.ask(Request("POST", receiver.url + "?code=s", json, b"[1]"))
-            await caller.ask(Request("OPTIONS", receiver.url, (("WebHook-Request-Origin", "me"),)))
-            await caller.ask(Request("GET", receiver.url))
-            await caller.ask(Request("POST", receiver.url))
+            await caller.ask(HttpRequest("POST", receiver.url + "?code=s", json, b"[1]"))
+            await caller.ask(HttpRequest("OPTIONS", receiver.url, (("WebHook-Request-Origin", "me"),)))
+            await caller.ask(HttpRequest("GET", receiver.url))
+            await caller.ask(HttpRequest("POST", receiver.url))
             await caller.close()
             post, options, get, empty = receiver.requests
             assert (post.line, post.body) == ("POST /hook?code=s HTTP/1.1", b"[1]")
@@ -182,7 +182,7 @@ def test_egress_rules_hold(url: str, trouble: FailureKind) -> None:
 
     async def law() -> None:
         caller = WebCaller(Egress.PUBLIC, resolver=names(inside_test="10.0.0.1"))
-        answer = await caller.ask(Request("GET", url))
+        answer = await caller.ask(HttpRequest("GET", url))
         assert isinstance(answer, NoReply)
         assert answer.trouble is trouble
         assert "unused" in repr(caller)
@@ -208,8 +208,8 @@ def test_nothing_is_followed(redirect: int) -> None:
     async def law() -> None:
         async with Receiver(answering(status(redirect, "Location: http://127.0.0.1:1/"))) as receiver:
             caller = WebCaller(Egress.LOCAL)
-            reply = await caller.ask(Request("GET", receiver.url))
-            assert isinstance(reply, Reply)
+            reply = await caller.ask(HttpRequest("GET", receiver.url))
+            assert isinstance(reply, HttpReply)
             assert reply.status == redirect
             await caller.close()
 
@@ -222,13 +222,13 @@ def test_hostile_answers() -> None:
     async def law() -> None:
         caller = WebCaller(Egress.LOCAL)
         async with Receiver(_large) as large, Receiver(_cut_short) as cut:
-            reply = await caller.ask(Request("GET", large.url))
-            assert isinstance(reply, Reply)
+            reply = await caller.ask(HttpRequest("GET", large.url))
+            assert isinstance(reply, HttpReply)
             assert reply.body == b"x" * limits.RESPONSE_BODY_BYTES
-            broken = await caller.ask(Request("GET", cut.url))
+            broken = await caller.ask(HttpRequest("GET", cut.url))
             assert isinstance(broken, NoReply)
             assert broken.trouble is FailureKind.BROKEN_OFF
-        refused = await caller.ask(Request("GET", cut.url + "?code=topsecret"))
+        refused = await caller.ask(HttpRequest("GET", cut.url + "?code=topsecret"))
         assert isinstance(refused, NoReply)
         assert refused.trouble is FailureKind.NOT_CONNECTED
         assert "topsecret" not in refused.detail
@@ -243,7 +243,7 @@ def test_a_cancelled_request_lets_go() -> None:
     async def law() -> None:
         async with Receiver(silent) as mute:
             caller = WebCaller(Egress.LOCAL)
-            asking = asyncio.ensure_future(caller.ask(Request("GET", mute.url)))
+            asking = asyncio.ensure_future(caller.ask(HttpRequest("GET", mute.url)))
             await mute.until(lambda it: it.requests)
             asking.cancel()
             await mute.until(lambda it: it.open == 0)

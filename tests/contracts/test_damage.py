@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.contracts.damage import Damage
-from recapito.contracts.ledger import DeadLetterGroup, Drop, Due, LaneCounts, LaneRow, Notice, SkippedDeadLetters
+from recapito.contracts.ledger import (
+    DeadLetterGroup,
+    Drop,
+    DueDeliveries,
+    LaneCounts,
+    LaneRow,
+    Notice,
+    SkippedDeadLetters,
+)
 from recapito.contracts.log import Entry, EntryKind
 from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
@@ -62,7 +70,7 @@ def test_a_damaged_parked_delivery_is_set_aside(stores: Any, run: Any, verb: str
         "parked": lambda: stores.ledger.parked(7, 9),
         "find": lambda: stores.ledger.find(7, DeliveryId(1, 0)),
     }
-    served = {"due": Due([parked(1, 1, 11)], None), "parked": [parked(1, 1, 11)], "find": None}
+    served = {"due": DueDeliveries([parked(1, 1, 11)], None), "parked": [parked(1, 1, 11)], "find": None}
     assert run(met[verb]()) == served[verb]
     stored = run(stores.ledger.lane(7))
     assert (stored.counts, stored.next_due_at) == (LaneCounts(matched=2, dropped={CORRUPT: 1}, parked=1), 11)
@@ -105,7 +113,7 @@ def test_a_damaged_row_that_is_written_anew_is_whole(stores: Any, run: Any) -> N
     run(stores.ledger.settle([settlement(lane, matched=1, park=[parked(1, 0, 10)])]))
     assert stores.spoil.row("parked", 7, DeliveryId(1, 0))
     run(stores.ledger.settle([settlement(run(stores.ledger.lane(7)), park=[parked(1, 0, 20)])]))
-    assert run(stores.ledger.due(7, 99, 9)) == Due([parked(1, 0, 20)], None)
+    assert run(stores.ledger.due(7, 99, 9)) == DueDeliveries([parked(1, 0, 20)], None)
     assert run(stores.ledger.damaged(0, 9)) == []
 
 

@@ -6,17 +6,11 @@ from typing import Any
 
 import pytest
 
-from recapito.contracts.history import Extent, History, Keep, Page
+from recapito.contracts.history import AttemptPage, History, HistoryBounds, HistoryExtent
 from recapito.domain import limits
-from recapito.domain.delivery.delivery import DeliveryId, Rule
-from recapito.domain.history.attempt import (
-    FAILED,
-    Attempt,
-    AttemptQuery,
-    DispositionKind,
-    EventDisposition,
-    NonRequestOutcome,
-)
+from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
+from recapito.domain.history.attempt import FAILED, Attempt, AttemptQuery, EventDisposition
 from recapito.domain.instant import HOUR, SECOND
 from recapito.stores.memory import MemoryHistory
 from recapito.stores.sqlite import SqliteHistory
@@ -44,7 +38,7 @@ def history(request: pytest.FixtureRequest, tmp_path: Path, clock: StillClock, r
     run(opened.close())
 
 
-def ids(page: Page) -> list[str]:
+def ids(page: AttemptPage) -> list[str]:
     return ["+".join(kept.attempt.ids) for kept in page.value]
 
 
@@ -93,7 +87,7 @@ def test_what_was_recorded_is_read_back(history: History, run: Any) -> None:
 def test_an_empty_history(history: History, run: Any) -> None:
     """There is nothing to read, and nothing was lost."""
     assert run(history.newest_first(ALL, None, 10)).value == run(history.oldest_first(ALL, 0, 10)).value == []
-    assert run(history.extent()) == Extent(None, 0, 0)
+    assert run(history.extent()) == HistoryExtent(None, 0, 0)
 
 
 def test_pages_go_back_in_time(history: History, run: Any) -> None:
@@ -176,7 +170,7 @@ def test_written_dead_letters_are_no_failures(history: History, run: Any) -> Non
 def test_the_extent(history: History, run: Any) -> None:
     """It says since when attempts are kept, and how many."""
     record(history, attempt("a", at=3), attempt("b", at=1), attempt("c", at=2))
-    assert run(history.extent()) == Extent(NOON + SECOND, 3, 0)
+    assert run(history.extent()) == HistoryExtent(NOON + SECOND, 3, 0)
 
 
 def test_what_is_too_old_goes(history: History, run: Any, clock: StillClock) -> None:
@@ -206,7 +200,7 @@ def test_recording_never_waits_and_is_bounded(tmp_path: Path, run: Any, clock: S
     record(ring, *(attempt(str(n)) for n in range(15)), attempt(*"abcdefghijklmnopqrstuvwxyz"))
     assert ids(run(ring.oldest_first(ALL, 0, 100))) == [str(n) for n in range(5, 15)]
     assert run(ring.extent()).not_kept == 1
-    stored = SqliteHistory(tmp_path, Keep(HOUR, 50_000), clock.now, StillClock(), threaded=False)
+    stored = SqliteHistory(tmp_path, HistoryBounds(HOUR, 50_000), clock.now, StillClock(), threaded=False)
     many = [str(n) for n in range(5000)]
     record(stored, *(attempt(*many) for _ in range(25)))  # more than may wait
     run(stored.flush())

@@ -9,7 +9,7 @@ from recapito.contracts.ledger import (
     AttemptTotals,
     DeadLetterGroup,
     Drop,
-    Due,
+    DueDeliveries,
     LaneCounts,
     LaneRow,
     Notice,
@@ -197,7 +197,7 @@ def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: LaneRo
 def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: LaneRow) -> None:
     """An empty lane and an unknown one have nothing due, ever."""
     for id in (7, 99):
-        assert run(ledger.due(id, 1 << 62, 10)) == Due([], None)
+        assert run(ledger.due(id, 1 << 62, 10)) == DueDeliveries([], None)
         assert run(ledger.parked(id, 10)) == []
 
 

@@ -27,7 +27,7 @@ from recapito.domain.resources.destination import (
 from recapito.senders.azure_http import AzureHttpSender
 from recapito.senders.broker import BrokerSender
 from recapito.senders.function import FunctionAdapter
-from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.memory import MemorySender, ScriptedOutcome
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from tests.amqp.broker import new
@@ -70,13 +70,13 @@ async def webhook_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 async def memory_world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     places = good, busy, mute, gone = tuple(WebHook(url=f"http://{name}.test/") for name in ("a", "b", "c", "d"))
     script = {
-        good: Scripted(answered(200)),
-        busy: Scripted(answered(503), 0.01),
+        good: ScriptedOutcome(answered(200)),
+        busy: ScriptedOutcome(answered(503), 0.01),
         mute: None,
-        gone: Scripted(Outcome(Result.RESOLUTION_ERROR, detail="no such name")),
+        gone: ScriptedOutcome(Outcome(Result.RESOLUTION_ERROR, detail="no such name")),
     }
 
-    def answer(destination: Destination, sent: Batch) -> Scripted | None:
+    def answer(destination: Destination, sent: Batch) -> ScriptedOutcome | None:
         return script[destination]
 
     sender = MemorySender(answer)

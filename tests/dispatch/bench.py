@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from recapito.clock import Clock
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.log import NewSegment
 from recapito.dispatch.capacity import Slots
 from recapito.dispatch.context import DispatchContext
@@ -13,14 +13,15 @@ from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.domain.capacity import Room
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import answered
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.memory import MemorySender, ScriptedOutcome
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.dispatch.published import published
@@ -41,7 +42,7 @@ class Bench:
         self.wall = SimClock(loop, random.Random(1))
         self.clock = clock or self.wall
         self.log, self.vault = MemoryLog(), MemoryVault()
-        self.history = MemoryHistory(Keep(DAY, 0), self.clock.now)
+        self.history = MemoryHistory(HistoryBounds(DAY, 0), self.clock.now)
         self.got: list[Batch] = []
         self.journal: list[tuple[str, dict[str, object]]] = []
         self.delay_s = 0.1
@@ -66,10 +67,10 @@ class Bench:
     def _note(self, event: str, **fields: object) -> None:
         self.journal.append((event, fields))
 
-    def _answer(self, destination: Destination, batch: Batch) -> Scripted:
+    def _answer(self, destination: Destination, batch: Batch) -> ScriptedOutcome:
         self.got.append(batch)
         status = self._statuses[min(len(self.got), len(self._statuses)) - 1]
-        return Scripted(answered(status), self.delay_s)
+        return ScriptedOutcome(answered(status), self.delay_s)
 
     async def topic(self, schema: InputSchema) -> Topic:
         return await self.log.put_topic(
@@ -93,4 +94,4 @@ class Bench:
         self.dispatcher.notify()
 
 
-PAIRS = [(schema, delivered) for schema, schemas in DELIVERABLE.items() for delivered in schemas]
+PAIRS = [(schema, delivered) for schema, row in INPUT_SCHEMAS.items() for delivered in row.conversions]

@@ -2,14 +2,15 @@
 
 import asyncio
 
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.ledger import Burial
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
-from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome
+from recapito.domain.history.attempt import EventDisposition, LaneLabel
 from recapito.stores.memory import MemoryHistory
 
-LABEL = Label(1, 1, "orders", "sub")
+LABEL = LaneLabel(1, 1, "orders", "sub")
 DROPPED = EventDisposition(DispositionKind.DROP, reason="TimeToLiveExceeded")
 DELIVERY = Delivery(DeliveryId(1, 0), 0, b'{"id":"a"}')
 BURIAL = Burial(DeliveryId(1, 0), 0, "box", b'{"id":"a","deliveryAttempts":3}')
@@ -24,7 +25,7 @@ def test_without_a_history_nothing_is_recorded() -> None:
 
 def test_what_ended_is_recorded_once_and_nothing_for_nothing() -> None:
     """One attempt for all that ended together, none when nothing did."""
-    history = MemoryHistory(Keep(1000, 0), lambda: 5, capacity=10)
+    history = MemoryHistory(HistoryBounds(1000, 0), lambda: 5, capacity=10)
     recorder = AttemptRecorder(history, LABEL)
     recorder.ended([], 5, DROPPED)
     assert asyncio.run(history.extent()).attempts == 0

@@ -16,11 +16,12 @@ from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.in_flight import PendingBatch
 from recapito.dispatch.lane.log_reader import LogReader, terms_at
 from recapito.domain import limits
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Parked
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import BodyForm, DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.events.segment import Publish, pack
 from recapito.domain.resources.subscription import (
     Batching,
@@ -37,7 +38,7 @@ from tests.dispatch.shelf import Shelf
 from tests.domain.texts import value
 from tests.kit.resources import a_subscription, a_topic
 
-PAIRS = [(published, delivered) for published, schemas in DELIVERABLE.items() for delivered in schemas]
+PAIRS = [(published, delivered) for published, row in INPUT_SCHEMAS.items() for delivered in row.conversions]
 EVERYTHING = Batching(max_events=5000, preferred_kilobytes=1024)
 
 
@@ -111,22 +112,28 @@ def test_every_pair_fresh_and_parked(
 @pytest.mark.parametrize(
     ("schema", "delivered", "batching", "form", "version"),
     [
-        (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID, Batching(), Form.EVENTS, "7"),
-        (InputSchema.CUSTOM, DeliverySchema.CUSTOM, Batching(), Form.EVENTS, "7"),
-        (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID, EVERYTHING, Form.EVENTS, "7"),
-        (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT, Batching(), Form.CLOUD_EVENT, None),
-        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(1, 64), Form.CLOUD_EVENT, None),
-        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(max_events=2), Form.CLOUD_EVENTS, None),
-        (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT, Batching(preferred_kilobytes=1), Form.CLOUD_EVENTS, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID, Batching(), BodyForm.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.CUSTOM, Batching(), BodyForm.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID, EVERYTHING, BodyForm.EVENTS, "7"),
+        (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT, Batching(), BodyForm.CLOUD_EVENT, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(1, 64), BodyForm.CLOUD_EVENT, None),
+        (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, Batching(max_events=2), BodyForm.CLOUD_EVENTS, None),
+        (
+            InputSchema.CLOUD_EVENT,
+            DeliverySchema.CLOUD_EVENT,
+            Batching(preferred_kilobytes=1),
+            BodyForm.CLOUD_EVENTS,
+            None,
+        ),
     ],
 )
 def test_form_and_version(
-    schema: InputSchema, delivered: DeliverySchema, batching: Batching, form: Form, version: str | None
+    schema: InputSchema, delivered: DeliverySchema, batching: Batching, form: BodyForm, version: str | None
 ) -> None:
     """An array, unless it is a CloudEvent and batching is off; CloudEvents have no data version."""
     ((_, batch),) = fresh_loads(entries(schema, ["1"]), subscription(delivered, batching), schema)
     assert (batch.form, batch.data_version, batch.output_id) == (form, version, "origin-0000-000000000001")
-    assert batch.body[:1] == (b"{" if form is Form.CLOUD_EVENT else b"[")
+    assert batch.body[:1] == (b"{" if form is BodyForm.CLOUD_EVENT else b"[")
 
 
 def test_a_changed_delivery_schema_counts_from_the_next_attempt() -> None:
@@ -143,7 +150,7 @@ def test_limits_are_those_of_what_is_sent(parked: bool) -> None:
     """A kilobyte holds many custom events, though few of them in their envelopes."""
     log = entries(InputSchema.CUSTOM, ["1"] * 60)
     firsts = []
-    for delivered in DELIVERABLE[InputSchema.CUSTOM]:
+    for delivered in INPUT_SCHEMAS[InputSchema.CUSTOM].conversions:
         wanted = subscription(delivered, Batching(preferred_kilobytes=1))
         pendings = fresh_loads(log, wanted, InputSchema.CUSTOM)
         batches = (

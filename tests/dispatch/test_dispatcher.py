@@ -9,15 +9,15 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import Burial, Due, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import Burial, DueDeliveries, LaneCounts, LaneRow, Settlement
 from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain import limits
 from recapito.domain.capacity import Room
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR
-from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema import BodyForm, DeliverySchema, InputSchema
 from recapito.domain.resources.subscription import (
     Batching,
     DeadLetterDirectory,
@@ -51,7 +51,7 @@ def test_an_event_that_fails_and_succeeds(schema: InputSchema, delivered: Delive
     assert (first.body, first.form, first.output_id) == (second.body, second.form, second.output_id)
     assert (first.attempts_before, second.attempts_before) == (0, 1)
     assert ODD.encode() in first.body
-    assert first.form is (Form.CLOUD_EVENT if delivered is DeliverySchema.CLOUD_EVENT else Form.EVENTS)
+    assert first.form is (BodyForm.CLOUD_EVENT if delivered is DeliverySchema.CLOUD_EVENT else BodyForm.EVENTS)
 
 
 @pytest.mark.parametrize(("schema", "delivered"), PAIRS)
@@ -131,8 +131,8 @@ def test_a_change_of_schema_and_headers_counts_from_the_next_attempt() -> None:
         return bench.got
 
     first, second = run(1, main)
-    assert (first.form, first.headers) == (Form.EVENTS, ())
-    assert second.form is Form.CLOUD_EVENTS
+    assert (first.form, first.headers) == (BodyForm.EVENTS, ())
+    assert second.form is BodyForm.CLOUD_EVENTS
     assert [tuple(header) for header in second.headers] == [("X-Big", "12345678901234567890", False)]
     assert json.loads(second.body)[0]["specversion"] == "1.0"
     assert ODD.encode() in second.body
@@ -405,7 +405,7 @@ def test_a_question_that_fails_holds_up_no_other() -> None:
     """The store cannot read what one lane has parked: the other lane gets its retries all the same."""
 
     class Torn(MemoryLedger):
-        async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+        async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
             if lane == 1:
                 raise StoreFailed("dispatch.db: database disk image is malformed")
             return await super().due(lane, now, limit, at_least)

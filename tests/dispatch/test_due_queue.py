@@ -1,6 +1,6 @@
 """The retries of a lane that are here: how large they are, and that letting go of them loses none."""
 
-from recapito.contracts.ledger import Due
+from recapito.contracts.ledger import DueDeliveries
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 
@@ -13,7 +13,7 @@ def test_what_is_let_go_is_fetched_again() -> None:
     """A lane that is held keeps no retries: the ledger has them, and is asked again from the earliest on."""
     due_queue = DueQueue(5)
     due_queue.begin_fetch()
-    due_queue.queue(due_queue.end_fetch(Due([parked(5), parked(7)], 20), set()))
+    due_queue.queue(due_queue.end_fetch(DueDeliveries([parked(5), parked(7)], 20), set()))
     assert (len(due_queue), due_queue.size, due_queue.next_fetch_at) == (2, 10, None)
     due_queue.let_go()
     assert (len(due_queue), due_queue.size, due_queue.next_fetch_at) == (0, 0, 5)
@@ -40,7 +40,7 @@ def test_what_is_parked_during_a_fetch_is_fetched_later() -> None:
     due_queue = DueQueue(5)
     due_queue.begin_fetch()
     due_queue.settled([DeliveryId(1, 30)], [parked(30)])
-    assert due_queue.end_fetch(Due([parked(5)], None), set()) == [parked(5)]
+    assert due_queue.end_fetch(DueDeliveries([parked(5)], None), set()) == [parked(5)]
     assert due_queue.next_fetch_at == 30
 
 
@@ -51,14 +51,14 @@ def test_the_earliest_of_what_is_parked_during_a_fetch_counts() -> None:
         due_queue.begin_fetch()
         for due_at in times[:2]:
             due_queue.settled([DeliveryId(1, due_at)], [parked(due_at)])
-        due_queue.end_fetch(Due([], times[2]), set())
+        due_queue.end_fetch(DueDeliveries([], times[2]), set())
         assert due_queue.next_fetch_at == 30
 
 
 def test_a_fetch_knows_nothing_of_what_was_parked_before_it() -> None:
     """Whatever was parked during the last fetch is in the ledger by now, and its answer names it."""
     due_queue = DueQueue(5)
-    for answered in (Due([], None), Due([], 60)):
+    for answered in (DueDeliveries([], None), DueDeliveries([], 60)):
         due_queue.begin_fetch()
         if answered.next_at is None:
             due_queue.settled([DeliveryId(1, 30)], [parked(30)])
@@ -72,7 +72,7 @@ def test_a_row_that_was_settled_during_a_fetch_is_not_taken_from_it() -> None:
     due_queue.queue([parked(6)])
     due_queue.begin_fetch()
     due_queue.settled([DeliveryId(1, 7)], [])
-    taken = due_queue.end_fetch(Due([parked(5), parked(6), parked(7), parked(8)], None), {DeliveryId(1, 8)})
+    taken = due_queue.end_fetch(DueDeliveries([parked(5), parked(6), parked(7), parked(8)], None), {DeliveryId(1, 8)})
     assert taken == [parked(5)]
 
 
@@ -82,5 +82,5 @@ def test_nothing_is_fetched_while_a_fetch_is_under_way() -> None:
     assert due_queue.next_fetch_at == 5
     due_queue.begin_fetch()
     assert due_queue.next_fetch_at is None
-    due_queue.end_fetch(Due([], 9), set())
+    due_queue.end_fetch(DueDeliveries([], 9), set())
     assert due_queue.next_fetch_at == 9

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.api.wire.attempt import show_explanation
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.log import NewSegment
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.events.schema import InputSchema
@@ -153,7 +153,7 @@ def test_who_asks_before_history_is_written(status: int, state: str) -> None:
     async def story(scene: Scene) -> None:
         topic = await scene.orders()
         await scene.add(topic)
-        empty = MemoryHistory(Keep(DAY, 0), scene.clock.now)
+        empty = MemoryHistory(HistoryBounds(DAY, 0), scene.clock.now)
         scene.explainer = make_explainer(scene, empty)
         await scene.send(topic)
         await asyncio.sleep(10)

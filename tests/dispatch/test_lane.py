@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from recapito.clock import ManualClock
-from recapito.contracts.ledger import Due, LaneCounts, LaneRow
+from recapito.contracts.ledger import DueDeliveries, LaneCounts, LaneRow
 from recapito.contracts.log import Entry
 from recapito.dispatch.capacity import Slots, Window
 from recapito.dispatch.context import DispatchContext
@@ -113,7 +113,7 @@ def test_a_probe_waits_for_the_deliveries_that_are_due() -> None:
     read = lane.due_read(lane.due_queue, NOW)
     assert read is not None
     old = Parked(NOW, Delivery(DeliveryId(0, 0), NOW - DAY, b"{}", attempts=1))
-    lane.fetched(read, Due([old], None))
+    lane.fetched(read, DueDeliveries([old], None))
     lane.step(NOW)
     assert [batch.body for batch in endpoint.got] == [b"[xxxxxxxxx]"]
     assert lane.books.identities() == {old.delivery.identity}

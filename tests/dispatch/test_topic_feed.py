@@ -27,7 +27,7 @@ from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import FilterSince, Subscription
 from recapito.observability.journal import silent
 from recapito.observability.status import to_bytes
-from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.memory import MemorySender, ScriptedOutcome
 from recapito.stores.memory import MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.kit.dispatch import make_dispatch
@@ -92,9 +92,9 @@ class Rig:
     def feed(self) -> TopicFeed | None:
         return self.dispatcher._feeds.get(self.topic_id)
 
-    def _answer(self, destination: Destination, batch: Batch) -> Scripted:
+    def _answer(self, destination: Destination, batch: Batch) -> ScriptedOutcome:
         self.delivered[batch.subscription] += batch.events
-        return Scripted(answered(200))
+        return ScriptedOutcome(answered(200))
 
     async def topic(self) -> None:
         """Make the one topic."""

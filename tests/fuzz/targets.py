@@ -17,8 +17,9 @@ from recapito.api.wire.subscription import read_subscription, read_subscription_
 from recapito.api.wire.topic import read_key_name, read_topic, read_topic_change
 from recapito.domain.access import sas
 from recapito.domain.access.egress import Egress, judge, judge_endpoint, parse_endpoint
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import accept
 from recapito.domain.events.segment import Columns, Publish, Segment, StampedEvent, pack
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError, Unauthorized

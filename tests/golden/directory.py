@@ -41,7 +41,9 @@ async def opened(directory: Path) -> AsyncIterator[Opened]:
     clock = it.ManualClock(NOW)
     log = it.SqliteLog.open(directory, threaded=False)
     ledger = it.SqliteLedger.open(directory, threaded=False)
-    history = it.SqliteHistory(directory, it.Keep(age_ns=it.DAY, size=1 << 30), clock.now, clock, threaded=False)
+    history = it.SqliteHistory(
+        directory, it.HistoryBounds(age_ns=it.DAY, size=1 << 30), clock.now, clock, threaded=False
+    )
     try:
         yield Opened(log, ledger, history, it.Keyring(log, it.SecretBox.in_file(directory / it.CONNECTION_KEY)))
     finally:

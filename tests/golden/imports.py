@@ -11,35 +11,37 @@ from recapito.cli.toolkit import exit_codes
 from recapito.cli.toolkit.defaults import DEFAULTS as cli_defaults
 from recapito.cli.toolkit.defaults import FILE_VARIABLE as cli_file_variable
 from recapito.cli.toolkit.lazy import LazyCommand
-from recapito.clock import ManualClock, Origin
+from recapito.clock import ClockOrigin, ManualClock
 from recapito.composition.identity import AZURE_DATA, AZURE_MANAGEMENT, prepare_identity, scrape_token_file
 from recapito.connections import keyring
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.contracts.damage import Damage
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.ledger import AttemptTotals, Burial, Drop, Settlement, SkippedDeadLetters
 from recapito.contracts.log import EntryKind, NewSegment
 from recapito.contracts.registry import TAKEN, TAKEN_KIND, Document
 from recapito.domain.access.roles import Operation, Plane, Role
 from recapito.domain.connections.connection import (
     AccountKey,
+    AzureService,
     Connection,
     DefaultCredential,
     FunctionKey,
     PolicyKey,
-    Service,
     SharedAccess,
 )
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, decode_notice, encode_notice
 from recapito.domain.dead_letter.parser import read_dead_letters, restore
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
 from recapito.domain.events import cloud_event, custom_event, event_grid, segment
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.events.segment import Columns as SegmentColumns
 from recapito.domain.events.segment import Publish, Segment, StampedEvent
 from recapito.domain.filters.filter import Condition, Filter, Operator
@@ -47,14 +49,7 @@ from recapito.domain.handshake.handshake import ConsentTarget, read_token
 from recapito.domain.handshake.handshake import _token as write_token
 from recapito.domain.histogram import SECONDS, SIZES, Histogram
 from recapito.domain.history.attempt import FAILED as failed_outcome
-from recapito.domain.history.attempt import (
-    Attempt,
-    AttemptQuery,
-    DispositionKind,
-    EventDisposition,
-    Label,
-    NonRequestOutcome,
-)
+from recapito.domain.history.attempt import Attempt, AttemptQuery, EventDisposition, LaneLabel
 from recapito.domain.history.chunk import Chunk, Unpacked
 from recapito.domain.history.chunk import _Columns as ChunkColumns
 from recapito.domain.history.chunk import pack as pack_chunk
@@ -102,8 +97,8 @@ from recapito.settings.settings import load as load_settings
 from recapito.stores.sqlite import SqliteHistory, SqliteLedger, SqliteLog
 from recapito.stores.sqlite.files import damage, lock, volume
 from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG
-from recapito.stores.sqlite.files.damage import Sign
-from recapito.stores.sqlite.sql.rows import Record as ParkedRecord
+from recapito.stores.sqlite.files.damage import DamageSign
+from recapito.stores.sqlite.sql.rows import DeliveryRecord as ParkedRecord
 from recapito.stores.sqlite.sql.rows import (
     burial_row,
     checksum,
@@ -117,7 +112,7 @@ from recapito.stores.sqlite.sql.rows import (
     sum_topic,
 )
 from recapito.stores.sqlite.sql.rows import text as row_text
-from recapito.testing.client import Client
+from recapito.testing.client import LocalClient
 
 JOURNAL = "journal"  # a call of something whose name ends with this is a line of the journal
 ROLE_COMMAND = ("-m", "recapito", "role", "alone")  # how a test runs both roles of a server, ordered on standard input

@@ -127,7 +127,7 @@ def _receiver() -> Iterator[tuple[str, list[Any]]]:
 
 
 @contextmanager
-def _server(directory: Path) -> Iterator[tuple[it.Client, str]]:
+def _server(directory: Path) -> Iterator[tuple[it.LocalClient, str]]:
     """A server in a process of its own, which ends with this block however that ends."""
     log = directory / "server.log"
     read_end, write_end = os.pipe()
@@ -146,7 +146,7 @@ def _server(directory: Path) -> Iterator[tuple[it.Client, str]]:
             "disk.stop_percent": 0.1,
         }
         settings = msgspec.to_builtins(it.load_settings(environment={}, flags=flags))
-        origin = it.Origin(wall=NOW, boot=time.clock_gettime_ns(time.CLOCK_BOOTTIME))
+        origin = it.ClockOrigin(wall=NOW, boot=time.clock_gettime_ns(time.CLOCK_BOOTTIME))
         order = it.RoleConfig(settings=settings, origin=origin, listener=listener.fileno(), wake=-1, ready=write_end)
         process = subprocess.Popen(
             [sys.executable, *it.ROLE_COMMAND],
@@ -163,7 +163,7 @@ def _server(directory: Path) -> Iterator[tuple[it.Client, str]]:
         process.stdin.flush()
         ready = select.select([read_end], [], [], START_S)[0] and os.read(read_end, 64)
         assert ready, log.read_text("utf-8")
-        yield it.Client(port, log), f"127.0.0.1:{port}"
+        yield it.LocalClient(port, log), f"127.0.0.1:{port}"
     finally:
         os.close(read_end)
         process.stdin.close()

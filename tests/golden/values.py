@@ -229,7 +229,7 @@ def _registry() -> dict[str, Case]:
         "redriven letters": _json([it.Redriven(at=NOW, redrive="redrive-1", places=[0, 2])], list[it.Redriven]),
         "key of redriven letters": _text(it.mark_key("dead", "BILLING/2026/9/21/14/a.json")),
         "damaged.json": _json(
-            [it.Sign(file="log.db", why="quick_check: a", at="2026-09-21T14:13:20+00:00")], list[it.Sign]
+            [it.DamageSign(file="log.db", why="quick_check: a", at="2026-09-21T14:13:20+00:00")], list[it.DamageSign]
         ),
     }
 
@@ -375,8 +375,8 @@ def _ledger() -> dict[str, Case]:
 
 
 LABEL, OTHER = (
-    it.Label(lane=9, topic=7, topic_name="Orders", subscription="Billing"),
-    it.Label(lane=10, topic=7, topic_name="Orders", subscription="Audit"),
+    it.LaneLabel(lane=9, topic=7, topic_name="Orders", subscription="Billing"),
+    it.LaneLabel(lane=10, topic=7, topic_name="Orders", subscription="Audit"),
 )
 ATTEMPTS = [
     it.Attempt(
@@ -518,7 +518,7 @@ def _roles() -> dict[str, Case]:
         "gauge": _packed(gauge),
         "status of dispatch": Case(status, it.encode_status, it.decode_status),
         "order to a role": _json(
-            it.RoleConfig(settings=_settings(), origin=it.Origin(wall=NOW, boot=5), listener=3, wake=4, ready=5)
+            it.RoleConfig(settings=_settings(), origin=it.ClockOrigin(wall=NOW, boot=5), listener=3, wake=4, ready=5)
         ),
         "order to the portal": _json(it.PortalConfig(settings=_settings(), listener=3)),
     }
@@ -528,29 +528,29 @@ CONNECTIONS = {
     "account key": it.Connection(
         resource_id=ACCOUNT,
         endpoints={
-            it.Service.BLOB: "https://goldenstore.blob.core.windows.net",
-            it.Service.QUEUE: "https://goldenstore.queue.core.windows.net",
+            it.AzureService.BLOB: "https://goldenstore.blob.core.windows.net",
+            it.AzureService.QUEUE: "https://goldenstore.queue.core.windows.net",
         },
         credential=it.AccountKey(account="goldenstore", key="Z29sZA=="),
     ),
     "policy key": it.Connection(
         resource_id=BUS,
-        endpoints={it.Service.MESSAGING: "sb://goldenbus.servicebus.windows.net"},
+        endpoints={it.AzureService.MESSAGING: "sb://goldenbus.servicebus.windows.net"},
         credential=it.PolicyKey(policy="Root", key="Z29sZA=="),
     ),
     "signature": it.Connection(
         resource_id=f"{ACCOUNT}2",
-        endpoints={it.Service.BLOB: "https://goldenstore2.blob.core.windows.net"},
+        endpoints={it.AzureService.BLOB: "https://goldenstore2.blob.core.windows.net"},
         credential=it.SharedAccess(token="sv=2022&sp=cw&sig=gold"),
     ),
     "default credential": it.Connection(
         resource_id=RELAY,
-        endpoints={it.Service.RELAY: "https://goldenrelay.servicebus.windows.net"},
+        endpoints={it.AzureService.RELAY: "https://goldenrelay.servicebus.windows.net"},
         credential=it.DefaultCredential(),
     ),
     "function key": it.Connection(
         resource_id=APP,
-        endpoints={it.Service.FUNCTION: "https://goldenapp.azurewebsites.net"},
+        endpoints={it.AzureService.FUNCTION: "https://goldenapp.azurewebsites.net"},
         credential=it.FunctionKey(key="gold"),
     ),
 }
@@ -670,7 +670,7 @@ def _names() -> dict[str, Case]:
         "kinds of topics": it.TopicKind,
         "input schemas": it.InputSchema,
         "delivery schemas": it.DeliverySchema,
-        "services": it.Service,
+        "services": it.AzureService,
         "kinds of entries": it.EntryKind,
         "kinds of endpoints": it.EndpointKind,
         "roles": it.Role,

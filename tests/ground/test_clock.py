@@ -3,20 +3,20 @@
 import asyncio
 import time
 
-from recapito.clock import SECOND, ManualClock, Origin, SystemClock, origin_now
+from recapito.clock import SECOND, ClockOrigin, ManualClock, SystemClock, origin_now
 
 
 def test_system_clock_is_origin_plus_elapsed_boot_time() -> None:
     """The wall clock is read once, at the origin: a step of it later changes nothing."""
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    clock = SystemClock(Origin(wall=1_000 * SECOND, boot=boot - 5 * SECOND))
+    clock = SystemClock(ClockOrigin(wall=1_000 * SECOND, boot=boot - 5 * SECOND))
     assert 1_005 * SECOND <= clock.now() < 1_015 * SECOND
 
 
 def test_scaled_clock_runs_faster() -> None:
     """At rate 3600 an hour passes in a second."""
     boot = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    clock = SystemClock(Origin(wall=0, boot=boot - SECOND), rate=3600)
+    clock = SystemClock(ClockOrigin(wall=0, boot=boot - SECOND), rate=3600)
     assert 3600 * SECOND <= clock.now() < 7200 * SECOND
 
 

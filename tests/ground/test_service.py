@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recapito.system.service import Service, run_services
+from recapito.system.service import ServiceTask, run_services
 
 
 class Story:
@@ -13,7 +13,7 @@ class Story:
     def __init__(self) -> None:
         self.notes: list[str] = []
 
-    def service(self, name: str, vital: bool = True) -> Service:
+    def service(self, name: str, vital: bool = True) -> ServiceTask:
         """A service that runs until it is cancelled."""
 
         async def run() -> None:
@@ -23,9 +23,9 @@ class Story:
             finally:
                 self.notes.append(f"{name} ends")
 
-        return Service(run, vital=vital)
+        return ServiceTask(run, vital=vital)
 
-    def orderly(self, name: str) -> Service:
+    def orderly(self, name: str) -> ServiceTask:
         """A service that completes its work when it is asked to finish."""
         asked = asyncio.Event()
 
@@ -38,9 +38,9 @@ class Story:
             self.notes.append(f"{name} is asked to finish")
             asked.set()
 
-        return Service(run, finish)
+        return ServiceTask(run, finish)
 
-    def brief(self, name: str, error: Exception | None = None, vital: bool = True) -> Service:
+    def brief(self, name: str, error: Exception | None = None, vital: bool = True) -> ServiceTask:
         """A service that ends, or fails, at once."""
 
         async def run() -> None:
@@ -48,7 +48,7 @@ class Story:
             if error is not None:
                 raise error
 
-        return Service(run, vital=vital)
+        return ServiceTask(run, vital=vital)
 
 
 async def now() -> None:

@@ -12,13 +12,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from recapito.errors import SettingsError
-from recapito.identity.certificate import Files, load_context, prepare
+from recapito.identity.certificate import CertificateFiles, load_context, prepare
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 NAMES = ("localhost", "*.localhost", "127.0.0.1", "::1", "127.0.0.1", "*.local-1.eventgrid.azure.net", "")
 
 
-def contents(files: Files) -> dict[str, bytes]:
+def contents(files: CertificateFiles) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in files}
 
 

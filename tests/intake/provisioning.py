@@ -27,11 +27,11 @@ class Bench:
         self.changes += 1
 
     async def topic(self, name: str = "orders", group: str = "group", **more: Any) -> Topic:
-        return await self.topics.put(TopicDraft(name=name, azure_subscription="sub", resource_group=group, **more))
+        return await self.topics.put(TopicDraft.of(name=name, azure_subscription="sub", resource_group=group, **more))
 
 
 def draft(name: str = "mine", **more: Any) -> SubscriptionDraft:
-    return SubscriptionDraft(name=name, destination=WebHook(url="https://example.com/hook?code=secret"), **more)
+    return SubscriptionDraft.of(name=name, destination=WebHook(url="https://example.com/hook?code=secret"), **more)
 
 
 def run(test: Callable[[Bench], Awaitable[None]], **options: Any) -> None:

@@ -14,7 +14,7 @@ from recapito.dispatch.dead_letter_writer import DeadLetterWriter, Owner
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
 from recapito.dispatch.signals import Signal
 from recapito.domain.events.segment import Segment
-from recapito.domain.history.attempt import Label
+from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.instant import MINUTE
 from recapito.domain.profiles.profile import load
 from recapito.domain.resources.resource_id import container_id
@@ -73,7 +73,7 @@ class Stage:
             Breaking(MemoryLog(self.disk), steps or Steps()),
             Breaking(self.vault, steps or Steps()),
             ManualClock(NOW + MINUTE),
-            lambda lane: Owner("sub", rules, AttemptRecorder(None, Label(lane, 1, "orders", "sub"))),
+            lambda lane: Owner("sub", rules, AttemptRecorder(None, LaneLabel(lane, 1, "orders", "sub"))),
             Signal(),
             ManualClock(NOW + MINUTE),
             lambda: f"guid-{next(self._guids)}",

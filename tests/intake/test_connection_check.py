@@ -17,7 +17,7 @@ from recapito.composition.outbound import make_probes
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
 from recapito.domain.access.egress import Egress
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
@@ -36,7 +36,7 @@ from recapito.domain.resources.destination import (
 from recapito.domain.resources.resource_id import container_id
 from recapito.domain.resources.subscription import DeadLetterBlobs
 from recapito.errors import NotFound
-from recapito.intake.resources.connection_check import NOTE, OK, WRONG, ConnectionChecker, Finding
+from recapito.intake.resources.connection_check import NOTE, OK, WRONG, CheckFinding, ConnectionChecker
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.http.web_caller import WebCaller
 from recapito.stores.memory import MemoryLog
@@ -83,10 +83,10 @@ class Stage:
 
 def examine(
     id: str, *connections: Connection, destinations: tuple[Any, ...] = (), resolver: Resolver | None = None, **more: Any
-) -> list[Finding]:
+) -> list[CheckFinding]:
     """What is found of a connection; no finding has a secret in it."""
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         stage = Stage(*connections, resolver=resolver)
         try:
             await stage.subscribe(*destinations, **more)
@@ -100,7 +100,7 @@ def examine(
     return found
 
 
-def states(found: list[Finding]) -> list[str]:
+def states(found: list[CheckFinding]) -> list[str]:
     return [finding.state for finding in found]
 
 
@@ -133,7 +133,7 @@ def test_storage_that_is_not(azurite: Azurite) -> None:
     found = examine(ACCOUNT, azurite.connection, destinations=(missing,), dead_letter=letters)
     assert {(one.state, one.found) for one in found} == {(WRONG, "NotFound (404)")}
     assert all("it does not exist: create it" in one.remedy for one in found)
-    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(Service.BLOB)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(AzureService.BLOB)}"
     letters = DeadLetterBlobs(ACCOUNT, new_container(azurite).rpartition("/")[2])
     for connection, says in (
         (from_connection_string(ACCOUNT, text), "its key is wrong"),
@@ -152,7 +152,7 @@ def test_storage_that_is_not(azurite: Azurite) -> None:
 def test_a_signature_of_one_container(azurite: Azurite) -> None:
     """It is tried on its container, whether a subscription uses it or not."""
     container = new_container(azurite)
-    url = f"{azurite.url(Service.BLOB)}/{container.rpartition('/')[2]}?{account_sas(HOUR, create=True)}"
+    url = f"{azurite.url(AzureService.BLOB)}/{container.rpartition('/')[2]}?{account_sas(HOUR, create=True)}"
     assert states(examine(container, from_sas_url(container, url))) == [OK]
 
 
@@ -165,11 +165,11 @@ def test_a_signature_that_has_not_begun(azurite: Azurite) -> None:
     token = generate_container_sas(
         AZURITE_ACCOUNT, name, AZURITE_KEY, permission=may, start=now + HOUR, expiry=now + 2 * HOUR
     )
-    (one,) = examine(container, from_sas_url(container, f"{azurite.url(Service.BLOB)}/{name}?{token}"))
+    (one,) = examine(container, from_sas_url(container, f"{azurite.url(AzureService.BLOB)}/{name}?{token}"))
     assert (one.state, one.found) == (WRONG, "Unauthorized (401)")
     assert f"the signature of the connection to {container} begins at 20" in one.remedy
     wrong = f"sv=2024-11-04&sr=c&sp=c&se=2100-01-01T00:00:00Z&sig={CANARY}"
-    (one,) = examine(container, from_sas_url(container, f"{azurite.url(Service.BLOB)}/{name}?{wrong}"))
+    (one,) = examine(container, from_sas_url(container, f"{azurite.url(AzureService.BLOB)}/{name}?{wrong}"))
     assert f"recapito connection set {container}" in one.remedy
 
 
@@ -198,7 +198,7 @@ def test_a_host_that_can_not_be_reached() -> None:
 def test_a_clock_that_is_wrong(hours: int, says: str) -> None:
     """Where the service believes no signature and its clock is far from ours, that is what is said."""
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         date = format_datetime(datetime.datetime.now(datetime.UTC) + datetime.timedelta(hours=hours), True)
         answer = status(403, f"Date: {date}", "x-ms-error-code: AuthenticationFailed")
         async with Receiver(answering(answer)) as service:
@@ -249,7 +249,7 @@ def test_brokers(broker: LocalBroker) -> None:
 def test_functions(host: FunctionsHost, code: str, used: bool, state: str, says: str) -> None:
     """Key and trigger are looked at by the host, and no function is called."""
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         async with Receiver(host) as receiver:
             url = f"http://127.0.0.1:{receiver.port}"
             stage = Stage(from_function_host(APP, f"{url}?code={code}" if code else url))
@@ -266,7 +266,7 @@ def test_functions(host: FunctionsHost, code: str, used: bool, state: str, says:
 def test_somebody_else_at_the_address() -> None:
     """A web server that says 404 to everything is no storage account and no Functions host, and knows nobody."""
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         async with Receiver(answering(status(404))) as other:
             url = f"http://127.0.0.1:{other.port}"
             stage = Stage(blob_service("other", f"{url}/other"), from_function_host(APP, url))
@@ -284,7 +284,7 @@ def test_somebody_else_at_the_address() -> None:
 def test_a_relay_is_not_asked_for_what_somebody_listens_to() -> None:
     """Only a name that is not there is asked for; a key of one hybrid connection is not tried at all."""
 
-    async def main() -> list[Finding]:
+    async def main() -> list[CheckFinding]:
         async with RelayFront(RULES, {"orders"}) as front:
             stage = Stage(relay_namespace.connection(front.port))
             await stage.subscribe(HybridConnection(resource_id=f"{NAMESPACE}/hybridConnections/orders"))

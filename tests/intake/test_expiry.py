@@ -27,10 +27,10 @@ class Bench:
         self.topics, self.subscriptions = make_resources(self.log, self.clock, on_expiry=self.expiry.watch)
 
     async def topic(self) -> Topic:
-        return await self.topics.put(TopicDraft(name="orders", azure_subscription="sub", resource_group="group"))
+        return await self.topics.put(TopicDraft.of(name="orders", azure_subscription="sub", resource_group="group"))
 
     async def put(self, topic: Topic, name: str, expires_at: int | None) -> None:
-        draft = SubscriptionDraft(name=name, destination=WebHook(url="https://example.com/"), expires_at=expires_at)
+        draft = SubscriptionDraft.of(name=name, destination=WebHook(url="https://example.com/"), expires_at=expires_at)
         await self.subscriptions.put(topic, draft)
 
     async def settle(self) -> None:

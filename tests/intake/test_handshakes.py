@@ -16,7 +16,7 @@ from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake.consent import provisioning_state
 from recapito.domain.handshake.handshake import ConsentTarget, read_token
-from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Subscription
@@ -33,17 +33,17 @@ from tests.senders.receiver import Receiver, answering, status
 SECRET_URL = "https://example.com/hook?code=secret"
 
 
-def echo(request: Request) -> ScriptedAnswer:
+def echo(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that knows both handshakes."""
     if request.method == "OPTIONS":
-        return ScriptedAnswer(Reply(200, (("WebHook-Allowed-Origin", "*"),)))
+        return ScriptedAnswer(HttpReply(200, (("WebHook-Allowed-Origin", "*"),)))
     code = json.loads(request.body)[0]["data"].get("validationCode")
-    return ScriptedAnswer(Reply(200, (), json.dumps({"validationResponse": code}).encode()))
+    return ScriptedAnswer(HttpReply(200, (), json.dumps({"validationResponse": code}).encode()))
 
 
-def plain(request: Request) -> ScriptedAnswer:
+def plain(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that answers 200 to everything."""
-    return ScriptedAnswer(Reply(200))
+    return ScriptedAnswer(HttpReply(200))
 
 
 class Bench:
@@ -68,10 +68,12 @@ class Bench:
         self.told.append((event, fields))
 
     async def topic(self) -> Topic:
-        return await self.topics.put(TopicDraft(name="orders", azure_subscription="sub", resource_group="group"))
+        return await self.topics.put(TopicDraft.of(name="orders", azure_subscription="sub", resource_group="group"))
 
     async def put(self, topic: Topic, url: str = SECRET_URL, **more: Any) -> Subscription:
-        return await self.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=WebHook(url=url), **more))
+        return await self.subscriptions.put(
+            topic, SubscriptionDraft.of(name="mine", destination=WebHook(url=url), **more)
+        )
 
     async def consent(self, callback: str | None = None) -> None:
         """Open the URL that the last handshake gave."""
@@ -87,7 +89,7 @@ class Bench:
             await asyncio.sleep(0)
 
 
-def callback_of(request: Request) -> str:
+def callback_of(request: HttpRequest) -> str:
     if request.method == "OPTIONS":
         return dict(request.headers)["WebHook-Request-Callback"]
     url = json.loads(request.body)[0]["data"]["validationUrl"]
@@ -227,13 +229,13 @@ def test_a_patch_asks_too() -> None:
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
         await bench.put(topic)
-        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("a",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(labels=("a",)))
         assert len(bench.caller.requests) == 1
         bench.script = plain
         other = WebHook(url="https://other.example/")
-        waiting = await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, destination=other))
+        waiting = await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(destination=other))
         assert (waiting.destination.url, len(bench.caller.requests)) == (SECRET_URL, 2)
-        await bench.subscriptions.change(topic, "mine", None, lambda old: replace(old, labels=("b",)))
+        await bench.subscriptions.change(topic, "mine", None, lambda old: old.changed(labels=("b",)))
         await bench.consent()
         found = await bench.subscriptions.get(topic, "mine")
         assert (found.destination.url, found.labels) == ("https://other.example/", ("b",))
@@ -246,7 +248,7 @@ def test_a_domain_topic_consents_by_its_own_url() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
         )
@@ -264,7 +266,7 @@ def test_a_refused_subscription_makes_no_domain_topic() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN, name="shop", azure_subscription="sub", resource_group="group", domain=Domain()
             )
         )
@@ -272,7 +274,7 @@ def test_a_refused_subscription_makes_no_domain_topic() -> None:
             await bench.put(domain, domain_topic="europe")
         assert await bench.topics.domain_topics.find(domain, "europe") is None
 
-    run(test, lambda request: ScriptedAnswer(Reply(404)))
+    run(test, lambda request: ScriptedAnswer(HttpReply(404)))
 
 
 def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
@@ -280,7 +282,7 @@ def test_what_is_wrong_is_refused_before_anybody_is_asked() -> None:
 
     async def test(bench: Bench) -> None:
         domain = await bench.topics.put(
-            TopicDraft(
+            TopicDraft.of(
                 kind=TopicKind.DOMAIN,
                 name="shop",
                 azure_subscription="sub",
@@ -303,7 +305,7 @@ def test_consent_before_the_answer() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(200), 0.05)
+        bench.script = lambda request: ScriptedAnswer(HttpReply(200), 0.05)
         putting = asyncio.create_task(bench.put(topic))
         await bench.settle()
         await bench.consent()
@@ -318,7 +320,7 @@ def test_consent_is_not_enough_without_200() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(500), 0.05)
+        bench.script = lambda request: ScriptedAnswer(HttpReply(500), 0.05)
         putting = asyncio.create_task(bench.put(topic))
         await bench.settle()
         await bench.consent()
@@ -372,7 +374,7 @@ def test_a_refusal_stores_nothing() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        bench.script = lambda request: ScriptedAnswer(Reply(404, (), b"no such page"))
+        bench.script = lambda request: ScriptedAnswer(HttpReply(404, (), b"no such page"))
         with pytest.raises(InvalidInput) as caught:
             await bench.put(topic)
         assert (caught.value.code, caught.value.target) == ("Url validation", "endpointUrl")
@@ -437,7 +439,7 @@ def test_others_go_on_meanwhile() -> None:
         bench.script = lambda request: None if "slow" in request.url else echo(request)
         slow = asyncio.create_task(bench.put(topic, "https://slow.example/"))
         await bench.settle()
-        quick = SubscriptionDraft(name="quick", destination=WebHook(url="https://quick.example/"))
+        quick = SubscriptionDraft.of(name="quick", destination=WebHook(url="https://quick.example/"))
         await bench.subscriptions.put(topic, quick)
         await bench.subscriptions.delete(topic, "quick")
         assert not slow.done()
@@ -513,9 +515,9 @@ def test_a_protected_endpoint_sees_a_token() -> None:
     async def test(bench: Bench) -> None:
         asked: list[str | None] = []
 
-        def script(request: Request) -> ScriptedAnswer:
+        def script(request: HttpRequest) -> ScriptedAnswer:
             asked.append(dict(request.headers).get("Authorization"))
-            return echo(request) if len(asked) != 2 else ScriptedAnswer(Reply(401, (), b"no: Bearer for.app"))
+            return echo(request) if len(asked) != 2 else ScriptedAnswer(HttpReply(401, (), b"no: Bearer for.app"))
 
         async def token_for(tenant: str, application: str) -> str | None:
             return f"for.{application}" if tenant == "t" else None
@@ -527,10 +529,10 @@ def test_a_protected_endpoint_sees_a_token() -> None:
         bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, handshakes=handshakes)
         topic = await bench.topic()
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
-        await bench.subscriptions.put(topic, SubscriptionDraft(name="mine", destination=hook))
+        await bench.subscriptions.put(topic, SubscriptionDraft.of(name="mine", destination=hook))
         with pytest.raises(InvalidInput) as refused:
             other = replace(hook, url="https://example.com/two")
-            await bench.subscriptions.put(topic, SubscriptionDraft(name="other", destination=other))
+            await bench.subscriptions.put(topic, SubscriptionDraft.of(name="other", destination=other))
         assert "for.app" not in refused.value.message
         await bench.subscriptions.delete(topic, "mine")
         await bench.settle()
@@ -546,7 +548,7 @@ def test_protection_needs_an_issuer_of_our_own() -> None:
         bench.topics, bench.subscriptions = make_resources(bench.registry, bench.clock, signs_tokens=False)
         hook = WebHook(url="https://example.com/one", tenant="t", application="app")
         with pytest.raises(InvalidInput) as refused:
-            draft = SubscriptionDraft(name="mine", destination=hook)
+            draft = SubscriptionDraft.of(name="mine", destination=hook)
             await bench.subscriptions.put(await bench.topic(), draft)
         assert refused.value.target == "azureActiveDirectoryApplicationIdOrUri"
 

@@ -102,7 +102,7 @@ def test_places_are_checked() -> None:
     async def test(bench: Bench) -> None:
         await refused(bench.topic(group='g"\n'), InvalidInput, "resourceGroupName")
         await refused(bench.topic(group="x" * 91), InvalidInput, "resourceGroupName")
-        wrong = TopicDraft(name="orders", azure_subscription="", resource_group="g")
+        wrong = TopicDraft.of(name="orders", azure_subscription="", resource_group="g")
         await refused(bench.topics.put(wrong), InvalidInput, "subscriptionId")
 
     run(test)
@@ -225,14 +225,14 @@ def test_a_subscription_is_stored_as_asked() -> None:
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
-        wanted = draft(
+        asked = draft(
             batching=Batching(10, 100),
             retry_policy=RetryPolicy(3, 60),
             dead_letter=DeadLetterDirectory("orders"),
             filter=Filter(subject_begins_with="/a"),
             labels=("x",),
         )
-        stored = await bench.subscriptions.put(topic, wanted)
+        stored, wanted = await bench.subscriptions.put(topic, asked), asked.wanted
         assert stored == await bench.subscriptions.get(topic, "MINE")
         assert (stored.batching, stored.retry_policy, stored.dead_letter) == (
             wanted.batching,
@@ -272,7 +272,7 @@ def test_endpoints_that_can_not_be_dialled_are_refused(url: str) -> None:
     """A URL that the sender would never dial is refused when it is put."""
 
     async def test(bench: Bench) -> None:
-        wanted = SubscriptionDraft(name="mine", destination=WebHook(url=url))
+        wanted = SubscriptionDraft.of(name="mine", destination=WebHook(url=url))
         await refused(bench.subscriptions.put(await bench.topic(), wanted), InvalidInput, "endpointUrl")
 
     run(test)
@@ -280,7 +280,7 @@ def test_endpoints_that_can_not_be_dialled_are_refused(url: str) -> None:
 
 def test_loopback_is_refused_under_public_egress() -> None:
     """With --egress public a loopback endpoint is refused, which is fine by default."""
-    local = SubscriptionDraft(name="mine", destination=WebHook(url="http://127.0.0.1:9000/"))
+    local = SubscriptionDraft.of(name="mine", destination=WebHook(url="http://127.0.0.1:9000/"))
 
     async def strict(bench: Bench) -> None:
         await refused(bench.subscriptions.put(await bench.topic(), local), InvalidInput, "endpointUrl")

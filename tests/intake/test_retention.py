@@ -11,7 +11,7 @@ from recapito.domain.events.segment import Publish, pack
 from recapito.domain.instant import DAY, HOUR
 from recapito.domain.resources.topic import Topic
 from recapito.intake.maintenance.janitor import Janitor
-from recapito.intake.maintenance.retention import Keeping
+from recapito.intake.maintenance.retention import RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.observability.journal import silent
 from recapito.stores.memory import MemoryLog
@@ -30,7 +30,7 @@ class KeepingBench(Bench):
         self.restart(entries, disk)
 
     def restart(self, entries: int, disk: DiskWatch | None = None) -> None:
-        keeping = Keeping(entries * ONE, DAY)
+        keeping = RetentionBounds(entries * ONE, DAY)
         self.janitor = Janitor(self.log, self.log, self.ledger, self.wall, disk=disk, keeping=keeping)
 
     async def pass_five(self) -> tuple[Topic, int]:
@@ -182,7 +182,7 @@ def test_a_round_without_news_asks_nothing(entries: int, asked: int) -> None:
 
     async def test() -> None:
         log = CountingLog()
-        bench = Bench(log, keeping=Keeping(entries, DAY))
+        bench = Bench(log, keeping=RetentionBounds(entries, DAY))
         topic = await bench.topic()
         mine = await bench.subscribe(topic)
         end = await bench.publish(topic, 5)

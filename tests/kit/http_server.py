@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 PATIENCE_S = 30.0
 
 
-class Request(NamedTuple):
+class ArrivedRequest(NamedTuple):
     """One request as it arrived. The names of headers are in lower case."""
 
     method: str
@@ -27,7 +27,7 @@ class Request(NamedTuple):
         return content if isinstance(content, list) else [content]
 
 
-class Reply(NamedTuple):
+class CannedReply(NamedTuple):
     """The answer to one request."""
 
     status: int = 200
@@ -35,13 +35,13 @@ class Reply(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-class HttpServer:
+class LoopbackServer:
     """Serves until it is closed. A request whose `answer` is None stays unanswered until then."""
 
-    def __init__(self, answer: Callable[[Request], Reply | None], port: int = 0) -> None:
+    def __init__(self, answer: Callable[[ArrivedRequest], CannedReply | None], port: int = 0) -> None:
         self._answer = answer
         self._closing = threading.Event()
-        self._server = _Server(("127.0.0.1", port), self._handler())
+        self._server = _LoopbackListener(("127.0.0.1", port), self._handler())
         self.port: int = self._server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
@@ -56,7 +56,7 @@ class HttpServer:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                reply = server._answer(Request(self.command, self.path, headers, body))
+                reply = server._answer(ArrivedRequest(self.command, self.path, headers, body))
                 if reply is None:
                     server._closing.wait(PATIENCE_S)
                     self.close_connection = True
@@ -82,7 +82,7 @@ class HttpServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _LoopbackListener(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 

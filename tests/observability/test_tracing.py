@@ -11,7 +11,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.observability.trace import TraceParent, parse
 from recapito.domain.resources.topic import Topic
 from recapito.errors import StoreFailed
-from recapito.observability.tracing import Kind, Sampling, Span, Tracer
+from recapito.observability.tracing import CallSide, Sampling, Span, Tracer
 from tests.kit.resources import a_topic
 
 GIVEN = TraceParent("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331")
@@ -93,7 +93,7 @@ def test_a_publish_becomes_two_spans() -> None:
     assert traced is not None
     it.published(traced, (5, 50), None)
     publish, append = spans
-    assert (publish.name, publish.kind, publish.start, publish.error) == ("publish orders", Kind.SERVER, 7, None)
+    assert (publish.name, publish.kind, publish.start, publish.error) == ("publish orders", CallSide.SERVER, 7, None)
     assert publish.attributes["messaging.batch.message_count"] == 2
     assert (append.name, append.parent, append.start, append.end) == ("append", publish.place, 7, 50)
     it.published(traced, (5, 50), StoreFailed("no"))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from tests.kit.http_server import HttpServer, Reply
+from tests.kit.http_server import CannedReply, LoopbackServer
 
 RAN = "window.__ran"
 CORPUS = (
@@ -23,6 +23,6 @@ CORPUS = (
 @contextmanager
 def hostile() -> Iterator[str]:
     """The URL of an endpoint that refuses every event, with the whole corpus as its reason."""
-    reply = Reply(400, "\n".join(CORPUS).encode())
-    with closing(HttpServer(lambda request: reply)) as server:
+    reply = CannedReply(400, "\n".join(CORPUS).encode())
+    with closing(LoopbackServer(lambda request: reply)) as server:
         yield f"{server.url}/refuse"

@@ -5,7 +5,7 @@ import pytest
 from recapito.clock import SECOND
 from recapito.domain.filters.filter import Operator
 from recapito.portal import format
-from recapito.portal.api_types import Explanation, Hold, Lane, SubscriptionOutcome
+from recapito.portal.api_types import ShownExplanation, ShownHold, ShownLane, SubscriptionOutcome
 from recapito.portal.client import Tokens
 from recapito.portal.panels.explanation import PAGE, choose, tally
 from recapito.portal.panels.retry_chart import sentence, timetable_of
@@ -92,21 +92,23 @@ def test_samples_are_what_happened_between_looks() -> None:
     """A sample holds differences, not totals; only the last ones are kept, and a new lane begins anew."""
     sampler = Sampler()
     for n in range(SAMPLES + 50):
-        sampler.take(Lane(id=1, matched=2 * n, delivered=n, answers=n, took_ms=5.0 * n, failed_attempts={"Busy": n}))
+        sampler.take(
+            ShownLane(id=1, matched=2 * n, delivered=n, answers=n, took_ms=5.0 * n, failed_attempts={"Busy": n})
+        )
     assert len(sampler.samples) == SAMPLES
     newest = dict(zip(SERIES, sampler.samples[-1].counts, strict=True))
     assert (newest["matched"], newest["delivered"], newest["failed"]) == (2, 1, 1)
     assert sampler.samples[-1].latency == 5.0
-    sampler.take(Lane(id=2, matched=5))
+    sampler.take(ShownLane(id=2, matched=5))
     assert len(sampler.samples) == SAMPLES
 
 
 def test_states_are_named_by_the_worst() -> None:
     """A subscription on probation is not merely retrying, and one that waits for consent is neither."""
-    assert Lane().state == ("Healthy", "good")
-    assert Lane(parked=1).state == ("Retrying", "wait")
-    assert Lane(parked=1, hold=Hold(on=True)).state == ("Probation", "bad")
-    assert Lane(provisioning_state="AwaitingManualAction").state[1] == "wait"
+    assert ShownLane().state == ("Healthy", "good")
+    assert ShownLane(parked=1).state == ("Retrying", "wait")
+    assert ShownLane(parked=1, hold=ShownHold(on=True)).state == ("Probation", "bad")
+    assert ShownLane(provisioning_state="AwaitingManualAction").state[1] == "wait"
 
 
 def test_timetable_in_a_sentence() -> None:
@@ -151,7 +153,7 @@ def test_fates_are_paged_and_what_is_not_well_comes_first() -> None:
     """Of many subscriptions a page shows some, those that gave up before those that wait; the counts are of all."""
     states = ["notMatched", "delivered", "parked", "dropped"]
     fates = [SubscriptionOutcome(subscription=f"Sub-{n}", state=states[n % 4]) for n in range(40)]
-    found = Explanation(subscriptions=fates)
+    found = ShownExplanation(subscriptions=fates)
     pages = [choose(found, "", first) for first in range(0, 40, PAGE)]
     assert [{fate.state for fate in page.fates} for page in pages] == [{state} for state in reversed(states)]
     assert {page.chosen for page in pages} == {40}

@@ -14,7 +14,7 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.destination import WebHook
 from recapito.senders.http.resolver import Resolver
-from recapito.senders.http.transfer import Reply, Transfer
+from recapito.senders.http.transfer import CurlReply, Transfer
 from recapito.senders.webhook import WebhookExchange, WebhookSender
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -225,9 +225,9 @@ class RawPost:
         self.resolve = resolve
         self.over = False
         self.transfer: Transfer | None = None
-        self.reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self.reply: asyncio.Future[CurlReply] = asyncio.get_running_loop().create_future()
 
-    def finish(self, reply: Reply) -> None:
+    def finish(self, reply: CurlReply) -> None:
         self.reply.set_result(reply)
 
 

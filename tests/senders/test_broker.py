@@ -23,8 +23,9 @@ from recapito.domain.access.egress import Egress
 from recapito.domain.connections.connection import Connection, DefaultCredential
 from recapito.domain.connections.parse_storage import from_connection_string
 from recapito.domain.delivery.attributes import Header
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import Broker, EventHub, ServiceBusQueue, ServiceBusTopic
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.broker import BrokerSender
@@ -110,7 +111,7 @@ def test_an_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
 def test_a_cloud_event_arrives(broker: LocalBroker, kind: type[Broker]) -> None:
     """A CloudEvent is the JSON object itself, with its content type, and no version of the data."""
     to = new(kind)
-    sent = replace(batch(b'{"specversion":"1.0","id":"7"}', version=None), form=Form.CLOUD_EVENT)
+    sent = replace(batch(b'{"specversion":"1.0","id":"7"}', version=None), form=BodyForm.CLOUD_EVENT)
     assert sending(reaching(*broker.connections()), to, sent) == [answered(200)]
     (arrived,) = broker.arrived(to, 1)
     assert json.loads(arrived.body) == {"specversion": "1.0", "id": "7"}

@@ -8,8 +8,9 @@ from msgspec.structs import replace
 from recapito.domain.connections.connection import Connection as AzureConnection
 from recapito.domain.connections.parse_host import from_function_host
 from recapito.domain.delivery.attributes import Header
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import AzureFunction
 from recapito.errors import SettingsError, StoreFailed
 from recapito.senders.function import FunctionAdapter
@@ -39,7 +40,7 @@ def test_events_arrive_as_at_a_webhook() -> None:
     """A host without a key, as `func start` is, gets the path of its extension, the name, and a webhook's headers."""
     host = FunctionsHost()
     two = replace(batch(b'[{"id":"1"},{"id":"2"}]'), events=2, headers=(Header("x-tenant", "north"),))
-    cloud = replace(batch(b'{"id":"3"}'), form=Form.CLOUD_EVENT)
+    cloud = replace(batch(b'{"id":"3"}'), form=BodyForm.CLOUD_EVENT)
     answers, requests = send(host, two, cloud)
     assert [(one.result, one.status) for one in answers] == [(Result.SUCCESS, 202)] * 2
     assert host.events == [{"id": "1"}, {"id": "2"}, {"id": "3"}]

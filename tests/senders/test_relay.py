@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.attributes import Header
-from recapito.domain.delivery.batch import Form
 from recapito.domain.delivery.outcome import Result
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.resources.destination import HybridConnection
 from recapito.senders.relay import RelayAdapter
@@ -62,7 +62,7 @@ def test_a_listener_gets_what_a_webhook_would() -> None:
         async with RelayFront(RULES, {"orders"}) as front, listener(front) as printed:
             async with sending(RelayAdapter(), everywhere(connection(front.port)), time.time_ns) as answer_to:
                 one = replace(batch(body.encode()), headers=(Header("x-tenant", "north"),))
-                two = replace(batch(b'{"id":"2"}', attempts=3), form=Form.CLOUD_EVENT)
+                two = replace(batch(b'{"id":"2"}', attempts=3), form=BodyForm.CLOUD_EVENT)
                 answers = [(await answer_to(ORDERS, sent)).status for sent in (one, two)]
             return answers, [json.loads(await printed.readline()) for _ in answers]
 

@@ -19,15 +19,16 @@ from msgspec.structs import replace
 from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.domain.access.egress import Egress
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
     AZURITE_KEY,
     from_connection_string,
     from_sas_url,
 )
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.errors import SettingsError, StoreFailed
@@ -79,7 +80,7 @@ def test_one_event_is_one_message(azurite: Azurite) -> None:
     """A message is the event's own bytes as base64: the object, without the brackets of a list."""
     queue = new_queue(azurite)
     bodies = [b'{"id":"1"}', '{"id":"2","data":"]]>&amp;\\u0001 ü 🚚"}'.encode(), b'{"id":"3","data":[1]}']
-    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [replace(batch(bodies[2]), form=Form.CLOUD_EVENT)]
+    sent = [batch(b"[%b]" % body) for body in bodies[:2]] + [replace(batch(bodies[2]), form=BodyForm.CLOUD_EVENT)]
     assert sending(reaching(azurite.connection), queue, *sent) == [answered(200)] * 3
     assert [body for body, _ in messages(azurite, queue)] == bodies
     assert json.loads(messages(azurite, queue)[1][0])["data"] == "]]>&amp;\x01 ü 🚚"
@@ -111,7 +112,7 @@ def test_a_missing_queue(azurite: Azurite) -> None:
 
 def test_a_wrong_key(azurite: Azurite) -> None:
     """A wrong key is Unauthorized, 401: it can be mended, so the event waits for that."""
-    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};QueueEndpoint={azurite.url(Service.QUEUE)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};QueueEndpoint={azurite.url(AzureService.QUEUE)}"
     (answer,) = sending(reaching(from_connection_string(ACCOUNT, text)), new_queue(azurite))
     assert (answer.result, answer.status) == (Result.UNAUTHORIZED, 401)
     assert f"recapito connection set {ACCOUNT}" in answer.detail
@@ -138,7 +139,7 @@ def test_signatures(
         now + until,
         start=now - 2 * HOUR,
     )
-    text = f"QueueEndpoint={azurite.url(Service.QUEUE)};SharedAccessSignature={token}"
+    text = f"QueueEndpoint={azurite.url(AzureService.QUEUE)};SharedAccessSignature={token}"
     (answer,) = sending(reaching(from_connection_string(ACCOUNT, text)), new_queue(azurite))
     assert (answer.result, answer.status) == expected
     assert token not in answer.detail
@@ -149,7 +150,7 @@ def test_a_signature_of_one_queue(azurite: Azurite) -> None:
     queue = new_queue(azurite)
     may, until = QueueSasPermissions(add=True), datetime.datetime.now(datetime.UTC) + HOUR
     token = generate_queue_sas(AZURITE_ACCOUNT, queue.queue, AZURITE_KEY, permission=may, expiry=until)
-    url = f"{azurite.url(Service.QUEUE)}/{queue.queue}?{token}"
+    url = f"{azurite.url(AzureService.QUEUE)}/{queue.queue}?{token}"
     assert sending(reaching(from_sas_url(queue.resource_id, url)), queue) == [answered(200)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.outcome import Outcome, Result
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.senders.http.web_caller import WebCaller
 from tests.senders.receiver import OK, Connection, Receiver, answering, names, posting, silent
 
@@ -133,13 +133,13 @@ def test_single_requests_are_as_strict(authority: Authority, trusted: bool) -> N
     async def main() -> CallResult:
         async with Receiver(answering(OK), authority.context("hook.test", self_signed=not trusted)) as receiver:
             caller = WebCaller(Egress.LOCAL, authority.file, names(hook_test="127.0.0.1"))
-            answer = await caller.ask(Request("GET", receiver.at("hook.test")))
+            answer = await caller.ask(HttpRequest("GET", receiver.at("hook.test")))
             await caller.close()
             return answer
 
     answer = asyncio.run(main())
     if trusted:
-        assert isinstance(answer, Reply)
+        assert isinstance(answer, HttpReply)
         assert answer.status == 200
     else:
         assert isinstance(answer, NoReply)

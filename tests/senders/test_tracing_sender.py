@@ -11,7 +11,7 @@ from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.observability.trace import TraceParent
 from recapito.domain.resources.destination import Destination, WebHook
 from recapito.observability.tracing import Sampling, Span, Tracer
-from recapito.senders.memory import MemorySender, Scripted
+from recapito.senders.memory import MemorySender, ScriptedOutcome
 from recapito.senders.tracing import TracingSender
 
 HOOK = WebHook(url="https://example.com/hook?code=secret")
@@ -33,9 +33,9 @@ class Bench:
         self.sender = TracingSender(MemorySender(self._script), tracer)
         self.answers: list[Outcome] = []
 
-    def _script(self, destination: Destination, batch: Batch) -> Scripted | None:
+    def _script(self, destination: Destination, batch: Batch) -> ScriptedOutcome | None:
         self.sent.append(batch)
-        return None if self._outcome is None else Scripted(self._outcome)
+        return None if self._outcome is None else ScriptedOutcome(self._outcome)
 
     def send(self, batch: Batch) -> Any:
         return self.sender.send(HOOK, batch, self.answers.append)

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from recapito import __version__
 from recapito.domain.access.egress import Egress
 from recapito.domain.delivery.attributes import Header
-from recapito.domain.delivery.batch import Form
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.instant import SECOND
 from recapito.errors import SettingsError
 from recapito.senders.webhook import WebhookSender
@@ -74,11 +74,11 @@ def test_data_version_is_no_injection(version: str | None, sent: str | None) -> 
 @pytest.mark.parametrize(
     ("form", "content_type"),
     [
-        (Form.CLOUD_EVENT, "application/cloudevents+json; charset=utf-8"),
-        (Form.CLOUD_EVENTS, "application/cloudevents-batch+json; charset=utf-8"),
+        (BodyForm.CLOUD_EVENT, "application/cloudevents+json; charset=utf-8"),
+        (BodyForm.CLOUD_EVENTS, "application/cloudevents-batch+json; charset=utf-8"),
     ],
 )
-def test_delivery_headers_of_cloud_events(form: Form, content_type: str) -> None:
+def test_delivery_headers_of_cloud_events(form: BodyForm, content_type: str) -> None:
     """CloudEvents have their own content types, their own version, no data version, and say where they come from."""
 
     async def main() -> None:

@@ -13,8 +13,9 @@ import msgspec
 
 from recapito.clock import Clock
 from recapito.contracts.sender import Exchange
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.resources.destination import Destination
 from tests.sim.behaviour import HEALTHY, Behaviour
 
@@ -55,11 +56,11 @@ _decode_cloud_events = msgspec.json.Decoder(list[ArrivedCloudEvent]).decode
 def events_of(batch: Batch) -> list[ArrivedEvent]:
     """The events of a request, in whichever form it has them."""
     match batch.form:
-        case Form.EVENTS:
+        case BodyForm.EVENTS:
             return _decode(batch.body)
-        case Form.CLOUD_EVENT:
+        case BodyForm.CLOUD_EVENT:
             return [_decode_cloud_event(batch.body).plain()]
-        case Form.CLOUD_EVENTS:
+        case BodyForm.CLOUD_EVENTS:
             return [event.plain() for event in _decode_cloud_events(batch.body)]
 
 

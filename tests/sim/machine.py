@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from recapito.clock import Clock
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.sender import Sender
 from recapito.contracts.vault import Vault
 from recapito.dispatch.capacity import Slots
@@ -30,7 +30,7 @@ from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
-from recapito.intake.maintenance.retention import NOTHING, Keeping
+from recapito.intake.maintenance.retention import NOTHING, RetentionBounds
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
@@ -75,7 +75,7 @@ class Parts:
     dispatcher: type[Dispatcher] = Dispatcher
     default_profile: str = "2021-03"
     keep_for_ever: bool = False
-    keeping: Keeping = NOTHING
+    keeping: RetentionBounds = NOTHING
     poisoned: bool = False  # then a lane may stop
 
 
@@ -312,7 +312,7 @@ class Machine:
             late=parts.late(),
             random=parts.jitter(self._rng),
             journal=self._journal,
-            history=MemoryHistory(Keep(DAY, 0), clock.now, capacity=1000),
+            history=MemoryHistory(HistoryBounds(DAY, 0), clock.now, capacity=1000),
             commit_budget=parts.tiny.commit_budget(),
             retry_budget=parts.tiny.retry_budget(),
             window=parts.tiny.window,

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from recapito.contracts.damage import Damage
-from recapito.contracts.ledger import DeadLetterGroup, Due, LaneRow, Settlement, SkippedDeadLetters
+from recapito.contracts.ledger import DeadLetterGroup, DueDeliveries, LaneRow, Settlement, SkippedDeadLetters
 from recapito.contracts.log import NewSegment
 from recapito.contracts.registry import Document
 from recapito.domain.delivery.cursor import Cursor
@@ -122,14 +122,14 @@ def _closed(cursor: Cursor) -> Cursor:
 class EarlyLedger(MemoryLedger):
     """Returns rows a little before they are due."""
 
-    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         return await super().due(lane, now + 5 * SECOND, limit, at_least)
 
 
 class ForgetfulLedger(MemoryLedger):
     """Forgets the attempts of what it parked."""
 
-    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         due = await super().due(lane, now, limit, at_least)
         rows = [replace(row, delivery=replace(row.delivery, attempts=0)) for row in due.parked]
         return due._replace(parked=rows)

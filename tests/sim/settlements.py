@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from recapito.contracts.ledger import Due
+from recapito.contracts.ledger import DueDeliveries
 from recapito.dispatch.dead_letter_writer import CONTAINER_MISSING, UNAVAILABLE
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import CORRUPT, NEVER_RETRIED, Delivery, Parked, delay_ns
@@ -76,7 +76,7 @@ def check(oracle: Oracle, lane: Watched, touched: list[Touched]) -> None:
             _check_failure(oracle, lane, each)
 
 
-def check_due(oracle: Oracle, lane: Watched, due: Due, now: int, limit: int) -> None:
+def check_due(oracle: Oracle, lane: Watched, due: DueDeliveries, now: int, limit: int) -> None:
     """The store returns the rows that were parked, all that are due and no others, earliest first."""
     parked = lane.books.parked
     for row in due.parked:

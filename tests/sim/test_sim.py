@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.intake.maintenance.retention import Keeping
+from recapito.intake.maintenance.retention import RetentionBounds
 from tests.sim.__main__ import report
 from tests.sim.machine import Parts
 from tests.sim.plan import draw_plan
@@ -54,7 +54,7 @@ def test_seeds_on_sqlite(seed: int, tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(6))
 def test_seeds_that_keep_what_was_passed(seed: int) -> None:
     """The same holds when the log is trimmed later than it could be."""
-    story = tell(seed, Parts(keeping=Keeping(20_000)))
+    story = tell(seed, Parts(keeping=RetentionBounds(20_000)))
     assert not story.violations, report(story)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from recapito.contracts.ledger import DeadLetterGroup, Due, LaneRow, Settlement
+from recapito.contracts.ledger import DeadLetterGroup, DueDeliveries, LaneRow, Settlement
 from recapito.contracts.log import NewSegment
 from recapito.contracts.registry import Document
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -235,7 +235,7 @@ class Witness:
     async def _burials_due(self, ledger: Any, group: DeadLetterGroup | None, *args: object) -> None:
         await self._reconcile(ledger, self._oracle.lanes.values())
 
-    async def _due(self, ledger: Any, due: Due, id: int, now: int, limit: int, at_least: int = 1) -> None:
+    async def _due(self, ledger: Any, due: DueDeliveries, id: int, now: int, limit: int, at_least: int = 1) -> None:
         await self._reconcile(ledger, [self._oracle.lanes[id]])
         settlements.check_due(self._oracle, self._oracle.lanes[id], due, now, limit)
 

@@ -114,7 +114,7 @@ class Workload:
     async def put_topic(self, name: str, profile: str | None) -> Topic | None:
         """Create or change a topic."""
         tags = {"recapito-profile": profile} if profile else {}
-        draft = TopicDraft(name=name, azure_subscription="00000000", resource_group="sim", tags=tags)
+        draft = TopicDraft.of(name=name, azure_subscription="00000000", resource_group="sim", tags=tags)
         return await self._ask(lambda: self._topics.put(draft))
 
     async def delete_topic(self, name: str) -> None:
@@ -140,7 +140,7 @@ class Workload:
     def fixed_draft(self, name: str, host: str, **settings: Any) -> SubscriptionDraft:
         """A subscription with these settings, to that host, by a URL that was never used before."""
         destination = WebHook(url=f"http://{host}/{next(self._urls)}?code=secret")
-        return SubscriptionDraft(name=name, destination=destination, **settings)
+        return SubscriptionDraft.of(name=name, destination=destination, **settings)
 
     async def put_subscription(self, topic_name: str, draft: SubscriptionDraft) -> int | None:
         """Create or change a subscription; its id, if the server answered."""

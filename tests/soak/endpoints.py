@@ -2,7 +2,7 @@
 
 import zlib
 
-from tests.kit.http_server import HttpServer, Reply, Request
+from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 from tests.soak.books import Books
 
 PATHS = ("steady", "moody", "refusing", "buried")
@@ -16,10 +16,10 @@ class Endpoints:
     def __init__(self, books: Books) -> None:
         self._books = books
         self._seen: set[str] = set()
-        self._server = HttpServer(self._take)
+        self._server = LoopbackServer(self._take)
 
-    def _take(self, request: Request) -> Reply:
-        return Reply(self.answer(request.path.strip("/"), [event["id"] for event in request.events]))
+    def _take(self, request: ArrivedRequest) -> CannedReply:
+        return CannedReply(self.answer(request.path.strip("/"), [event["id"] for event in request.events]))
 
     def url(self, path: str) -> str:
         """The URL of the endpoint at a path."""

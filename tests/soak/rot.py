@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import apsw
 import msgspec
 
-from recapito.stores.sqlite.sql.rows import Record
+from recapito.stores.sqlite.sql.rows import DeliveryRecord
 
 NEWEST = 40  # entries of the log among which one is chosen: the others are mostly passed
 
@@ -69,7 +69,7 @@ def _entry(directory: Path, rng: random.Random) -> Rotten | None:
 
 def _parked(directory: Path, rng: random.Random) -> Rotten | None:
     def ids(record: bytes) -> str:
-        return str(json.loads(msgspec.msgpack.decode(record, type=Record).body)["id"])
+        return str(json.loads(msgspec.msgpack.decode(record, type=DeliveryRecord).body)["id"])
 
     return _waiting("parked", ids, directory, rng)
 

@@ -3,21 +3,21 @@
 from collections.abc import Sequence
 from typing import Any
 
-from recapito.contracts.history import Keep
-from recapito.domain.delivery.delivery import Rule
-from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label
+from recapito.contracts.history import HistoryBounds
+from recapito.domain.delivery.vocabulary import DispositionKind, Rule
+from recapito.domain.history.attempt import Attempt, EventDisposition, LaneLabel
 from recapito.domain.instant import HOUR, SECOND
 
 NOON = 1_900_000_000 * SECOND
-KEEP = Keep(24 * HOUR, 1 << 30)
-ORDERS = Label(1, 10, "Orders", "Billing")
-SHIPPED = Label(2, 10, "Orders", "Shipping")
-OTHERS = Label(11, 20, "Others", "Billing")
+KEEP = HistoryBounds(24 * HOUR, 1 << 30)
+ORDERS = LaneLabel(1, 10, "Orders", "Billing")
+SHIPPED = LaneLabel(2, 10, "Orders", "Shipping")
+OTHERS = LaneLabel(11, 20, "Others", "Billing")
 AGAIN = EventDisposition(DispositionKind.RETRY, NOON + 30 * SECOND, Rule.MINIMUM)
 
 
 def attempt(
-    *ids: str, label: Label = ORDERS, at: int = 0, outcome: str = "Success", position: int = 5, **more: Any
+    *ids: str, label: LaneLabel = ORDERS, at: int = 0, outcome: str = "Success", position: int = 5, **more: Any
 ) -> Attempt:
     """An attempt so many seconds after noon, or at an instant; neighbouring events of one segment."""
     fields: dict[str, Any] = {

@@ -11,7 +11,7 @@ from recapito.contracts.ledger import DeadLetterGroup
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.connection import Medium
+from recapito.stores.sqlite.files.connection import FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
 from tests.stores.values import burial, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLossVFS
@@ -83,7 +83,7 @@ class Machine:
         self.disk = Disk(1)
         self.vfs = PowerLossVFS(self.disk)
         self.ballast = ballast
-        medium = Medium(self.vfs.name, names=self.vfs)
+        medium = FileMedium(self.vfs.name, names=self.vfs)
         options: Any = {"threaded": False, "medium": medium, "ballast": ballast, "journal": journal}
         self.log = SqliteLog.open(self.disk.directory, **options)
         self.ledger = SqliteLedger.open(self.disk.directory, **options)

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import pytest
 
-from recapito.contracts.ledger import DeadLetterGroup, Drop, Due, LaneCounts, SkippedDeadLetters
+from recapito.contracts.ledger import DeadLetterGroup, Drop, DueDeliveries, LaneCounts, SkippedDeadLetters
 from recapito.contracts.log import EntryKind
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
 from recapito.errors import RecordDamaged, StoreFailed
@@ -79,7 +79,7 @@ def test_a_damaged_delivery_is_set_aside(directory: Path, run: Any, journal: Any
     """The others come due; it is counted as dropped, told, and kept for whoever wants to look."""
     spoil(directory / "dispatch.db", f'UPDATE parked SET {damage} WHERE "offset" = 1')
     ledger = SqliteLedger.open(directory, threaded=False, journal=journal)
-    assert run(ledger.due(7, 99, 9)) == Due([parked(1, 0, 10), parked(1, 2, 12)], None)
+    assert run(ledger.due(7, 99, 9)) == DueDeliveries([parked(1, 0, 10), parked(1, 2, 12)], None)
     assert len(run(ledger.parked(7, 9))) == 2
     counts = run(ledger.lane(7)).counts
     assert counts == LaneCounts(matched=6, dropped={CORRUPT: 1}, parked=2, buried=3)
@@ -94,7 +94,7 @@ def test_a_lane_of_nothing_but_damage(directory: Path, run: Any) -> None:
     with closing(apsw.Connection(str(directory / "dispatch.db"))) as connection:
         connection.execute("UPDATE parked SET record = x'00'")
     ledger = SqliteLedger.open(directory, threaded=False)
-    assert run(ledger.due(7, 99, 2)) == Due([], None)
+    assert run(ledger.due(7, 99, 2)) == DueDeliveries([], None)
     lane = run(ledger.lane(7))
     assert (lane.next_due_at, lane.counts.dropped, lane.counts.parked) == (None, {CORRUPT: 3}, 0)
     run(ledger.close())

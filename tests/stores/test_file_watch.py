@@ -14,7 +14,7 @@ from recapito.errors import StoreFailed
 from recapito.stores.sqlite import SqliteLog
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files import damage
-from recapito.stores.sqlite.files.connection import DISK, HISTORY, Medium
+from recapito.stores.sqlite.files.connection import DISK, HISTORY, FileMedium
 from tests.stores.values import new_topic, segment
 
 EAGER = DISK._replace(checkpoint_bytes=1)
@@ -46,7 +46,7 @@ def overwrite(file: Path) -> None:
 @pytest.fixture(params=[DISK, EAGER], ids=["in-the-wal", "copied"])
 def log(request: pytest.FixtureRequest, tmp_path: Path, run: Any, journal: Any) -> Iterator[SqliteLog]:
     """A log with some segments, which lie in the WAL or were copied into the file."""
-    medium: Medium = request.param
+    medium: FileMedium = request.param
     opened = SqliteLog.open(tmp_path, threaded=False, medium=medium, journal=journal)
     run(opened.put_topic(new_topic()))
     for _ in range(20):

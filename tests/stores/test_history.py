@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from recapito.clock import ManualClock
-from recapito.contracts.history import Keep, Kept
+from recapito.contracts.history import HistoryBounds, KeptAttempt
 from recapito.domain import limits
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.instant import HOUR, SECOND
@@ -33,7 +33,7 @@ class Told:
         self.events.append(event)
 
 
-def writer(directory: Path, told: Told | None = None, wall: int = NOON, keep: Keep = KEEP) -> SqliteHistory:
+def writer(directory: Path, told: Told | None = None, wall: int = NOON, keep: HistoryBounds = KEEP) -> SqliteHistory:
     """A history that stores when it is told."""
     journal: Any = told or Told()
     return SqliteHistory(directory, keep, lambda: NOON, StillClock(wall), threaded=False, journal=journal)
@@ -202,7 +202,7 @@ def test_it_is_bounded_in_bytes(tmp_path: Path) -> None:
     """However much is recorded, the file stays within what is kept and a little, and the newest is there."""
 
     async def main() -> None:
-        history = writer(tmp_path, keep=Keep(HOUR, 1 << 20))
+        history = writer(tmp_path, keep=HistoryBounds(HOUR, 1 << 20))
         for n in range(100):
             for m in range(200):
                 history.record(attempt(*(f"{n:04}-{m:04}-{k:04}" + "x" * 40 for k in range(10))))
@@ -256,7 +256,7 @@ def test_no_attempt_is_kept_when_exactly_as_many_wait_as_may(tmp_path: Path) -> 
 def test_an_event_is_found_among_many(tmp_path: Path) -> None:
     """One of 100,000 attempts is found by its id without unpacking the others."""
 
-    async def main() -> Kept:
+    async def main() -> KeptAttempt:
         history = writer(tmp_path)
         for n in range(100_000):
             history.record(attempt(f"event-{n:06}", at=n // 1000, position=n))

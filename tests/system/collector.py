@@ -8,7 +8,7 @@ from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.kit.http_server import PATIENCE_S, HttpServer, Reply, Request
+from tests.kit.http_server import PATIENCE_S, ArrivedRequest, CannedReply, LoopbackServer
 
 
 class Collector:
@@ -17,14 +17,14 @@ class Collector:
     def __init__(self) -> None:
         self.spans: list[tuple[dict[str, Any], Any]] = []
         self._arrived = threading.Condition()
-        self._server = HttpServer(self._export)
+        self._server = LoopbackServer(self._export)
         self.url = f"{self._server.url}/v1/traces"
 
-    def _export(self, request: Request) -> Reply:
+    def _export(self, request: ArrivedRequest) -> CannedReply:
         packed = request.headers.get("content-encoding") == "gzip"
         body = gzip.decompress(request.body) if packed else request.body
         self._take(ExportTraceServiceRequest.FromString(body))
-        return Reply()
+        return CannedReply()
 
     def _take(self, request: Any) -> None:
         with self._arrived:

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tests.kit.http_server import PATIENCE_S, HttpServer, Reply, Request
+from tests.kit.http_server import PATIENCE_S, ArrivedRequest, CannedReply, LoopbackServer
 
 GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/local/providers/Microsoft.EventGrid"
 VERSION = "api-version=2022-06-15"
@@ -28,17 +28,17 @@ class Receiver:
         self.bodies: list[bytes] = []
         self.answer = lambda events: 200
         self.arrived = threading.Condition()
-        self._server = HttpServer(self._take)
+        self._server = LoopbackServer(self._take)
         self.url = f"{self._server.url}/hook"
 
-    def _take(self, request: Request) -> Reply | None:
+    def _take(self, request: ArrivedRequest) -> CannedReply | None:
         events = json.loads(request.body)
         with self.arrived:
             self.requests.append((request.headers, events))
             self.bodies.append(request.body)
             status = self.answer(events)
             self.arrived.notify_all()
-        return None if status is None else Reply(status)
+        return None if status is None else CannedReply(status)
 
     @property
     def ids(self) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from tests.kit.http_server import HttpServer, Reply, Request
+from tests.kit.http_server import ArrivedRequest, CannedReply, LoopbackServer
 
 _SIGNED = ("authorization", "servicebusauthorization")
 
@@ -20,19 +20,19 @@ class Parrot:
     def __init__(self) -> None:
         self.secrets: set[str] = set()
         self.paths: list[str] = []
-        self._server = HttpServer(self._take)
+        self._server = LoopbackServer(self._take)
         self.port, self.url = self._server.port, self._server.url
 
-    def _take(self, request: Request) -> Reply:
+    def _take(self, request: ArrivedRequest) -> CannedReply:
         self.paths.append(request.path.partition("?")[0])
         for name in _SIGNED:
             self.secrets |= set(re.findall(r"[\w+/%-]{20,}=*", request.headers.get(name, "")))
         code = self._code_of(request.body)
         if code is not None and not request.path.startswith("/refuse"):
-            return Reply(200, json.dumps({"validationResponse": code}).encode())
+            return CannedReply(200, json.dumps({"validationResponse": code}).encode())
         if request.path.startswith("/fine"):
-            return Reply()
-        return Reply(500 if code is None else 404, f"{request.path} {request.headers} ".encode() + request.body)
+            return CannedReply()
+        return CannedReply(500 if code is None else 404, f"{request.path} {request.headers} ".encode() + request.body)
 
     def _code_of(self, body: bytes) -> str | None:
         try:

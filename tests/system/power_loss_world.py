@@ -16,7 +16,7 @@ from recapito.domain.delivery.delivery import DeliveryId
 from recapito.errors import SettingsError
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
-from recapito.stores.sqlite.files.connection import Medium
+from recapito.stores.sqlite.files.connection import FileMedium
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 
@@ -63,7 +63,7 @@ class World:
         self.chance = random.Random(seed)
         self.vfs = vfs
         self.vfs.disk = Disk(seed)
-        self._medium = Medium(vfs.name, synchronous, checkpoint_bytes, names=vfs)
+        self._medium = FileMedium(vfs.name, synchronous, checkpoint_bytes, names=vfs)
         self._memory = MemoryDisk(log_id="")
         self.model = Pair(MemoryLog(self._memory), MemoryLedger(self._memory))
         self.real: Pair | None = None

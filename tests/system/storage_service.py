@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.composition.clock import make_clock, make_clock_control
 from recapito.composition.dispatch import make_dispatch
 from recapito.composition.intake import Intake, make_intake
@@ -35,8 +35,8 @@ class Service:
     async def subscribe(self, **draft: Any) -> None:
         """A topic, and one subscription of it."""
         draft = {"name": "orders-sub", **draft}
-        topic = await self._intake.topics.put(TopicDraft(name="orders", azure_subscription="s", resource_group="g"))
-        await self._intake.subscriptions.put(topic, SubscriptionDraft(**draft))
+        topic = await self._intake.topics.put(TopicDraft.of(name="orders", azure_subscription="s", resource_group="g"))
+        await self._intake.subscriptions.put(topic, SubscriptionDraft.of(**draft))
 
     async def redrive(self) -> Any:
         """Redrive all dead letters, as the command line does."""
@@ -84,7 +84,7 @@ def serve(
                 "delivery.handshake": "off",
             },
         )
-        clock = make_clock(chosen, Origin(NOON, 0))
+        clock = make_clock(chosen, ClockOrigin(NOON, 0))
         backend = make_backend(chosen, silent)
         await backend.prepare()
         async with backend.open_both(clock) as stores:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from recapito.domain.connections.connection import Service
+from recapito.domain.connections.connection import AzureService
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT
 from tests.azurite.place import ACCOUNT, account, new_container
 from tests.azurite.server import Azurite
@@ -23,7 +23,7 @@ APP = "/subscriptions/s-1/resourceGroups/shop/providers/Microsoft.Web/sites/shop
 
 def connect(service: Server, azurite: Azurite, closed: str) -> list[str]:
     """Every form of a connection, with a canary in it; to what refuses it, or is not there. What was answered."""
-    blobs, queues = azurite.url(Service.BLOB), azurite.url(Service.QUEUE)
+    blobs, queues = azurite.url(AzureService.BLOB), azurite.url(AzureService.QUEUE)
     token = f"sv=2021-08-06&ss=q&srt=sco&sp=a&se=2100-01-01T00:00:00Z&sig={WORD}-signature"
     said = []
     for id, body in (

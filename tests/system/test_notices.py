@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from recapito.domain.connections.connection import Service
+from recapito.domain.connections.connection import AzureService
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
 from tests.azurite.place import ACCOUNT, new_container
 from tests.azurite.server import Azurite
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.xdist_group("azurite")
 
 def prepare(service: Server, azurite: Azurite) -> None:
     """Say how the account is reached, and that it is there."""
-    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={AZURITE_KEY};BlobEndpoint={azurite.url(Service.BLOB)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={AZURITE_KEY};BlobEndpoint={azurite.url(AzureService.BLOB)}"
     service.call("PUT", f"/connections{ACCOUNT}", {"connectionString": text})
     service.call("PUT", f"{ACCOUNT}?api-version=2023-01-01", {"location": "local"})
 
@@ -72,7 +72,7 @@ def test_a_dead_letter_is_told_of(azurite: Azurite, tmp_path: Path, flags: tuple
         data = event["data"]
         assert data["eTag"] == found[path].etag.strip('"')
         assert data["contentLength"] == found[path].size
-        assert data["url"] == f"{azurite.url(Service.BLOB)}/{name}/{path}"
+        assert data["url"] == f"{azurite.url(AzureService.BLOB)}/{name}/{path}"
         assert data["contentType"] == found[path].content_settings.content_type
         assert event["topic"] == ACCOUNT
     assert AZURITE_KEY not in json.dumps(events)

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, Medium, open_writer
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, FileMedium, open_writer
 from recapito.stores.sqlite.sql_files import migrate, migrations, version
 from tests.system.power_loss_disk import Disk, PowerLoss, PowerLossVFS
 
@@ -32,7 +32,7 @@ def make_old(vfs: PowerLossVFS, path: Path, kind: FileKind, steps: int) -> None:
 def test_a_cut_at_every_operation_of_a_migration(kind: FileKind) -> None:
     """Each migration is whole or not there; opened again, the file is as if nothing had happened."""
     vfs = PowerLossVFS(Disk(0))
-    medium = Medium(vfs.name, names=vfs)
+    medium = FileMedium(vfs.name, names=vfs)
     file = Path(kind.file)
     known = len(migrations(kind.name))
     vfs.disk = Disk(1)

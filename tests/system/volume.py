@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from recapito.domain.limits import MB
-from tests.kit.http_server import HttpServer, Reply
+from tests.kit.http_server import CannedReply, LoopbackServer
 from tests.system.machine import Server, events
 
 UP, DOWN, SLOW, HALF = "up", "down", "slow", "half"
@@ -45,7 +45,9 @@ class Sink:
         if state != SLOW:
             self._up.set()
         self._lock = threading.Lock()
-        self._server = HttpServer(lambda request: Reply(self.answer([event["id"] for event in request.events])))
+        self._server = LoopbackServer(
+            lambda request: CannedReply(self.answer([event["id"] for event in request.events]))
+        )
         self.url = f"{self._server.url}/hook"
 
     def answer(self, ids: list[str]) -> int:

@@ -13,6 +13,7 @@ SOURCES = sorted((ROOT / "src").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LONGEST_MODULE = 600
 MOST_MODULES = 350  # lines that nine modules in ten stay under
+PLUGIN = {"Topic", "Subscription"}  # the pytest plugin shows tests the resources under their own names
 
 
 def name(path: Path) -> str:
@@ -80,6 +81,16 @@ def test_each_test_says_what_it_proves(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
             assert ast.get_docstring(node), f"{node.name} has no docstring"
+
+
+def test_a_class_name_means_one_thing() -> None:
+    """No two modules of the source and of the kit define a class of the same name."""
+    seen: dict[str, str] = {}
+    for path in (*SOURCES, *sorted((ROOT / "tests" / "kit").rglob("*.py"))):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            if isinstance(node, ast.ClassDef) and node.name not in PLUGIN:
+                assert node.name not in seen, f"{name(path)} and {seen[node.name]} define {node.name}"
+                seen[node.name] = name(path)
 
 
 def test_nothing_is_left_undone() -> None:

@@ -14,7 +14,7 @@ from recapito.azure.access import AzureAccess
 from recapito.azure.storage_clients import StorageClients
 from recapito.contracts.vault import VaultUnavailable
 from recapito.domain.access.egress import Egress
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_storage import (
     AZURITE_ACCOUNT,
     AZURITE_KEY,
@@ -83,7 +83,7 @@ def test_a_missing_container(azurite: Azurite) -> None:
 
 def test_a_wrong_key(azurite: Azurite) -> None:
     """A wrong key is a vault out of reach; the refusal names the command that sets a right one."""
-    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(Service.BLOB)}"
+    text = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(AzureService.BLOB)}"
     error = refused(reaching(from_connection_string(ACCOUNT, text)), new_container(azurite))
     assert not error.missing
     assert "orders1" in str(error) and f"recapito connection set {ACCOUNT} (403" in str(error)
@@ -116,7 +116,7 @@ def test_a_signature_of_one_container(azurite: Azurite) -> None:
     may = ContainerSasPermissions(write=True, create=True)
     until = datetime.datetime.now(datetime.UTC) + HOUR
     token = generate_container_sas(AZURITE_ACCOUNT, name, AZURITE_KEY, permission=may, expiry=until)
-    connection = from_sas_url(container, f"{azurite.url(Service.BLOB)}/{name}?{token}")
+    connection = from_sas_url(container, f"{azurite.url(AzureService.BLOB)}/{name}?{token}")
     writing(reaching(connection), container)
     assert azurite.read_blob(name, PATH) == b"[]"
 
@@ -152,7 +152,7 @@ def test_an_outage(tmp_path: Path) -> None:
 def test_a_connection_that_was_mended(azurite: Azurite) -> None:
     """After a failure the connection is looked up anew: one that was set meanwhile is used at once."""
     container = new_container(azurite)
-    wrong = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(Service.BLOB)}"
+    wrong = f"AccountName={AZURITE_ACCOUNT};AccountKey={CANARY};BlobEndpoint={azurite.url(AzureService.BLOB)}"
     found = [from_connection_string(ACCOUNT, wrong), azurite.connection]
 
     async def find(resource_id: str) -> Connection:

@@ -23,11 +23,11 @@ from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
 from recapito.api.operate.connections import ConnectionManagement
 from recapito.api.operate.damaged import DamagedRecords
-from recapito.api.operate.dead_letters import DeadLetters
+from recapito.api.operate.dead_letters import DeadLetterRoutes
 from recapito.api.operate.deliveries import Deliveries
 from recapito.api.operate.handshake_callback import HandshakeCallback
 from recapito.api.operate.health import OperatorRoutes
-from recapito.api.operate.lanes import Lanes
+from recapito.api.operate.lanes import LaneRoutes
 from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
@@ -81,10 +81,10 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
     management = [route for part in _MANAGEMENT for route in part(services, bodies).routes()]
     operation = OperatorRoutes(services, bodies).routes()
     described = [
-        *DeadLetters(services, bodies).routes(),
+        *DeadLetterRoutes(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
-        *Lanes(services).routes(),
+        *LaneRoutes(services).routes(),
         *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)

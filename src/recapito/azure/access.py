@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from recapito.domain.access.egress import Egress
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import stamp
 from recapito.domain.resources.resource_id import ResourceId
@@ -28,7 +28,7 @@ Find = Callable[[str], Awaitable[Connection | None]]
 _COMMAND = re.compile(r"recapito connection set \S+")
 
 
-class Resolved(Protocol):
+class ResolvedHost(Protocol):
     """The addresses of a host name, or none and the reason."""
 
     @property
@@ -43,21 +43,21 @@ class Resolved(Protocol):
 class NameService(Protocol):
     """A name service that answers in bounded time. Its owner closes it."""
 
-    def known(self, host: str) -> Resolved | None:
+    def known(self, host: str) -> ResolvedHost | None:
         """The result that is known now."""
 
-    def ask(self, host: str, answer: Callable[[Resolved], None]) -> None:
+    def ask(self, host: str, answer: Callable[[ResolvedHost], None]) -> None:
         """Resolve a name, and call `answer` later."""
 
 
-async def resolve(names: NameService, host: str) -> Resolved:
+async def resolve(names: NameService, host: str) -> ResolvedHost:
     """Resolve a name, unless its result is known already."""
     known = names.known(host)
     if known is not None:
         return known
-    result: asyncio.Future[Resolved] = asyncio.get_running_loop().create_future()
+    result: asyncio.Future[ResolvedHost] = asyncio.get_running_loop().create_future()
 
-    def answer(resolved: Resolved) -> None:
+    def answer(resolved: ResolvedHost) -> None:
         if not result.done():  # the caller may have gone
             result.set_result(resolved)
 
@@ -90,7 +90,7 @@ class AzureAccess(NamedTuple):
     credential: "Callable[[], AsyncTokenCredential]" = default_credential
     now: Callable[[], int] = time.time_ns
 
-    async def connection(self, service: Service, resource: ResourceId) -> Connection | Outcome:
+    async def connection(self, service: AzureService, resource: ResourceId) -> Connection | Outcome:
         """The connection that leads to a service of a resource."""
         return await look_up(self.find, service, resource)
 
@@ -119,7 +119,7 @@ class OwnCredential:
             await self._credential.close()
 
 
-async def look_up(find: Find, service: Service, resource: ResourceId) -> Connection | Outcome:
+async def look_up(find: Find, service: AzureService, resource: ResourceId) -> Connection | Outcome:
     """The connection that leads to a service of a resource, or an Outcome with the remedy."""
     try:
         connection = await find(resource.text)

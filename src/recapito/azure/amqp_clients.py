@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from recapito.azure.access import AzureAccess, OwnCredential, resolve
 from recapito.domain import limits
 from recapito.domain.access.egress import judge
-from recapito.domain.connections.connection import Connection, DefaultCredential, Service
+from recapito.domain.connections.connection import AzureService, Connection, DefaultCredential
 from recapito.domain.delivery.broker_message import Message
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
@@ -50,7 +50,7 @@ class AmqpClient(Protocol):
         """Close the connection."""
 
 
-class Library(NamedTuple):
+class AmqpLibrary(NamedTuple):
     """A loaded library: it makes clients, and turns their errors into Outcomes."""
 
     client: "Callable[[DialTarget, Connection, AsyncTokenCredential | None, ResourceId], AmqpClient]"
@@ -64,7 +64,7 @@ class AmqpClients:
         self._access = access
         self._own = OwnCredential(access.credential)
         self._loading = asyncio.Lock()
-        self._libraries: dict[bool, Library] = {}
+        self._libraries: dict[bool, AmqpLibrary] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class AmqpClients:
 
     async def find(self, resource: ResourceId) -> Connection | Outcome:
         """The connection that leads to a resource."""
-        return await self._access.connection(Service.MESSAGING, resource)
+        return await self._access.connection(AzureService.MESSAGING, resource)
 
     async def open(self, resource: ResourceId, connection: Connection) -> AmqpClient | Outcome:
         """A client that is ready to send; of several addresses the first that answers."""
@@ -141,7 +141,7 @@ class AmqpClients:
             return Outcome(Result.SOCKET_ERROR, detail=f"{part}: egress refused {refused}")
         return allowed
 
-    async def _library(self, resource: ResourceId) -> Library:
+    async def _library(self, resource: ResourceId) -> AmqpLibrary:
         hub = _is_hub(resource)
         async with self._loading:
             if hub not in self._libraries:
@@ -178,16 +178,16 @@ class _Pinned(ssl.SSLContext):
         return super().wrap_bio(incoming, outgoing, server_side, self.host, session)
 
 
-def _load(hub: bool) -> Library:
+def _load(hub: bool) -> AmqpLibrary:
     from recapito.azure import amqp_faults
 
     if hub:
         from recapito.azure.event_hubs import EventHubAmqpClient
 
-        return Library(EventHubAmqpClient, amqp_faults.outcome_of)
+        return AmqpLibrary(EventHubAmqpClient, amqp_faults.outcome_of)
     from recapito.azure.service_bus import ServiceBusAmqpClient
 
-    return Library(ServiceBusAmqpClient, amqp_faults.outcome_of)
+    return AmqpLibrary(ServiceBusAmqpClient, amqp_faults.outcome_of)
 
 
 def _is_hub(resource: ResourceId) -> bool:
@@ -195,6 +195,6 @@ def _is_hub(resource: ResourceId) -> bool:
 
 
 def _split(connection: Connection) -> tuple[str, str, int]:
-    url = urlsplit(connection.endpoints[Service.MESSAGING])
+    url = urlsplit(connection.endpoints[AzureService.MESSAGING])
     assert url.hostname is not None and url.port is not None, "the form of a connection sees to that"
     return url.scheme, url.hostname, url.port

@@ -13,7 +13,7 @@ from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.resource_id import ResourceId
 
 
-class Meaning(NamedTuple):
+class AmqpMeaning(NamedTuple):
     """The meaning of a condition: a result, the status that rules are keyed by, the remedy."""
 
     result: Result
@@ -21,32 +21,32 @@ class Meaning(NamedTuple):
     remedy: str
 
 
-_GONE = Meaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
-_FULL = Meaning(Result.FULL, None, "it is full: have its messages received, or make it larger")
-_OFF = Meaning(Result.DISABLED, None, "it is disabled for sending: enable it")
-_BUSY = Meaning(Result.BUSY, 503, "the service is busy or throttles us")
-_SLOW = Meaning(Result.TIMED_OUT, 408, "the service gave up on the request")
-_LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than it takes")
-_WRONG = Meaning(Result.BAD_REQUEST, 400, "the service does not take the message")
-_MAY_NOT = Meaning(
+_GONE = AmqpMeaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
+_FULL = AmqpMeaning(Result.FULL, None, "it is full: have its messages received, or make it larger")
+_OFF = AmqpMeaning(Result.DISABLED, None, "it is disabled for sending: enable it")
+_BUSY = AmqpMeaning(Result.BUSY, 503, "the service is busy or throttles us")
+_SLOW = AmqpMeaning(Result.TIMED_OUT, 408, "the service gave up on the request")
+_LARGE = AmqpMeaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than it takes")
+_WRONG = AmqpMeaning(Result.BAD_REQUEST, 400, "the service does not take the message")
+_MAY_NOT = AmqpMeaning(
     Result.FORBIDDEN, 403, "the connection's credential may not send there: grant it, or recapito connection set {top}"
 )
-_WHO = Meaning(
+_WHO = AmqpMeaning(
     Result.UNAUTHORIZED,
     401,
     "the key or signature of its connection is wrong or has ended, or this machine's clock is:"
     " recapito connection set {top}",
 )
-_SESSION = Meaning(
+_SESSION = AmqpMeaning(
     Result.SESSION_QUEUE_NOT_SUPPORTED,
     400,
     "it requires sessions: turn them off, or set the delivery property SessionId",
 )
-_BROKE = Meaning(Result.SOCKET_ERROR, None, "the connection broke")
+_BROKE = AmqpMeaning(Result.SOCKET_ERROR, None, "the connection broke")
 _ALIEN = _BROKE._replace(
     remedy="what answers does not speak AMQP as Azure does: is its address right? If not, recapito connection set {top}"
 )
-_FAILED = Meaning(Result.GENERIC_ERROR, 500, "the service failed")
+_FAILED = AmqpMeaning(Result.GENERIC_ERROR, 500, "the service failed")
 
 MEANING_OF_CONDITION = {
     "not-found": _GONE,
@@ -77,7 +77,7 @@ MEANING_OF_CONDITION = {
 # The answers of claims-based security, before there is a link.
 MEANING_OF_STATUS = {400: _WHO, 401: _WHO, 403: _MAY_NOT, 404: _GONE, 408: _SLOW, 429: _BUSY, 500: _FAILED, 503: _BUSY}
 _VAGUE = {"unknown-error", "client-error"}
-_NO_IDENTITY = Meaning(
+_NO_IDENTITY = AmqpMeaning(
     Result.UNAUTHORIZED,
     401,
     "this server has no identity that Azure accepts: give it one, or recapito connection set {top}",
@@ -116,7 +116,7 @@ def outcome_of(error: BaseException, resource: ResourceId) -> Outcome:
     return _outcome(_FAILED._replace(status=None, remedy="an unexpected error"), resource, type(error).__name__)
 
 
-def _refine(word: str, chain: list[BaseException]) -> Meaning:
+def _refine(word: str, chain: list[BaseException]) -> AmqpMeaning:
     """Two conditions have several causes, which only the service's text distinguishes."""
     text = " ".join(str(cause) for cause in chain).lower()
     if word == "not-allowed" and "sessionid" in text:
@@ -145,7 +145,7 @@ def _condition(error: BaseException) -> str:
     return "" if word in _VAGUE else word
 
 
-def _outcome(meaning: Meaning, resource: ResourceId, shown: str) -> Outcome:
+def _outcome(meaning: AmqpMeaning, resource: ResourceId, shown: str) -> Outcome:
     top = resource.top
     remedy = meaning.remedy.format(top=top.text)
     return Outcome(

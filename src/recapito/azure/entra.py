@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from azure.core.credentials_async import AsyncTokenCredential
 
 
-class _Known(NamedTuple):
+class _KnownToken(NamedTuple):
     token: str
     until: int
 
@@ -32,7 +32,7 @@ class EntraTokens:
     ) -> None:
         self._credential = credential
         self._now = now
-        self._known: dict[tuple[str, str], _Known] = {}
+        self._known: dict[tuple[str, str], _KnownToken] = {}
         self._fetching: dict[tuple[str, str], asyncio.Task[str | Outcome]] = {}
 
     def __repr__(self) -> str:
@@ -72,7 +72,7 @@ class EntraTokens:
         if len(self._known) >= limits.WEBHOOK_TOKENS:
             self._known.clear()
         now = self._now()
-        self._known[tenant, application] = _Known(token.token, now + (token.expires_on * SECOND - now) // 2)
+        self._known[tenant, application] = _KnownToken(token.token, now + (token.expires_on * SECOND - now) // 2)
         return token.token
 
 

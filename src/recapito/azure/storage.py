@@ -25,12 +25,12 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.connections.connection import (
     AccountKey,
+    AzureService,
     Connection,
     Credential,
     DefaultCredential,
     FunctionKey,
     PolicyKey,
-    Service,
     SharedAccess,
 )
 from recapito.domain.delivery.outcome import Outcome
@@ -40,17 +40,17 @@ from recapito.domain.resources.resource_id import ResourceId
 AddressInfo = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[object, ...]]
 
 
-class Storage:
+class StorageOpener:
     """Opens clients. They own nothing: the session and the server's own credential are closed here."""
 
     def __init__(self, access: AzureAccess) -> None:
         self._session = open_session(access.names, access.egress, access.ca_file)
         self._own = OwnCredential(access.credential)
 
-    def open(self, service: Service, connection: Connection, name: str) -> ContainerClient | QueueClient:
+    def open(self, service: AzureService, connection: Connection, name: str) -> ContainerClient | QueueClient:
         url = connection.endpoints[service]
         options = self._options(connection.credential)
-        if service is Service.BLOB:
+        if service is AzureService.BLOB:
             return ContainerClient(url, name, **options)
         return QueueClient(url, name, **options)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from recapito.azure.access import AzureAccess
 from recapito.domain import limits
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.delivery.outcome import Outcome, answered
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.resource_id import ResourceId
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from azure.storage.blob.aio import ContainerClient
     from azure.storage.queue.aio import QueueClient
 
-    from recapito.azure.storage import Storage
+    from recapito.azure.storage import StorageOpener
 
 DONE = answered(200)
 
 
-class _Known(NamedTuple):
+class _KnownClient(NamedTuple):
     connection: Connection
     client: "ContainerClient | QueueClient"
     until: float
@@ -37,9 +37,9 @@ class StorageClients:
 
     def __init__(self, access: AzureAccess) -> None:
         self._access = access
-        self._storage: Storage | None = None
+        self._storage: StorageOpener | None = None
         self._loading = asyncio.Lock()
-        self._known: OrderedDict[tuple[Service, str], _Known] = OrderedDict()
+        self._known: OrderedDict[tuple[AzureService, str], _KnownClient] = OrderedDict()
 
     def __repr__(self) -> str:
         return f"<StorageClients of {len(self._known)} resources>"
@@ -48,11 +48,11 @@ class StorageClients:
         self, container: ResourceId, use: "Callable[[ContainerClient], Awaitable[object]]"
     ) -> Outcome:
         """Use a blob container; the outcome of the use."""
-        return await self._use(Service.BLOB, container, use)  # type: ignore[arg-type] # the service says which client
+        return await self._use(AzureService.BLOB, container, use)  # type: ignore[arg-type] # the service says which client
 
     async def use_queue(self, queue: ResourceId, use: "Callable[[QueueClient], Awaitable[object]]") -> Outcome:
         """Use a queue; the outcome of the use."""
-        return await self._use(Service.QUEUE, queue, use)  # type: ignore[arg-type] # the service says which client
+        return await self._use(AzureService.QUEUE, queue, use)  # type: ignore[arg-type] # the service says which client
 
     async def leads_to(self, resource: ResourceId) -> bool:
         """Whether a resource has a connection, even one that cannot be used."""
@@ -69,7 +69,7 @@ class StorageClients:
 
     async def _use(
         self,
-        service: Service,
+        service: AzureService,
         resource: ResourceId,
         use: "Callable[[ContainerClient | QueueClient], Awaitable[object]]",
     ) -> Outcome:
@@ -85,7 +85,7 @@ class StorageClients:
             return self._access.blame(outcome, known.connection)
         return DONE
 
-    async def _look_up(self, service: Service, resource: ResourceId) -> "_Known | Outcome":
+    async def _look_up(self, service: AzureService, resource: ResourceId) -> "_KnownClient | Outcome":
         key = service, resource.key
         known = self._known.get(key)
         now = asyncio.get_running_loop().time()
@@ -96,25 +96,25 @@ class StorageClients:
             return connection
         same = known is not None and known.connection == connection
         client = known.client if known is not None and same else await self._open(service, connection, resource)
-        known = self._known[key] = _Known(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
+        known = self._known[key] = _KnownClient(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
         self._known.move_to_end(key)
         if len(self._known) > limits.ROUTES:
             self._known.popitem(last=False)
         return known
 
     async def _open(
-        self, service: Service, connection: Connection, resource: ResourceId
+        self, service: AzureService, connection: Connection, resource: ResourceId
     ) -> "ContainerClient | QueueClient":
         async with self._loading:
             if self._storage is None:
                 self._storage = await self._load()
         return self._storage.open(service, connection, resource.name)
 
-    async def _load(self) -> "Storage":
-        def load() -> "type[Storage]":
-            from recapito.azure.storage import Storage
+    async def _load(self) -> "StorageOpener":
+        def load() -> "type[StorageOpener]":
+            from recapito.azure.storage import StorageOpener
 
-            return Storage
+            return StorageOpener
 
         storage = await asyncio.to_thread(load)
         return storage(self._access)

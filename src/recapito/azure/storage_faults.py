@@ -25,7 +25,7 @@ CLOCK_APART_NS = 15 * MINUTE  # Azure Storage accepts less
 _CODE = re.compile(r"[A-Za-z0-9]{1,64}")
 
 
-class Meaning(NamedTuple):
+class StorageMeaning(NamedTuple):
     """The meaning of an error code: a result, the status that rules are keyed by, the remedy."""
 
     result: Result
@@ -33,7 +33,7 @@ class Meaning(NamedTuple):
     remedy: str
 
 
-_WHO = Meaning(
+_WHO = StorageMeaning(
     Result.UNAUTHORIZED,
     401,
     "the key or signature of its connection is wrong or has ended, or this machine's clock is:"
@@ -42,16 +42,16 @@ _WHO = Meaning(
 _NO_KEYS = _WHO._replace(
     remedy="its account takes no keys: allow them, or recapito connection set {account} --default-credential"
 )
-_REFUSED = Meaning(
+_REFUSED = StorageMeaning(
     Result.FORBIDDEN,
     403,
     "the account refuses the connection's credential: it may not write there, its key is wrong (as Azurite says it),"
     " or the account's firewall keeps this machine out: recapito connection set {account}",
 )
-_GONE = Meaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
-_OFF = Meaning(Result.DISABLED, None, "it is disabled: enable it")
-_LARGE = Meaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
-_SLOW = Meaning(Result.TIMED_OUT, 408, "the service gave up on the request")
+_GONE = StorageMeaning(Result.NOT_FOUND, 404, "it does not exist: create it, or correct the subscription")
+_OFF = StorageMeaning(Result.DISABLED, None, "it is disabled: enable it")
+_LARGE = StorageMeaning(Result.PAYLOAD_TOO_LARGE, 413, "the message is larger than a queue takes")
+_SLOW = StorageMeaning(Result.TIMED_OUT, 408, "the service gave up on the request")
 
 # The service answers 403 both to a wrong credential and to one without the right; the first can be mended: a 401.
 MEANING_OF_CODE = {

@@ -8,7 +8,7 @@ import typer
 
 from recapito.cli.toolkit.exit_codes import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.toolkit.fatal import describe_defect, describe_os_error, give_up_output
-from recapito.cli.toolkit.lazy import LazyGroup, Target
+from recapito.cli.toolkit.lazy import LazyGroup, LazyTarget
 from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
 
 
@@ -16,32 +16,32 @@ class Commands(LazyGroup):
     """All commands, in the order of the help."""
 
     table: ClassVar = {
-        "serve": Target("serve", "serve", "Run the server."),
-        "topic": Target("topic", "app", "Manage topics and their keys."),
-        "event-subscription": Target("event_subscription", "app", "Manage event subscriptions."),
-        "domain": Target("domain", "app", "Manage domains, their topics and their keys."),
-        "system-topic": Target("system_topic", "app", "Manage system topics."),
-        "topic-type": Target("topic_type", "app", "List topic types and their event types."),
-        "publish": Target("publish", "app", "Publish events."),
-        "listen": Target("listen", "app", "Run a webhook receiver that can simulate failures."),
-        "explain": Target("explain", "app", "Explain the deliveries of an event."),
-        "tail": Target("tail", "app", "Print deliveries as they happen."),
-        "top": Target("top", "app", "Show rates and backlogs of event subscriptions, live."),
-        "clock": Target("clock", "app", "Show or move the server's clock."),
-        "deadletter": Target("deadletter", "app", "List, redrive and purge dead letters."),
-        "damaged": Target("damaged", "app", "List and export damaged records."),
-        "connection": Target("connection", "app", "Manage connections to Azure resources."),
-        "schedule": Target("schedule", "app", "Print the retry schedule of a failing endpoint."),
-        "doctor": Target("doctor", "app", "Find problems and name their remedies."),
-        "config": Target("config", "app", "Show and set the defaults of flags."),
-        "profile": Target("profile", "app", "Show the profiles: Event Grid's behaviour by date."),
-        "settings": Target("info", "settings", "Print all settings of the server, with their defaults."),
-        "tls": Target("tls", "tls", "Print how clients trust the server's own certificate."),
-        "scrape-token": Target("scrape_token", "scrape_token", "Print the token for reading metrics."),
-        "backup": Target("backup", "backup", "Copy the stores of a running server."),
-        "restore": Target("backup", "restore", "Restore a backup as a data directory."),
-        "completion": Target("info", "completion", "Print the completion script for your shell."),
-        "version": Target("info", "version", "Print the version."),
+        "serve": LazyTarget("serve", "serve", "Run the server."),
+        "topic": LazyTarget("topic", "app", "Manage topics and their keys."),
+        "event-subscription": LazyTarget("event_subscription", "app", "Manage event subscriptions."),
+        "domain": LazyTarget("domain", "app", "Manage domains, their topics and their keys."),
+        "system-topic": LazyTarget("system_topic", "app", "Manage system topics."),
+        "topic-type": LazyTarget("topic_type", "app", "List topic types and their event types."),
+        "publish": LazyTarget("publish", "app", "Publish events."),
+        "listen": LazyTarget("listen", "app", "Run a webhook receiver that can simulate failures."),
+        "explain": LazyTarget("explain", "app", "Explain the deliveries of an event."),
+        "tail": LazyTarget("tail", "app", "Print deliveries as they happen."),
+        "top": LazyTarget("top", "app", "Show rates and backlogs of event subscriptions, live."),
+        "clock": LazyTarget("clock", "app", "Show or move the server's clock."),
+        "deadletter": LazyTarget("deadletter", "app", "List, redrive and purge dead letters."),
+        "damaged": LazyTarget("damaged", "app", "List and export damaged records."),
+        "connection": LazyTarget("connection", "app", "Manage connections to Azure resources."),
+        "schedule": LazyTarget("schedule", "app", "Print the retry schedule of a failing endpoint."),
+        "doctor": LazyTarget("doctor", "app", "Find problems and name their remedies."),
+        "config": LazyTarget("config", "app", "Show and set the defaults of flags."),
+        "profile": LazyTarget("profile", "app", "Show the profiles: Event Grid's behaviour by date."),
+        "settings": LazyTarget("info", "settings", "Print all settings of the server, with their defaults."),
+        "tls": LazyTarget("tls", "tls", "Print how clients trust the server's own certificate."),
+        "scrape-token": LazyTarget("scrape_token", "scrape_token", "Print the token for reading metrics."),
+        "backup": LazyTarget("backup", "backup", "Copy the stores of a running server."),
+        "restore": LazyTarget("backup", "restore", "Restore a backup as a data directory."),
+        "completion": LazyTarget("info", "completion", "Print the completion script for your shell."),
+        "version": LazyTarget("info", "version", "Print the version."),
     }
 
 

@@ -6,7 +6,9 @@ from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.topics import Topics
 from recapito.settings.settings import Settings
 
-FIRST_TOPIC = TopicDraft(name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local")
+FIRST_TOPIC = TopicDraft.of(
+    name="demo", azure_subscription="00000000-0000-0000-0000-000000000000", resource_group="local"
+)
 
 
 async def create_initial_resources(settings: Settings, topics: Topics, registry: Registry) -> None:

@@ -23,7 +23,7 @@ from recapito.dispatch.open_lanes import OpenLanes
 from recapito.dispatch.service import DispatchService
 from recapito.dispatch.signals import Signal
 from recapito.dispatch.status_reporter import StatusReporter
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import Journal
 from recapito.senders.http.resolver import Resolver
 from recapito.senders.routing import RoutingSender
@@ -56,7 +56,7 @@ def make_dispatch(
     keyring: Keyring,
     clock: Clock,
     journal: Journal,
-    identity: Identity | None = None,
+    identity: ServerIdentity | None = None,
     observers: Observers = NO_OBSERVERS,
     on_notice: Callable[[], None] = lambda: None,
 ) -> Dispatch:

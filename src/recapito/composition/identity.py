@@ -7,18 +7,18 @@ from ssl import SSLContext
 
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.jwks import RemoteKeys, trust_remote
-from recapito.api.auth.tokens import TokenVerifier, Trust
+from recapito.api.auth.tokens import IssuerTrust, TokenVerifier
 from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
 from recapito.domain.access.roles import Plane, PrincipalDirectory, RegisteredPrincipal, Role, hash_secret, roles_named
-from recapito.domain.handshake.http_call import Reply, Request
+from recapito.domain.handshake.http_call import HttpReply, HttpRequest
 from recapito.domain.instant import utc
 from recapito.errors import SettingsError
 from recapito.identity import certificate
 from recapito.identity import server_identity as identities
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.identity.signer import Signer
 from recapito.observability.journal import Journal
 from recapito.settings.settings import Settings
@@ -32,7 +32,12 @@ _LEAST_TOKEN_CHARS = 16
 
 
 def make_access(
-    settings: Settings, identity: Identity | None, signer: Signer | None, caller: Caller, clock: Clock, journal: Journal
+    settings: Settings,
+    identity: ServerIdentity | None,
+    signer: Signer | None,
+    caller: Caller,
+    clock: Clock,
+    journal: Journal,
 ) -> Access:
     """The tokens that are accepted: those of our own issuer, or of another."""
     if identity is None or signer is None:
@@ -61,7 +66,7 @@ def _status(settings: Settings) -> tuple[str, bool]:
     return token, True
 
 
-def prepare_identity(settings: Settings) -> Identity | None:
+def prepare_identity(settings: Settings) -> ServerIdentity | None:
     """The parts of our own token issuer; None if the settings name another issuer."""
     if settings.identity.issuer:
         return None
@@ -69,7 +74,7 @@ def prepare_identity(settings: Settings) -> Identity | None:
     return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
 
 
-def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> Signer | None:
+def make_signer(settings: Settings, identity: ServerIdentity | None, clock: Clock) -> Signer | None:
     """The signer of tokens; None without an issuer of our own."""
     if identity is None:
         return None
@@ -79,7 +84,7 @@ def make_signer(settings: Settings, identity: Identity | None, clock: Clock) -> 
     return Signer(identity.key, settings.public_url, identity.tenant, clock.now, lifetime)
 
 
-def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> TokenIssuer:
+def _make_issuer(settings: Settings, identity: ServerIdentity, signer: Signer) -> TokenIssuer:
     principals = [
         RegisteredPrincipal(
             principal.client_id,
@@ -99,15 +104,15 @@ def _make_issuer(settings: Settings, identity: Identity, signer: Signer) -> Toke
     return TokenIssuer(signer, PrincipalDirectory(principals), audiences)
 
 
-def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> Trust | None:
+def _trust_another(settings: Settings, caller: Caller, journal: Journal) -> IssuerTrust | None:
     """The verification of tokens of the issuer that the settings name; None if they name none."""
     chosen, wall = settings.identity, SystemClock()
     if not chosen.issuer:
         return None
 
     async def fetch(url: str) -> bytes | None:
-        answer = await ask_in_time(caller, Request("GET", url), wall, limits.ISSUER_WAIT_NS)
-        return answer.body if isinstance(answer, Reply) and answer.status == 200 else None
+        answer = await ask_in_time(caller, HttpRequest("GET", url), wall, limits.ISSUER_WAIT_NS)
+        return answer.body if isinstance(answer, HttpReply) and answer.status == 200 else None
 
     keys = RemoteKeys(chosen.issuer, fetch, wall, journal)
     return trust_remote(keys, chosen.issuer, chosen.audience, chosen.role_claim, chosen.role_names)

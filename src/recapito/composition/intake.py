@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from recapito.api.app import Surface, make_surface
+from recapito.api.blob_front.front import BlobFront
 from recapito.api.services import ClockControl, Services
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
 from recapito.clock import SECOND, Clock, SystemClock
+from recapito.composition.blob_front import make_blob_front
 from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
@@ -24,13 +26,13 @@ from recapito.composition.outbound import (
 from recapito.connections.keyring import Keyring
 from recapito.contracts.backend import Stores
 from recapito.contracts.caller import Caller
-from recapito.contracts.history import Keep
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.identity.signer import Signer
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
@@ -39,7 +41,7 @@ from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.blob_notifier import BlobNotifier
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.maintenance.janitor import Janitor
-from recapito.intake.maintenance.retention import Keeping
+from recapito.intake.maintenance.retention import RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.publish.throttle import Throttle
@@ -55,7 +57,7 @@ from recapito.senders.http.web_caller import WebCaller
 from recapito.settings.settings import Settings
 from recapito.stores.memory import MemoryHistory
 
-NO_HISTORY = MemoryHistory(Keep(0, 0), lambda: 0, capacity=0)
+NO_HISTORY = MemoryHistory(HistoryBounds(0, 0), lambda: 0, capacity=0)
 Problem = Callable[[], str | None]
 
 
@@ -85,6 +87,7 @@ class Intake:
     expiry: Expiry
     notifier: BlobNotifier
     outbound: _Outbound
+    blob_front: BlobFront | None
 
     async def close(self) -> None:
         """End everything that waits for another server."""
@@ -104,7 +107,7 @@ def make_intake(
     on_append: Callable[[], None],
     dispatch_problem: Problem,
     clock_control: ClockControl | None = None,
-    identity: Identity | None = None,
+    identity: ServerIdentity | None = None,
     status: DispatchStatus | None = None,
     observers: Observers = NO_OBSERVERS,
     notices: asyncio.Event | None = None,
@@ -161,7 +164,8 @@ def make_intake(
         diagnostics=observers.diagnostics,
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
-    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound)
+    front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
+    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound, front)
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:
@@ -256,7 +260,7 @@ def _make_janitor(
     size = limits.MB * history.keep_events_mb
     if stores.space is not None:
         size = min(size, share_out(stores.space().total).history)
-    keeping = Keeping(size if history.enabled else 0, history.keep_hours * HOUR)
+    keeping = RetentionBounds(size if history.enabled else 0, history.keep_hours * HOUR)
     return Janitor(
         stores.log,
         stores.registry,

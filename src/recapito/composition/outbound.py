@@ -13,7 +13,7 @@ from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.caller import Caller
 from recapito.contracts.sender import Sender
-from recapito.domain.connections.connection import Service
+from recapito.domain.connections.connection import AzureService
 from recapito.domain.resources.destination import (
     DESTINATION_KINDS,
     AzureFunction,
@@ -57,15 +57,17 @@ def make_vault(settings: Settings, storage_clients: StorageClients) -> RoutingVa
     )
 
 
-def make_probes(storage_clients: StorageClients, amqp_clients: AmqpClients, caller: Caller) -> dict[Service, Probe]:
+def make_probes(
+    storage_clients: StorageClients, amqp_clients: AmqpClients, caller: Caller
+) -> dict[AzureService, Probe]:
     """The probe of each service; every kind of destination that needs a connection has one."""
     storage, entities, hosts = StorageProbe(storage_clients), BrokerProbe(amqp_clients), HttpProbe(caller, time.time_ns)
-    probes: dict[Service, Probe] = {
-        Service.BLOB: storage.container,
-        Service.QUEUE: storage.queue,
-        Service.MESSAGING: entities.entity,
-        Service.FUNCTION: hosts.function,
-        Service.RELAY: hosts.relay,
+    probes: dict[AzureService, Probe] = {
+        AzureService.BLOB: storage.container,
+        AzureService.QUEUE: storage.queue,
+        AzureService.MESSAGING: entities.entity,
+        AzureService.FUNCTION: hosts.function,
+        AzureService.RELAY: hosts.relay,
     }
     missing = {kind.service for kind in DESTINATION_KINDS.values() if kind.service} - set(probes)
     assert not missing, f"no probe for {missing}"

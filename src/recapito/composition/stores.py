@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 from recapito.connections.configured import read_configured
 from recapito.connections.encryption import SecretBox
 from recapito.connections.keyring import Keyring
-from recapito.contracts.backend import Backend, Prepared
-from recapito.contracts.history import Keep
+from recapito.contracts.backend import Backend, PreparedState
+from recapito.contracts.history import HistoryBounds
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
 from recapito.domain.instant import HOUR
@@ -22,7 +22,7 @@ from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
 def make_backend(settings: Settings, journal: Journal) -> Backend:
     """The backend that `server.store` names."""
     history, disk = settings.history, settings.disk
-    keep = Keep(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
+    keep = HistoryBounds(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
     if settings.in_memory:
         return MemoryBackend(keep)
     options = SqliteOptions(
@@ -43,11 +43,12 @@ def make_keyring(settings: Settings, registry: Registry) -> Keyring:
     """
     secret_box = SecretBox.in_memory() if settings.in_memory else SecretBox.in_file(settings.connection_key)
     configured = read_configured(settings.connection.resources, os.environ)
-    return Keyring(registry, secret_box, settings.azure.azurite, configured)
+    behind_front = settings.azure.azurite_url.rstrip("/") if settings.azure.azurite_front else ""
+    return Keyring(registry, secret_box, settings.azure.azurite, configured, behind_front)
 
 
 @asynccontextmanager
-async def inspecting(backend: Backend, prepared: Prepared, ready: asyncio.Event) -> AsyncIterator[None]:
+async def inspecting(backend: Backend, prepared: PreparedState, ready: asyncio.Event) -> AsyncIterator[None]:
     """While this lasts, and once the server is ready, inspect stores that a crash may have damaged.
 
     Reading through gigabytes before would take the processor from the roles that start.

@@ -17,14 +17,14 @@ from recapito.errors import InvalidInput, SettingsError
 KEY = "connection.resources"
 
 
-class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SecretLocation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The location of a secret: a file, or a variable of the environment."""
 
     file: str = ""
     env: str = ""
 
 
-Secret = str | Elsewhere
+Secret = str | SecretLocation
 
 
 class ConfiguredConnection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

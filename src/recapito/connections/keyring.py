@@ -10,8 +10,8 @@ import msgspec
 
 from recapito.connections.encryption import SecretBox
 from recapito.contracts.registry import Registry
-from recapito.domain.connections.connection import Connection, Service, check_unexpired
-from recapito.domain.connections.parse_storage import azurite
+from recapito.domain.connections.connection import AzureService, Connection, check_unexpired
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, azurite
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
 from recapito.errors import Conflict, NotFound, SettingsError
 
@@ -20,7 +20,7 @@ PAGE = 100
 _decode = msgspec.json.Decoder(Connection).decode
 
 
-class Listed(NamedTuple):
+class ListedConnection(NamedTuple):
     """A connection without its secret. `problem` is the reason why it cannot be used, if one is known.
 
     `given`: the connection comes from the settings.
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
 
     resource_id: str
     kind: str
-    endpoints: dict[Service, str]
+    endpoints: dict[AzureService, str]
     expires_at: int | None
     problem: str | None = None
     given: bool = False
@@ -38,7 +38,7 @@ class Keyring:
     """Keeps connections by resource id, without regard to case.
 
     Connections that are `given` by the settings are not stored and cannot be set. With `azurite`, a storage account
-    without a connection of its own is an Azurite on this machine.
+    without a connection of its own is an Azurite on this machine, whose blob service is at `blobs_at` if that is given.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Keyring:
         secret_box: SecretBox,
         azurite: bool = False,
         given: Mapping[str, Connection] | None = None,
+        blobs_at: str = "",
     ) -> None:
         self._registry = registry
         self._secret_box = secret_box
         self._azurite = azurite
         self._given = given or {}
+        self._blobs_at = blobs_at
 
     async def set(self, connection: Connection, now: int) -> None:
         """Store a connection, in place of any other. InvalidInput if it has expired."""
@@ -75,10 +77,12 @@ class Keyring:
         top = parse_resource_id(resource_id).top
         connection = await self.get(resource_id) or await self.get(top.text)
         if connection is None and self._azurite and top.kind == STORAGE_ACCOUNT:
-            return azurite(top.text)
+            connection = azurite(top.text)
+            blobs = {AzureService.BLOB: f"{self._blobs_at}/{AZURITE_ACCOUNT}"} if self._blobs_at else {}
+            return msgspec.structs.replace(connection, endpoints={**connection.endpoints, **blobs})
         return connection
 
-    async def list(self) -> list[Listed]:
+    async def list(self) -> list[ListedConnection]:
         """All connections in the order of their ids, without their secrets."""
         listed = {key: _listed(connection, given=True) for key, connection in self._given.items()}
         after = ""
@@ -94,11 +98,11 @@ class Keyring:
         if not await self._registry.delete_document(KIND, resource_id.lower()):
             raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}.")
 
-    def _list(self, key: str, encrypted: bytes) -> Listed:
+    def _list(self, key: str, encrypted: bytes) -> ListedConnection:
         try:
             connection = _decode(self._secret_box.decrypt(encrypted, key))
         except SettingsError as error:
-            return Listed(key, "unknown", {}, None, str(error))
+            return ListedConnection(key, "unknown", {}, None, str(error))
         return _listed(connection)
 
     def _check_not_given(self, key: str) -> None:
@@ -107,5 +111,7 @@ class Keyring:
             raise Conflict("ConnectionGiven", message, "resourceId")
 
 
-def _listed(connection: Connection, given: bool = False) -> Listed:
-    return Listed(connection.resource_id, connection.kind, connection.endpoints, connection.expires_at, given=given)
+def _listed(connection: Connection, given: bool = False) -> ListedConnection:
+    return ListedConnection(
+        connection.resource_id, connection.kind, connection.endpoints, connection.expires_at, given=given
+    )

@@ -44,7 +44,7 @@ class Stores:
     damage: Callable[[], str] = lambda: ""
 
 
-class Prepared(NamedTuple):
+class PreparedState(NamedTuple):
     """The state that `prepare` found: the instant of the last write (0: none), and whether a crash came after it."""
 
     newest: int
@@ -61,7 +61,7 @@ class Backend(Protocol):
     one of the same server, if the backend keeps anything beyond its process.
     """
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         """Create the stores or bring them up to date, and close them again. It comes before every `open_…`.
 
         A store without its log is refused: a new log would use positions again that lanes have passed.

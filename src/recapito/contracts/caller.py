@@ -7,7 +7,7 @@ import asyncio
 from typing import Protocol
 
 from recapito.clock import Clock
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpRequest, NoReply
 from recapito.domain.instant import SECOND
 
 
@@ -19,14 +19,14 @@ class Caller(Protocol):
     of the request; a cancelled `ask` releases its connection.
     """
 
-    async def ask(self, request: Request) -> CallResult:
+    async def ask(self, request: HttpRequest) -> CallResult:
         """Make one request."""
 
     async def close(self) -> None:
         """End open requests with NoReply and free everything; later requests end with NoReply too."""
 
 
-async def ask_in_time(caller: Caller, request: Request, clock: Clock, wait_ns: int) -> CallResult:
+async def ask_in_time(caller: Caller, request: HttpRequest, clock: Clock, wait_ns: int) -> CallResult:
     """Make one request, and give it up after `wait_ns` of this clock."""
     asking = asyncio.ensure_future(caller.ask(request))
     waiting = asyncio.ensure_future(clock.sleep_until(clock.now() + wait_ns))

@@ -11,32 +11,32 @@ from typing import NamedTuple, Protocol
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 
 
-class Keep(NamedTuple):
+class HistoryBounds(NamedTuple):
     """The bounds of a history: the age of its oldest attempt, and its size in bytes."""
 
     age_ns: int
     size: int
 
 
-class Kept(NamedTuple):
+class KeptAttempt(NamedTuple):
     """One attempt and its mark."""
 
     mark: int
     attempt: Attempt
 
 
-class Page(NamedTuple):
+class AttemptPage(NamedTuple):
     """Some attempts. `next` is the mark from which a further page goes on, in the same direction; None: no more.
 
     No attempt up to the mark `newest` is left for later: a reader that follows new attempts continues from there.
     """
 
-    value: list[Kept]
+    value: list[KeptAttempt]
     next: int | None
     newest: int
 
 
-class Extent(NamedTuple):
+class HistoryExtent(NamedTuple):
     """The instant of the oldest attempt, the number of attempts, and the number of those recorded but not kept."""
 
     since: int | None
@@ -47,16 +47,16 @@ class Extent(NamedTuple):
 class HistoryReader(Protocol):
     """Reads attempts. A store that cannot be read raises StoreFailed."""
 
-    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
         """At most `limit` of the selected attempts whose mark is less than `before`, the newest first.
 
         A page may be short, even empty, and have a next one: each call searches a bounded part of the history.
         """
 
-    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         """At most `limit` of the selected attempts whose mark is greater than `after`, the oldest first."""
 
-    async def extent(self) -> Extent:
+    async def extent(self) -> HistoryExtent:
         """The extent of the attempts that are kept now."""
 
     async def close(self) -> None:

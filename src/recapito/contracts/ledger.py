@@ -114,7 +114,7 @@ class Settlement(NamedTuple):
         )
 
 
-class Due(NamedTuple):
+class DueDeliveries(NamedTuple):
     """Parked deliveries of a lane that are due, earliest first, and the due time of the next one after them."""
 
     parked: list[Parked]
@@ -189,7 +189,7 @@ class Ledger(Protocol):
         A version that is not the lane's: StoreStale. Books that would not balance: ValueError. Nothing is written then.
         """
 
-    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         """At most `limit` parked deliveries with a due time up to `now`.
 
         After the first `at_least` of them, no more than limits.PARKED_SLICE_BYTES of events.

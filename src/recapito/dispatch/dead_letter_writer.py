@@ -21,7 +21,8 @@ from recapito.domain import limits
 from recapito.domain.dead_letter import record
 from recapito.domain.dead_letter.blob_notice import BlobNotice, encode_notice
 from recapito.domain.dead_letter.parser import count_reasons
-from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome
+from recapito.domain.history.attempt import EventDisposition, LaneLabel
 from recapito.domain.instant import MINUTE, SECOND
 from recapito.domain.profiles.profile import DeadLetterRules
 from recapito.domain.resources.resource_id import parse_resource_id
@@ -48,7 +49,7 @@ class Owner(NamedTuple):
 def unknown_owner(lane: int, rules: DeadLetterRules) -> Owner:
     """The owner of an unknown subscription, because an older log.db was put in place: its letters are written too."""
     name = f"lane-{lane}"
-    return Owner(name, rules, AttemptRecorder(None, Label(lane, 0, "", name)))
+    return Owner(name, rules, AttemptRecorder(None, LaneLabel(lane, 0, "", name)))
 
 
 class Pause(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from recapito.clock import Clock
-from recapito.contracts.ledger import Due, Ledger
+from recapito.contracts.ledger import DueDeliveries, Ledger
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.lane import Lane
 from recapito.dispatch.signals import Signal
@@ -63,7 +63,7 @@ class LedgerReads:
         newest = await self._newest(lane)
         if newest is not None:
             others = [row for row in due.parked if row.delivery.identity != newest.delivery.identity]
-            due = Due([newest, *others], due.next_at)
+            due = DueDeliveries([newest, *others], due.next_at)
         lane.fetched(read, due)
 
     async def _newest(self, lane: Lane) -> Parked | None:

@@ -37,14 +37,14 @@ _USAGE = {
 }
 
 
-class Pair(NamedTuple):
+class KeyPair(NamedTuple):
     """A certificate and its private key."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
 
 
-class Files(NamedTuple):
+class CertificateFiles(NamedTuple):
     """The files of a directory; `bundle` has the system's authorities and ours."""
 
     authority: Path
@@ -54,11 +54,13 @@ class Files(NamedTuple):
     bundle: Path
 
 
-def files_in(directory: Path) -> Files:
-    return Files(*(directory / name for name in ("ca.pem", "ca.key", "server.pem", "server.key", "bundle.pem")))
+def files_in(directory: Path) -> CertificateFiles:
+    return CertificateFiles(
+        *(directory / name for name in ("ca.pem", "ca.key", "server.pem", "server.key", "bundle.pem"))
+    )
 
 
-def prepare(directory: Path, names: Iterable[str], now: datetime) -> Files:
+def prepare(directory: Path, names: Iterable[str], now: datetime) -> CertificateFiles:
     """Make the certificates that are missing, about to expire, or not valid for these names; keep the others."""
     files = files_in(directory)
     authority = _read(files.authority, files.authority_key)
@@ -100,7 +102,7 @@ def _no_password() -> NoReturn:
     raise SettingsError("tls.key: the key has a password; use a key without one")
 
 
-def _read(certificate: Path, key: Path) -> Pair | None:
+def _read(certificate: Path, key: Path) -> KeyPair | None:
     """A pair that was made before; None if it is missing or damaged."""
     try:
         read = x509.load_pem_x509_certificate(certificate.read_bytes())
@@ -113,10 +115,10 @@ def _read(certificate: Path, key: Path) -> Pair | None:
         return None
     if not isinstance(private, ec.EllipticCurvePrivateKey) or read.public_key() != private.public_key():
         return None
-    return Pair(read, private)
+    return KeyPair(read, private)
 
 
-def _write(key: Path, certificate: Path, pair: Pair) -> None:
+def _write(key: Path, certificate: Path, pair: KeyPair) -> None:
     private = pair.key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -152,7 +154,7 @@ def _name(name: str) -> x509.GeneralName:
     return x509.IPAddress(address)
 
 
-def _new_authority(now: datetime) -> Pair:
+def _new_authority(now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     name = _subject("Recapito local authority")
     identifier = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
@@ -164,10 +166,10 @@ def _new_authority(now: datetime) -> Pair:
         .add_extension(identifier, critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
     )
-    return Pair(built.sign(key, hashes.SHA256()), key)
+    return KeyPair(built.sign(key, hashes.SHA256()), key)
 
 
-def _new_server(authority: Pair, names: list[x509.GeneralName], now: datetime) -> Pair:
+def _new_server(authority: KeyPair, names: list[x509.GeneralName], now: datetime) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     issuer = authority.certificate
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -181,7 +183,7 @@ def _new_server(authority: Pair, names: list[x509.GeneralName], now: datetime) -
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identifier), critical=False)
     )
-    return Pair(built.sign(authority.key, hashes.SHA256()), key)
+    return KeyPair(built.sign(authority.key, hashes.SHA256()), key)
 
 
 def _builder(

@@ -33,7 +33,7 @@ class Development(msgspec.Struct, frozen=True):
         return [("client_id", self.client_id)]
 
 
-class Identity(NamedTuple):
+class ServerIdentity(NamedTuple):
     """The parts of our own token issuer. `development` exists on loopback only."""
 
     key: rsa.RSAPrivateKey
@@ -41,11 +41,11 @@ class Identity(NamedTuple):
     development: Development | None
 
 
-def prepare(directory: Path | None, tenant: str, for_development: bool) -> Identity:
+def prepare(directory: Path | None, tenant: str, for_development: bool) -> ServerIdentity:
     """The identity of a server; missing parts are made. Without a configured tenant it has the one that was made."""
     principal = development(directory)
     principal = msgspec.structs.replace(principal, tenant=tenant or principal.tenant)
-    return Identity(signing_key(directory), principal.tenant, principal if for_development else None)
+    return ServerIdentity(signing_key(directory), principal.tenant, principal if for_development else None)
 
 
 def signing_key(directory: Path | None) -> rsa.RSAPrivateKey:

@@ -20,12 +20,12 @@ from recapito.clock import SECOND, SystemClock
 from recapito.domain import limits
 from recapito.domain.observability.trace import TraceParent
 from recapito.observability.journal import Journal
-from recapito.observability.tracing import Kind, Span
+from recapito.observability.tracing import CallSide, Span
 
 EXPORT_EVERY_MS = 1000
 EXPORT_WAIT_S = 5
 TELL_EVERY_NS = 60 * SECOND
-_KINDS = {Kind.SERVER: SpanKind.SERVER, Kind.INTERNAL: SpanKind.INTERNAL, Kind.CLIENT: SpanKind.CLIENT}
+_KINDS = {CallSide.SERVER: SpanKind.SERVER, CallSide.INTERNAL: SpanKind.INTERNAL, CallSide.CLIENT: SpanKind.CLIENT}
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _SCOPE = InstrumentationScope("recapito", __version__)
 

@@ -9,7 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from recapito.domain import limits
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import SECOND
 from recapito.domain.observability.trace import TraceParent, parse, traceparent_of
@@ -18,7 +18,7 @@ from recapito.domain.resources.topic import Topic
 Attributes = Mapping[str, str | int | bool]
 
 
-class Kind(Enum):
+class CallSide(Enum):
     """The side of a call that a span describes."""
 
     SERVER = "server"
@@ -30,7 +30,7 @@ class Span(NamedTuple):
     """One operation in a trace. `error` is the reason of its failure; `links` are related spans."""
 
     name: str
-    kind: Kind
+    kind: CallSide
     place: TraceParent
     parent: TraceParent | None
     start: int
@@ -93,7 +93,7 @@ class Tracer:
         """
         sent = headers.get(b"traceparent")
         given = None if sent is None else parse(sent.decode("latin-1"))
-        if given is None and topic.input_schema is InputSchema.CLOUD_EVENT:
+        if given is None and INPUT_SCHEMAS[topic.input_schema].stores_cloud_events:
             own = {i: place for i, event in enumerate(events) if (place := traceparent_of(event.body)) is not None}
             if own:
                 return self._begin_each(topic, own, len(events), now)
@@ -133,8 +133,8 @@ class Tracer:
         why = None if error is None else type(error).__name__
         for place, parent in traced.spans:
             name = f"publish {traced.topic}"
-            self.record(Span(name, Kind.SERVER, place, parent, traced.since, self.now(), attributes, why))
+            self.record(Span(name, CallSide.SERVER, place, parent, traced.since, self.now(), attributes, why))
             if error is None:
                 began, ended = commit
                 append = self.child(place)
-                self.record(Span("append", Kind.INTERNAL, append, place, max(began, traced.since), ended, {}))
+                self.record(Span("append", CallSide.INTERNAL, append, place, max(began, traced.since), ended, {}))

@@ -13,7 +13,7 @@ class Shape(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A JSON object of the API."""
 
 
-class Hold(Shape, frozen=True):
+class ShownHold(Shape, frozen=True):
     """The hold of a subscription: its reason, its end and its period. Mirrors `hold` of `lanes`."""
 
     failures: int = 0
@@ -23,7 +23,7 @@ class Hold(Shape, frozen=True):
     reason: str = ""
 
 
-class Lane(Shape, frozen=True):
+class ShownLane(Shape, frozen=True):
     """A subscription's state now, with its counts since its creation. Mirrors a member of `lanes`."""
 
     id: int = 0
@@ -48,7 +48,7 @@ class Lane(Shape, frozen=True):
     answers: int = 0
     took_ms: float = 0
     next_due_at: str | None = None
-    hold: Hold | None = None
+    hold: ShownHold | None = None
     stopped: str | None = None
 
     @property
@@ -82,15 +82,15 @@ class Lane(Shape, frozen=True):
         return "Healthy", "good"
 
 
-class Lanes(Shape, frozen=True):
+class LanePage(Shape, frozen=True):
     """A page of subscriptions: `GET /lanes`, in `lanes`."""
 
-    value: list[Lane] = []
+    value: list[ShownLane] = []
     next: str | None = None
     now: str = ""
 
 
-class Count(Shape, frozen=True):
+class ShownCounts(Shape, frozen=True):
     """The counters of a topic. Mirrors a member of `topic_counts`."""
 
     topic: str = ""
@@ -107,10 +107,10 @@ class Count(Shape, frozen=True):
         return sum(self.publish_failed.values())
 
 
-class Counts(Shape, frozen=True):
+class CountsPage(Shape, frozen=True):
     """The counters of topics: `GET /counts`, in `topic_counts`."""
 
-    value: list[Count] = []
+    value: list[ShownCounts] = []
     now: str = ""
 
 
@@ -125,7 +125,7 @@ class AttemptEvent(Shape, frozen=True):
     reason: str | None = None
 
 
-class Attempt(Shape, frozen=True):
+class ShownAttempt(Shape, frozen=True):
     """One request to an endpoint, and its outcome. Mirrors a member of `deliveries`."""
 
     mark: str = ""
@@ -142,7 +142,7 @@ class Attempt(Shape, frozen=True):
     event_count: int = 1
 
 
-class Kept(Shape, frozen=True):
+class HistoryKept(Shape, frozen=True):
     """The beginning of history, its attempts, and those that were not kept. Mirrors `kept` of `deliveries`."""
 
     since: str | None = None
@@ -153,10 +153,10 @@ class Kept(Shape, frozen=True):
 class Attempts(Shape, frozen=True):
     """A page of attempts, newest first: `GET /deliveries`, in `deliveries`."""
 
-    value: list[Attempt] = []
+    value: list[ShownAttempt] = []
     next: str | None = None
     newest: str | None = None
-    kept: Kept = Kept()
+    kept: HistoryKept = HistoryKept()
     now: str = ""
 
 
@@ -175,7 +175,7 @@ class NextAttempt(Shape, frozen=True):
     text: str = ""
 
 
-class End(Shape, frozen=True):
+class ShownEnd(Shape, frozen=True):
     """The end of a delivery. Mirrors `end` of an explanation."""
 
     at: str | None = None
@@ -191,17 +191,17 @@ class SubscriptionOutcome(Shape, frozen=True):
     topic: str = ""
     matched: bool | None = None
     decided_by: DecidedBy | None = None
-    attempts: list[Attempt] = []
+    attempts: list[ShownAttempt] = []
     state: str = ""
     state_text: str = ""
     next: NextAttempt | None = None
     expires_at: str | None = None
     ttl_left_seconds: float | None = None
     attempts_left: int | None = None
-    end: End | None = None
+    end: ShownEnd | None = None
 
 
-class Explanation(Shape, frozen=True):
+class ShownExplanation(Shape, frozen=True):
     """The explanation of an event: `GET` and `POST /deliveries/explain`, in `deliveries`."""
 
     event: dict[str, Any] | None = None
@@ -210,7 +210,7 @@ class Explanation(Shape, frozen=True):
     now: str = ""
 
 
-class DeadLetter(Shape, frozen=True):
+class ShownDeadLetter(Shape, frozen=True):
     """A dead letter without its event. Mirrors a member of `dead_letters`."""
 
     name: str = ""
@@ -227,15 +227,15 @@ class DeadLetter(Shape, frozen=True):
     redriven: dict[str, Any] | None = None
 
 
-class DeadLetters(Shape, frozen=True):
+class DeadLetterPage(Shape, frozen=True):
     """A page of dead letters: `GET /deadletters`, in `dead_letters`."""
 
-    value: list[DeadLetter] = []
+    value: list[ShownDeadLetter] = []
     problems: list[str] = []
     next: str | None = None
 
 
-class Progress(Shape, frozen=True):
+class ShownProgress(Shape, frozen=True):
     """The result of one page of work: `POST /deadletters/redrive` and `purge`, in `dead_letters`."""
 
     selected: int = 0
@@ -258,7 +258,7 @@ class ClockNow(Shape, frozen=True):
         return self.mode == "manual"
 
 
-class Moved(Shape, frozen=True):
+class ShownMove(Shape, frozen=True):
     """The counts of a move of the clock: `POST /clock/advance`, in `health`."""
 
     now: str = ""

@@ -12,8 +12,8 @@ from starlette.staticfiles import StaticFiles
 from recapito.clock import SystemClock
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.observability.journal import LineJournal
-from recapito.portal.client import Refused, Unreachable
-from recapito.portal.login import Login
+from recapito.portal.client import RequestRefused, Unreachable
+from recapito.portal.login import LoginPage
 from recapito.portal.page import Dependencies, Page
 from recapito.portal.pages import PAGES
 from recapito.portal.session import Sessions
@@ -52,9 +52,9 @@ def make_app(parts: Dependencies) -> FastAPI:
     return app
 
 
-def _login(parts: Dependencies, sessions: Sessions) -> Login:
+def _login(parts: Dependencies, sessions: Sessions) -> LoginPage:
     wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
-    return Login(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
+    return LoginPage(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
 
 
 def _add(parts: Dependencies, path: str, build: Build) -> None:
@@ -62,7 +62,7 @@ def _add(parts: Dependencies, path: str, build: Build) -> None:
         page = Page(parts, request)
         try:
             await build(page)
-        except (Refused, Unreachable) as error:
+        except (RequestRefused, Unreachable) as error:
             page.show_trouble(error)
         finally:
             page.leave()

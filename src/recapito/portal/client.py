@@ -25,7 +25,7 @@ _LONG_S = 600.0
 T = TypeVar("T")
 
 
-class Refused(CallerError):
+class RequestRefused(CallerError):
     """The server refused a request. `target` names the wrong field."""
 
     def __init__(self, status: int, code: str, message: str, target: str | None) -> None:
@@ -54,7 +54,7 @@ class Tokens(NamedTuple):
         return "<Tokens>"
 
 
-class Wire:
+class ServerConnections:
     """The connections to one server, shared by all sessions."""
 
     def __init__(self, url: str, tls: ssl.SSLContext | None = None) -> None:
@@ -63,7 +63,7 @@ class Wire:
         self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
 
     def __repr__(self) -> str:
-        return f"<Wire {self.url}>"
+        return f"<ServerConnections {self.url}>"
 
     async def close(self) -> None:
         """End all connections."""
@@ -105,26 +105,28 @@ class Wire:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
         status, body = await self.request("POST", "/organizations/oauth2/v2.0/token", urlencode(form).encode(), headers)
         if status == 404:
-            raise Refused(
+            raise RequestRefused(
                 status, "SignInFailed", "This server trusts another token issuer: sign in with one of its tokens.", None
             )
         if status == 429:
-            raise Refused(status, "SignInFailed", "Too many wrong secrets were tried. Try again in a moment.", None)
+            raise RequestRefused(
+                status, "SignInFailed", "Too many wrong secrets were tried. Try again in a moment.", None
+            )
         if status != 200:
-            raise Refused(status, "SignInFailed", "The client id or the client secret is wrong.", None)
+            raise RequestRefused(status, "SignInFailed", "The client id or the client secret is wrong.", None)
         granted = _decode(body, dict[str, Any])
         return str(granted["access_token"]), int(granted.get("expires_in", 3599))
 
 
-class Server:
+class ServerApi:
     """The API of a server, for one session."""
 
-    def __init__(self, wire: Wire, tokens: Tokens | None = None) -> None:
+    def __init__(self, wire: ServerConnections, tokens: Tokens | None = None) -> None:
         self._wire = wire
         self._tokens = tokens
 
     def __repr__(self) -> str:
-        return f"<Server {self._wire.url}>"
+        return f"<ServerApi {self._wire.url}>"
 
     async def arm(self, method: str, path: str, body: object = None, **query: str) -> Any:
         """A management request; its JSON answer, None if it has none."""
@@ -153,48 +155,48 @@ class Server:
         """The ids of the Azure subscriptions that are known here."""
         return [one["subscriptionId"] for one in (await self.arm("GET", "/subscriptions"))["value"]]
 
-    async def lanes(self, **query: str | None) -> api_types.Lanes:
+    async def lanes(self, **query: str | None) -> api_types.LanePage:
         """The state of subscriptions now."""
-        return await self._get("/lanes", api_types.Lanes, query)
+        return await self._get("/lanes", api_types.LanePage, query)
 
-    async def count(self, topic: str, kind: str) -> api_types.Count:
+    async def count(self, topic: str, kind: str) -> api_types.ShownCounts:
         """The counters of a topic; `kind` is ARM's word for its kind."""
-        found = await self._get("/counts", api_types.Counts, {"topic": topic})
-        return next((one for one in found.value if one.topic_kind == KINDS[kind]), api_types.Count(topic=topic))
+        found = await self._get("/counts", api_types.CountsPage, {"topic": topic})
+        return next((one for one in found.value if one.topic_kind == KINDS[kind]), api_types.ShownCounts(topic=topic))
 
     async def deliveries(self, **query: str | None) -> api_types.Attempts:
         """Attempts that are kept, newest first."""
         return await self._get("/deliveries", api_types.Attempts, query)
 
-    async def explain(self, event: str, topic: str | None = None) -> api_types.Explanation:
+    async def explain(self, event: str, topic: str | None = None) -> api_types.ShownExplanation:
         """The explanation of a published event."""
-        return await self._get("/deliveries/explain", api_types.Explanation, {"event": event, "topic": topic})
+        return await self._get("/deliveries/explain", api_types.ShownExplanation, {"event": event, "topic": topic})
 
-    async def dry_run(self, topic: str, event: object) -> api_types.Explanation:
+    async def dry_run(self, topic: str, event: object) -> api_types.ShownExplanation:
         """The explanation of an event that is not published."""
         body = {"topic": topic, "event": event}
-        return _decode(await self._ask("POST", "/deliveries/explain", body), api_types.Explanation)
+        return _decode(await self._ask("POST", "/deliveries/explain", body), api_types.ShownExplanation)
 
-    async def letters(self, **query: str | None) -> api_types.DeadLetters:
+    async def letters(self, **query: str | None) -> api_types.DeadLetterPage:
         """Dead letters."""
-        return await self._get("/deadletters", api_types.DeadLetters, query)
+        return await self._get("/deadletters", api_types.DeadLetterPage, query)
 
     async def letter(self, name: str) -> dict[str, Any]:
         """One dead letter with its event."""
         found: dict[str, Any] = await self.call("GET", f"/deadletters/{quote(name)}")
         return found
 
-    async def turn(self, verb: str, body: Mapping[str, object]) -> api_types.Progress:
+    async def turn(self, verb: str, body: Mapping[str, object]) -> api_types.ShownProgress:
         """One turn of redrive or purge."""
-        return _decode(await self._ask("POST", f"/deadletters/{verb}", body, _LONG_S), api_types.Progress)
+        return _decode(await self._ask("POST", f"/deadletters/{verb}", body, _LONG_S), api_types.ShownProgress)
 
     async def clock(self) -> api_types.ClockNow:
         """The server's clock."""
         return await self._get("/clock", api_types.ClockNow, {})
 
-    async def advance(self, body: Mapping[str, object]) -> api_types.Moved:
+    async def advance(self, body: Mapping[str, object]) -> api_types.ShownMove:
         """Move the clock, however long that takes."""
-        return _decode(await self._ask("POST", "/clock/advance", body, _LONG_S), api_types.Moved)
+        return _decode(await self._ask("POST", "/clock/advance", body, _LONG_S), api_types.ShownMove)
 
     async def readiness(self) -> api_types.Readiness:
         """Whether the server does its work."""
@@ -235,17 +237,17 @@ def _decode(body: bytes, type: type[T]) -> T:
     try:
         return msgspec.json.decode(body, type=type)
     except msgspec.MsgspecError as error:
-        raise Refused(502, "NotRecapito", f"The server's answer cannot be read: {error}.", None) from None
+        raise RequestRefused(502, "NotRecapito", f"The server's answer cannot be read: {error}.", None) from None
 
 
-def _refusal(status: int, body: bytes) -> Refused:
+def _refusal(status: int, body: bytes) -> RequestRefused:
     try:
         error = msgspec.json.decode(body)["error"]
         details = error.get("details") or [{}]
         target = error.get("target") or details[0].get("target")
-        return Refused(status, str(error["code"]), str(error["message"]), target)
+        return RequestRefused(status, str(error["code"]), str(error["message"]), target)
     except (msgspec.MsgspecError, KeyError, TypeError, AttributeError, IndexError):
-        return Refused(status, "NotRecapito", f"The server answered with status {status}.", None)
+        return RequestRefused(status, "NotRecapito", f"The server answered with status {status}.", None)
 
 
 def _reason(error: Exception) -> str:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 from recapito.domain import limits
 from recapito.errors import TooManyRequests
 from recapito.identity.wrong_secrets import WrongSecrets
-from recapito.portal.client import Refused, Server, Tokens, Unreachable, Wire
+from recapito.portal.client import RequestRefused, ServerApi, ServerConnections, Tokens, Unreachable
 from recapito.portal.guard import LOGIN
 from recapito.portal.session import Sessions
 
@@ -28,10 +28,12 @@ _BY_TOKEN = """
 <label>Access token<input name="token" type="password" autocomplete="off" required autofocus></label>"""
 
 
-class Login:
+class LoginPage:
     """The form and its submission. With `by_token` people sign in with a token of another issuer."""
 
-    def __init__(self, wire: Wire, sessions: Sessions, by_token: bool, wrong_secrets: WrongSecrets) -> None:
+    def __init__(
+        self, wire: ServerConnections, sessions: Sessions, by_token: bool, wrong_secrets: WrongSecrets
+    ) -> None:
         self._wire = wire
         self._sessions = sessions
         self._wrong_secrets = wrong_secrets
@@ -58,7 +60,7 @@ class Login:
             slowed = self._form(target, error.message, 429)
             slowed.headers["Retry-After"] = str(error.retry_after_s)
             return slowed
-        except Refused as error:
+        except RequestRefused as error:
             return self._form(target, error.message, 403)
         except Unreachable as error:
             return self._form(target, str(error), 503)
@@ -72,14 +74,14 @@ class Login:
         self._wrong_secrets.check("portal", peer)
         try:
             return await self._exchange(form)
-        except Refused:
+        except RequestRefused:
             await self._wrong_secrets.refused("portal", peer)
             raise
 
     async def _exchange(self, form: dict[str, str]) -> tuple[str, Tokens, int]:
         if self._by_token:
             tokens = Tokens(form.get("token", "").strip(), None)
-            await Server(self._wire, tokens).clock()  # a token that may read the clock is valid here
+            await ServerApi(self._wire, tokens).clock()  # a token that may read the clock is valid here
             return "token", tokens, _TOKEN_LIFE_S
         tokens, life_s = await self._wire.sign_in(form.get("client_id", "").strip(), form.get("client_secret", ""))
         return form.get("client_id", "").strip(), tokens, life_s

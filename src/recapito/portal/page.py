@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 from starlette.requests import Request
 
-from recapito.portal.client import Refused, Server, Unreachable, Wire
+from recapito.portal.client import RequestRefused, ServerApi, ServerConnections, Unreachable
 from recapito.portal.guard import SESSION
 from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
 from recapito.portal.session import Session, Sessions
@@ -25,7 +25,7 @@ class Dependencies(NamedTuple):
     """The settings, the connections to the server, and the sessions; None on loopback, without a login."""
 
     settings: Settings
-    wire: Wire
+    wire: ServerConnections
     sessions: Sessions | None
 
 
@@ -36,7 +36,7 @@ class Page:
         session: Session | None = request.scope.get(SESSION)
         self.request = request
         self.settings: Settings = parts.settings
-        self.server = Server(parts.wire, session.tokens if session else None)
+        self.server = ServerApi(parts.wire, session.tokens if session else None)
         self.principal = session.principal if session else None
         self._layout: Layout | None = None
 
@@ -72,7 +72,7 @@ class Page:
         async def do(*arguments: Any) -> None:
             try:
                 await action(*arguments)
-            except Refused as error:
+            except RequestRefused as error:
                 self.complain(error.message)
             except Unreachable as error:
                 self._lost(str(error))
@@ -93,7 +93,7 @@ class Page:
         except Unreachable as error:
             self._lost(str(error))
             return
-        except Refused as error:
+        except RequestRefused as error:
             self._lost(_ENDED if error.status == 401 else error.message)
             return
         if self._layout is not None:
@@ -103,11 +103,11 @@ class Page:
         if self._layout is not None:
             self._layout.banner.show(what if what == _ENDED else f"{what} {_LOST}")
 
-    def show_trouble(self, error: Refused | Unreachable) -> None:
+    def show_trouble(self, error: RequestRefused | Unreachable) -> None:
         """The page when its subject is gone, or when the server is away and may come back."""
         if self._layout is None:
             self.layout("Not available", "")
-        if isinstance(error, Refused):
+        if isinstance(error, RequestRefused):
             with empty("This page is not available.", error.message):
                 link_button("Go to the overview", "/")
             return

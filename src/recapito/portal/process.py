@@ -13,14 +13,14 @@ from starlette.types import ASGIApp
 from recapito.clock import SystemClock
 from recapito.identity import certificate
 from recapito.portal.app import make_app
-from recapito.portal.client import Wire
+from recapito.portal.client import ServerConnections
 from recapito.portal.config import PortalConfig, needs_login, server_url
 from recapito.portal.guard import Guard
 from recapito.portal.page import Dependencies
 from recapito.portal.session import Sessions
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from recapito.system.service import Service, SocketServer, run_configured, run_services, stop_order
+from recapito.system.service import ServiceTask, SocketServer, run_configured, run_services, stop_order
 
 _GZIP_BYTES = 1024
 
@@ -35,7 +35,7 @@ def run_portal() -> int:
 
 
 async def _serve(settings: Settings, listener: socket.socket) -> None:
-    wire = Wire(server_url(settings), _trust_server(settings))
+    wire = ServerConnections(server_url(settings), _trust_server(settings))
     sessions = Sessions(SystemClock().now, settings.tls.on) if needs_login(settings) else None
     app = make_app(Dependencies(settings, wire, sessions))
     tls = certificate.load_context(*settings.certificate_files) if settings.tls.on else None
@@ -44,7 +44,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     async def finish_requests(task: "asyncio.Task[None]") -> None:
         server.stop()
 
-    await run_services([Service(lambda: server.serve(sockets=[listener]), finish_requests)], stop_order())
+    await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests)], stop_order())
     await wire.close()
 
 

@@ -2,14 +2,18 @@
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 
 
 class RoleConfig(msgspec.Struct, frozen=True):
-    """The line on a role's standard input: the settings, the clock's origin and its file descriptors."""
+    """The line on a role's standard input: the settings, the clock's origin and its file descriptors.
+
+    front: the listening socket of an Azurite's front; -1 if there is none.
+    """
 
     settings: dict[str, object]
-    origin: Origin
+    origin: ClockOrigin
     listener: int
     wake: int
     ready: int
+    front: int = -1

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from recapito.clock import SECOND, Origin, SystemClock
+from recapito.clock import SECOND, ClockOrigin, SystemClock
 from recapito.composition import identity as access
 from recapito.composition.bootstrap import create_initial_resources
 from recapito.composition.clock import make_clock, make_clock_control
@@ -24,7 +24,7 @@ from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import Journal, LineJournal
 from recapito.observability.status import DispatchStatus, Status, to_bytes
 from recapito.process.http_server import HttpServer
@@ -32,7 +32,7 @@ from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
-from recapito.system.service import Service, run_configured, run_services, stop_order
+from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
 HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
@@ -55,11 +55,12 @@ def run_role(role: str) -> int:
 
 async def run_alone(
     settings: Settings,
-    identity: Identity | None,
-    origin: Origin,
+    identity: ServerIdentity | None,
+    origin: ClockOrigin,
     listener: socket.socket,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
+    front: socket.socket | None = None,
 ) -> None:
     """Run both roles in this process until `stopping` is set."""
     _tune_process()
@@ -90,8 +91,8 @@ async def run_alone(
             clock_control.wait_for(intake.notifier.quiet)
         services = [
             _dispatcher(dispatch, lambda: DRAIN_NS),
-            Service(partial(_report, dispatch.reporter, status.update), vital=False),
-            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify),
+            ServiceTask(partial(_report, dispatch.reporter, status.update), vital=False),
+            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify, front),
         ]
         try:
             await create_initial_resources(settings, intake.topics, stores.registry)
@@ -135,7 +136,8 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
-        services = _services_of_intake(settings, intake, listener, wakeup.ring)
+        front = socket.socket(fileno=config.front) if config.front >= 0 else None
+        services = _services_of_intake(settings, intake, listener, wakeup.ring, front)
         await run_services(services, stop_order(), partial(_report_ready, config, b"intake"))
     await observers.close()
 
@@ -151,8 +153,8 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
         stop = asyncio.create_task(stop_order())
         services = [
             _dispatcher(dispatch, lambda: DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0),
-            Service(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
-            Service(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
+            ServiceTask(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
+            ServiceTask(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
         ]
         try:
             await run_services(services, stop, partial(_report_ready, config, b"dispatch"))
@@ -161,7 +163,7 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
             await observers.close()
 
 
-def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
+def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> ServiceTask:
     """The dispatcher. At its end, exchanges under way may settle for `patience` nanoseconds."""
 
     async def drain(task: "asyncio.Task[None]") -> None:
@@ -169,12 +171,16 @@ def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> Service:
             await dispatch.service.drain(SystemClock().now() + patience())
         task.cancel()
 
-    return Service(dispatch.service.run, drain)
+    return ServiceTask(dispatch.service.run, drain)
 
 
 def _services_of_intake(
-    settings: Settings, intake: Intake, listener: socket.socket, ring: Callable[[], None]
-) -> list[Service]:
+    settings: Settings,
+    intake: Intake,
+    listener: socket.socket,
+    ring: Callable[[], None],
+    front: socket.socket | None,
+) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
     Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then.
@@ -189,14 +195,23 @@ def _services_of_intake(
         await intake.publisher.close()
 
     return [
-        Service(lambda: intake.publisher.gauge.watch_loop(SystemClock()), vital=False),
-        Service(partial(_beat, ring), vital=False),
-        Service(intake.notifier.run),
-        Service(lambda: intake.expiry.run(intake.subscriptions.expire)),
-        Service(intake.janitor.run),
-        Service(intake.publisher.run, finish_publishes),
-        Service(lambda: server.serve(sockets=[listener]), finish_requests),
+        ServiceTask(lambda: intake.publisher.gauge.watch_loop(SystemClock()), vital=False),
+        ServiceTask(partial(_beat, ring), vital=False),
+        ServiceTask(intake.notifier.run),
+        ServiceTask(lambda: intake.expiry.run(intake.subscriptions.expire)),
+        ServiceTask(intake.janitor.run),
+        ServiceTask(intake.publisher.run, finish_publishes),
+        *_services_of_front(intake, front),
+        ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests),
     ]
+
+
+def _services_of_front(intake: Intake, listener: socket.socket | None) -> list[ServiceTask]:
+    """The front of an Azurite, and the search for changes whose event is missing; nothing without a socket."""
+    if listener is None or intake.blob_front is None:
+        return []
+    front = intake.blob_front
+    return [ServiceTask(front.reporter.run), ServiceTask(lambda: front.serve(listener))]
 
 
 def _tune_process() -> None:

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import msgspec
 
-from recapito.clock import Origin
+from recapito.clock import ClockOrigin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
 from recapito.process.child import Child
@@ -62,10 +62,18 @@ def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
 class Supervisor:
     """Runs intake and dispatch until `stop` is called."""
 
-    def __init__(self, settings: Settings, origin: Origin, listener: socket.socket, journal: Journal) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        origin: ClockOrigin,
+        listener: socket.socket,
+        journal: Journal,
+        front: socket.socket | None = None,
+    ) -> None:
         self._settings = settings
         self._origin = origin
         self._listener = listener
+        self._front = front
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._stopping = asyncio.Event()
@@ -115,10 +123,16 @@ class Supervisor:
     async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
         """Keep one role running until `stop`. A role that refuses its settings ends the server."""
         listener = self._listener.fileno() if role == "intake" else -1
+        front = self._front.fileno() if self._front is not None and role == "intake" else -1
         config = RoleConfig(
-            msgspec.to_builtins(self._settings), self._origin, listener=listener, wake=wake.fileno(), ready=ready
+            msgspec.to_builtins(self._settings),
+            self._origin,
+            listener=listener,
+            wake=wake.fileno(),
+            ready=ready,
+            front=front,
         )
-        descriptors = [fd for fd in (listener, wake.fileno(), ready) if fd >= 0]
+        descriptors = [fd for fd in (listener, wake.fileno(), ready, front) if fd >= 0]
         if not await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping):
             self._failure = f"the {role} role could not start: see its message above"
             self._stopping.set()

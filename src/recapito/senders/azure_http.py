@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from recapito.azure.access import blame
 from recapito.contracts.sender import Exchange, Sender
 from recapito.domain import limits
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
@@ -28,7 +28,7 @@ Answer = Callable[[Outcome], None]
 Find = Callable[[str], Awaitable[Connection | None]]
 
 
-class Target(NamedTuple):
+class ResourceTarget(NamedTuple):
     """The URL of a resource, the headers that authenticate, and the instant of real time at which those are old."""
 
     url: str
@@ -39,18 +39,18 @@ class Target(NamedTuple):
 class ResourceAdapter(Protocol[C]):
     """The rules of one kind of resource."""
 
-    service: Service
+    service: AzureService
 
-    def target(self, destination: C, connection: Connection, now: int) -> Target:
+    def target(self, destination: C, connection: Connection, now: int) -> ResourceTarget:
         """The target of a destination, by its connection."""
 
     def explain(self, destination: C, outcome: Outcome) -> Outcome:
         """A failure in Event Grid's terms, with the remedy."""
 
 
-class _Known(NamedTuple):
+class _KnownTarget(NamedTuple):
     connection: Connection
-    target: Target
+    target: ResourceTarget
     looked_up_at: int
 
     def holds(self, now: int) -> bool:
@@ -83,7 +83,7 @@ class AzureHttpExchange:
             self._answer(outcome)
 
 
-class Waiting:
+class WaitingExchanges:
     """The exchanges that wait for a lookup before they are sent."""
 
     def __init__(self) -> None:
@@ -113,8 +113,8 @@ class AzureHttpSender(Generic[D]):
         self._find = find
         self._webhooks = webhooks
         self._now = now
-        self._known: OrderedDict[D, _Known] = OrderedDict()
-        self._waiting = Waiting()
+        self._known: OrderedDict[D, _KnownTarget] = OrderedDict()
+        self._waiting = WaitingExchanges()
         self.closed = False
 
     def __repr__(self) -> str:
@@ -136,7 +136,7 @@ class AzureHttpSender(Generic[D]):
         self.closed = True
         await self._waiting.abort_all()
 
-    def _post(self, destination: D, target: Target, batch: Batch, exchange: AzureHttpExchange) -> None:
+    def _post(self, destination: D, target: ResourceTarget, batch: Batch, exchange: AzureHttpExchange) -> None:
         def answer(outcome: Outcome) -> None:
             if outcome.result is not Result.SUCCESS:
                 known = self._known.pop(destination, None)  # the connection may have been set anew
@@ -154,7 +154,7 @@ class AzureHttpSender(Generic[D]):
         elif not exchange.over:
             self._post(destination, target, batch, exchange)
 
-    async def _look_up(self, destination: D) -> Target | Outcome:
+    async def _look_up(self, destination: D) -> ResourceTarget | Outcome:
         try:
             connection = await self._find(destination.resource_id)
         except SettingsError as error:
@@ -172,7 +172,7 @@ class AzureHttpSender(Generic[D]):
             target = known.target
         else:
             target = self._adapter.target(destination, connection, now)
-        self._known[destination] = _Known(connection, target, now)
+        self._known[destination] = _KnownTarget(connection, target, now)
         self._known.move_to_end(destination)
         if len(self._known) > limits.ROUTES:
             self._known.popitem(last=False)

@@ -13,7 +13,7 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.destination import WebHook
-from recapito.senders.azure_http import AzureHttpExchange, Waiting
+from recapito.senders.azure_http import AzureHttpExchange, WaitingExchanges
 
 
 class EntraWebhookSender:
@@ -22,7 +22,7 @@ class EntraWebhookSender:
     def __init__(self, webhooks: Sender[WebHook], tokens: EntraTokens) -> None:
         self._webhooks = webhooks
         self._tokens = tokens
-        self._waiting = Waiting()
+        self._waiting = WaitingExchanges()
         self.closed = False
 
     def __repr__(self) -> str:

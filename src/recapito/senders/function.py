@@ -4,12 +4,12 @@ from urllib.parse import urlencode
 
 from msgspec.structs import replace
 
-from recapito.domain.connections.connection import Connection, FunctionKey, Service
+from recapito.domain.connections.connection import AzureService, Connection, FunctionKey
 from recapito.domain.connections.parse_host import WEBHOOK_PATH
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.destination import AzureFunction
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.senders.azure_http import Target
+from recapito.senders.azure_http import ResourceTarget
 
 _NO_TRIGGER = "cannot find function"
 """The beginning of the 404 of a Functions host for a function without an Event Grid trigger."""
@@ -18,14 +18,14 @@ _NO_TRIGGER = "cannot find function"
 class FunctionAdapter:
     """The target of a function, and the meaning of its host's refusals."""
 
-    service = Service.FUNCTION
+    service = AzureService.FUNCTION
 
-    def target(self, destination: AzureFunction, connection: Connection, now: int) -> Target:
+    def target(self, destination: AzureFunction, connection: Connection, now: int) -> ResourceTarget:
         """The host's path for Event Grid, naming the function; the key is a part of the query, as in Azure."""
         credential, query = connection.credential, {"functionName": parse_resource_id(destination.resource_id).name}
         if isinstance(credential, FunctionKey) and credential.key:
             query["code"] = credential.key
-        return Target(f"{connection.endpoints[Service.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
+        return ResourceTarget(f"{connection.endpoints[AzureService.FUNCTION]}{WEBHOOK_PATH}?{urlencode(query)}")
 
     def explain(self, destination: AzureFunction, outcome: Outcome) -> Outcome:
         """The trigger is missing only if the host says so; any other 404 may be temporary."""

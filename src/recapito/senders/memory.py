@@ -9,14 +9,14 @@ from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.destination import Destination
 
 
-class Scripted(NamedTuple):
+class ScriptedOutcome(NamedTuple):
     """An outcome, and its delay after sending in seconds of the event loop's time."""
 
     outcome: Outcome
     after_s: float = 0.0
 
 
-Script = Callable[[Destination, Batch], Scripted | None]
+Script = Callable[[Destination, Batch], ScriptedOutcome | None]
 """The outcome of a batch; None: it is never answered."""
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import NamedTuple
 
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpRequest, NoReply
 
 
 class ScriptedAnswer(NamedTuple):
@@ -14,7 +14,7 @@ class ScriptedAnswer(NamedTuple):
     after_s: float = 0.0
 
 
-CallScript = Callable[[Request], ScriptedAnswer | None]
+CallScript = Callable[[HttpRequest], ScriptedAnswer | None]
 """The result of a request; None: it is never answered."""
 
 
@@ -24,9 +24,9 @@ class MemoryCaller:
     def __init__(self, script: CallScript) -> None:
         self._script = script
         self._closed = asyncio.Event()
-        self.requests: list[Request] = []
+        self.requests: list[HttpRequest] = []
 
-    async def ask(self, request: Request) -> CallResult:
+    async def ask(self, request: HttpRequest) -> CallResult:
         closed = NoReply(FailureKind.CLOSED, "the service is ending")
         if self._closed.is_set():
             return closed

@@ -7,10 +7,10 @@ from recapito.contracts.caller import Caller
 from recapito.domain.connections.connection import Connection
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.excerpt import excerpt, secrets_of
-from recapito.domain.handshake.http_call import FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.domain.resources.destination import AzureFunction, HybridConnection
 from recapito.domain.resources.resource_id import ResourceId
-from recapito.senders.azure_http import Target
+from recapito.senders.azure_http import ResourceTarget
 from recapito.senders.function import FunctionAdapter
 from recapito.senders.relay import RelayAdapter
 
@@ -32,7 +32,7 @@ class HttpProbe:
         """Post an empty body to a function: its host refuses it, after it has checked the function and the key."""
         adapter, destination = FunctionAdapter(), AzureFunction(resource_id=place.text)
         target = adapter.target(destination, connection, self._now())
-        outcome = _outcome(await self._caller.ask(Request("POST", target.url)), target)
+        outcome = _outcome(await self._caller.ask(HttpRequest("POST", target.url)), target)
         if outcome.status == _NO_EVENT or outcome.result is Result.SUCCESS:
             return answered(200)
         return blame(adapter.explain(destination, outcome), connection, self._now())
@@ -42,12 +42,12 @@ class HttpProbe:
         adapter, destination = RelayAdapter(), HybridConnection(resource_id=place.text)
         target = adapter.target(destination, connection, self._now())
         headers = tuple((header.name, header.value) for header in target.headers)
-        outcome = _outcome(await self._caller.ask(Request("GET", target.url, headers)), target)
+        outcome = _outcome(await self._caller.ask(HttpRequest("GET", target.url, headers)), target)
         return blame(adapter.explain(destination, outcome), connection, self._now())
 
 
-def _outcome(answer: Reply | NoReply, target: Target) -> Outcome:
-    if isinstance(answer, Reply):
+def _outcome(answer: HttpReply | NoReply, target: ResourceTarget) -> Outcome:
+    if isinstance(answer, HttpReply):
         secrets = (*secrets_of(target.url), *(header.value for header in target.headers))
         return answered(answer.status, detail=excerpt(answer.body.decode("utf-8", "replace"), secrets))
     return Outcome(_RESULT_OF.get(answer.trouble, Result.SOCKET_ERROR), detail=answer.detail or answer.trouble)

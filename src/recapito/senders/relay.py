@@ -5,12 +5,12 @@ from msgspec.structs import replace
 from recapito.domain import limits
 from recapito.domain.access.egress import parse_endpoint
 from recapito.domain.access.sas import sign_namespace_token
-from recapito.domain.connections.connection import Connection, PolicyKey, Service
+from recapito.domain.connections.connection import AzureService, Connection, PolicyKey
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.outcome import Outcome
 from recapito.domain.resources.destination import HybridConnection
 from recapito.domain.resources.resource_id import parse_resource_id
-from recapito.senders.azure_http import Target
+from recapito.senders.azure_http import ResourceTarget
 
 AUTHORIZATION = "ServiceBusAuthorization"
 
@@ -27,19 +27,19 @@ _REMEDY = {
 class RelayAdapter:
     """The target of a hybrid connection, and the meaning of the relay's refusals."""
 
-    service = Service.RELAY
+    service = AzureService.RELAY
 
-    def target(self, destination: HybridConnection, connection: Connection, now: int) -> Target:
+    def target(self, destination: HybridConnection, connection: Connection, now: int) -> ResourceTarget:
         """Its path in the namespace, with a token that is signed once and renewed at half its lifetime."""
-        root, path = connection.endpoints[Service.RELAY], parse_resource_id(destination.resource_id).name
+        root, path = connection.endpoints[AzureService.RELAY], parse_resource_id(destination.resource_id).name
         credential = connection.credential
         if not isinstance(credential, PolicyKey):
-            return Target(f"{root}/{path}")
+            return ResourceTarget(f"{root}/{path}")
         # The relay compares names without the scheme and the port by which it was reached.
         resource = f"http://{parse_endpoint(root).host}/{path}"
         token = sign_namespace_token(resource, credential.policy, credential.key, now + limits.RELAY_TOKEN_NS)
         header = Header(AUTHORIZATION, token, secret=True)
-        return Target(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
+        return ResourceTarget(f"{root}/{path}", (header,), now + limits.RELAY_TOKEN_NS // 2)
 
     def explain(self, destination: HybridConnection, outcome: Outcome) -> Outcome:
         """The outcome with the remedy before its detail."""

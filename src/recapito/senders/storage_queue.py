@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from recapito.azure.storage_clients import StorageClients
 from recapito.domain import limits
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.resources.destination import StorageQueue
 from recapito.domain.resources.resource_id import parse_resource_id
@@ -96,6 +96,4 @@ class StorageQueueSender:
 
 
 def _text(batch: Batch) -> str:
-    """The one event of a batch, without the brackets of a list."""
-    body = batch.body if batch.form is Form.CLOUD_EVENT else batch.body[1:-1]
-    return b64encode(body).decode("ascii")
+    return b64encode(batch.lone_event).decode("ascii")

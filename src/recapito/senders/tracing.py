@@ -14,7 +14,7 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.observability.trace import TraceParent, parse
 from recapito.domain.resources.destination import Destination, WebHook
-from recapito.observability.tracing import Kind, Span, Tracer
+from recapito.observability.tracing import CallSide, Span, Tracer
 
 _NO_ANSWER = Outcome(Result.ABORTED)
 
@@ -73,7 +73,7 @@ class TracedExchange:
         name = f"deliver {batch.subscription}"
         links = tuple(dict.fromkeys(self._links))
         self._tracer.record(
-            Span(name, Kind.CLIENT, self.place, self._parent, self._since, now, attributes, error, links)
+            Span(name, CallSide.CLIENT, self.place, self._parent, self._since, now, attributes, error, links)
         )
 
 

@@ -17,8 +17,9 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery import headers
 from recapito.domain.delivery.attributes import Header, is_sendable
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.events.schema import BodyForm
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
 from recapito.domain.instant import SECOND
@@ -26,7 +27,7 @@ from recapito.domain.resources.destination import WebHook
 from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
-from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, Reply, Transfer, trust
+from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, CurlReply, Transfer, trust
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]
@@ -59,7 +60,7 @@ _plain_answer = lru_cache(1000)(answered)
 class _Route(EndpointRoute):
     """The headers and addresses that all batches of one subscription to one URL share."""
 
-    def __init__(self, egress: Egress, url: str, subscription: str, form: Form) -> None:
+    def __init__(self, egress: Egress, url: str, subscription: str, form: BodyForm) -> None:
         super().__init__(egress, url)
         self.headers = [
             f"Content-Type: {form}",
@@ -129,7 +130,7 @@ class WebhookExchange:
         self.headers.append(f"Authorization: Bearer {token}")
         self._secrets += (token,)
 
-    def finish(self, reply: Reply) -> None:
+    def finish(self, reply: CurlReply) -> None:
         """Called by the CurlLoop at the end."""
         if not self.over:
             self._end(self._sender.outcome_of(reply, self._secrets))
@@ -205,7 +206,7 @@ class WebhookSender:
         if self._curl is not None:
             self._curl.abort(exchange)
 
-    def outcome_of(self, reply: Reply, secrets: tuple[str, ...]) -> Outcome:
+    def outcome_of(self, reply: CurlReply, secrets: tuple[str, ...]) -> Outcome:
         """The outcome of a reply. Only a failure has an excerpt of the body."""
         if 200 <= reply.status < 300:
             return _plain_answer(reply.status)
@@ -220,12 +221,13 @@ class WebhookSender:
 # Our own headers are lines of one text, which libcurl sends as it is: formatting eight texts would be a tenth of the
 # cost of a request.
 _OUTPUT_ID_LINE = f"\r\n{headers.OUTPUT_EVENT_ID}: "
-_EVENT_LINES = f"\r\n{headers.METADATA_VERSION}: 1"
-_CLOUD_EVENT_LINES = f"\r\n{headers.METADATA_VERSION}: 1.0\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
+_ORIGIN_LINES = f"\r\nWebHook-Request-Origin: {ORIGIN}\r\nOrigin: {ORIGIN}"
 
 
-def _route_lines(subscription: str, form: Form) -> str:
-    lines = _EVENT_LINES if form is Form.EVENTS else _CLOUD_EVENT_LINES
+def _route_lines(subscription: str, form: BodyForm) -> str:
+    lines = f"\r\n{headers.METADATA_VERSION}: {form.metadata_version}"
+    if form.has_cloud_events:
+        lines += _ORIGIN_LINES
     name = _line(headers.SUBSCRIPTION_NAME, subscription.upper())
     return f"{headers.EVENT_TYPE}: {headers.NOTIFICATION}{lines}{name}"
 

@@ -30,7 +30,7 @@ CONNECTION_KEY = "connection.key"
 MOST_WAIT_S = 60
 
 
-class Server(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The address and the data of the server."""
 
     host: str
@@ -61,7 +61,7 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.enabled or bool(self.cert)
 
 
-class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class PublishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
 
     wait_s: float
@@ -69,7 +69,7 @@ class Publish(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes_per_second: int
 
 
-class Delivery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The delivery of events."""
 
     profile: str
@@ -97,7 +97,7 @@ class ClockSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return int(self.mode.removeprefix("scaled:")) if self.mode.startswith("scaled:") else 1
 
 
-class DeadLetter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DeadLetterSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The handling of dead letters."""
 
     keep_for_ever: bool
@@ -120,7 +120,7 @@ class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     resources: tuple[ConfiguredConnection, ...]
 
 
-class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DiskSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The free space below which intake stops."""
 
     stop_percent: float
@@ -135,30 +135,32 @@ class Metrics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     authenticate: bool
 
 
-class Azure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Resources of Azure that are known from the start."""
 
     storage_accounts: tuple[str, ...]
     azurite: bool
+    azurite_front: int
+    azurite_url: str
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
-    server: Server
+    server: ServerSettings
     portal: Portal
     tls: Tls
     identity: IdentitySettings
-    publish: Publish
-    delivery: Delivery
+    publish: PublishSettings
+    delivery: DeliverySettings
     clock: ClockSettings
-    dead_letter: DeadLetter
+    dead_letter: DeadLetterSettings
     history: HistorySettings
     connection: ConnectionSettings
-    disk: Disk
+    disk: DiskSettings
     quota: Quota
     metrics: Metrics
-    azure: Azure
+    azure: AzureSettings
     telemetry: ObservabilitySettings
 
     @property
@@ -270,9 +272,16 @@ def _explain(error: str) -> str:
 
 
 def _check(settings: Settings) -> None:
-    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+    ports = {
+        "server.port": settings.server.port,
+        "portal.port": settings.portal.port,
+        "azure.azurite_front": settings.azure.azurite_front,
+    }
+    for key, port in ports.items():
         if not 0 <= port <= 65535:
-            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
+            raise SettingsError(f"{key}: {port} is not a port (0 to 65535)")
+    if not settings.azure.azurite_url.startswith(("http://", "https://")):
+        raise SettingsError("azure.azurite_url: it must begin with http:// or https://")
     if not settings.server.data:
         raise SettingsError("server.data: it must name a directory")
     try:

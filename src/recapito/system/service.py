@@ -26,7 +26,7 @@ async def cancel(task: "asyncio.Task[None]") -> None:
     task.cancel()
 
 
-class Service(NamedTuple):
+class ServiceTask(NamedTuple):
     """One task of a process.
 
     run: the work of the service.
@@ -40,7 +40,7 @@ class Service(NamedTuple):
 
 
 async def run_services(
-    services: Sequence[Service], stopping: Awaitable[object], on_ready: Callable[[], None] = lambda: None
+    services: Sequence[ServiceTask], stopping: Awaitable[object], on_ready: Callable[[], None] = lambda: None
 ) -> None:
     """Start services in order, wait until `stopping` or a vital service ends, and finish them in reverse order.
 
@@ -60,7 +60,7 @@ async def run_services(
         await asyncio.wait({stop, *ends}, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _finish(service: Service, task: "asyncio.Task[None]") -> None:
+async def _finish(service: ServiceTask, task: "asyncio.Task[None]") -> None:
     await service.finish(task)
     with suppress(asyncio.CancelledError):
         await task

@@ -14,7 +14,7 @@ class ServerRefused(AssertionError):
     """The server under test answered with an error, or not at all; the message has the request and the reason."""
 
 
-class Client:
+class LocalClient:
     """A client of one server on this machine; `log` is the server's log file."""
 
     def __init__(self, port: int, log: Path) -> None:
@@ -22,7 +22,7 @@ class Client:
         self._log = log
 
     def __repr__(self) -> str:
-        return f"<Client of port {self._port}>"
+        return f"<LocalClient of port {self._port}>"
 
     def arm(self, method: str, path: str, body: Any = None) -> Any:
         """A management request; its JSON answer, None if it has none."""

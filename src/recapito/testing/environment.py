@@ -6,9 +6,9 @@ from typing import Any
 
 from recapito.domain.profiles import profile as profiles
 from recapito.testing.answer import Script, Step
-from recapito.testing.clock import Clock
+from recapito.testing.clock import ServerClock
 from recapito.testing.receiver import Receiver
-from recapito.testing.server import Server
+from recapito.testing.server import RunningServer
 from recapito.testing.switchboard import Switchboard
 from recapito.testing.topic import Topic, topic_body
 
@@ -18,9 +18,9 @@ _GROUP = "/subscriptions/00000000-0000-0000-0000-000000000000/resourceGroups/tes
 class Recapito:
     """Event Grid for one test. `url` is the server's, `clock` moves its time."""
 
-    def __init__(self, server: Server, switchboard: Switchboard) -> None:
+    def __init__(self, server: RunningServer, switchboard: Switchboard) -> None:
         self.url = server.url
-        self.clock = Clock(server.client)
+        self.clock = ServerClock(server.client)
         self._server = server
         self._switchboard = switchboard
         self._topics: dict[str, Topic] = {}

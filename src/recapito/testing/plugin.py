@@ -7,7 +7,7 @@ import pytest
 
 if TYPE_CHECKING:
     from recapito.testing.environment import Recapito
-    from recapito.testing.server import Server
+    from recapito.testing.server import RunningServer
     from recapito.testing.switchboard import Switchboard
 
 
@@ -20,13 +20,13 @@ def recapito_settings() -> Mapping[str, Any]:
 @pytest.fixture(scope="session")
 def recapito_server(
     recapito_settings: Mapping[str, Any], tmp_path_factory: pytest.TempPathFactory
-) -> "Iterator[Server]":
+) -> "Iterator[RunningServer]":
     """A Recapito server for the whole run, one in each worker of pytest-xdist."""
     from recapito.errors import SettingsError
-    from recapito.testing.server import Server, ServerNotStarted
+    from recapito.testing.server import RunningServer, ServerNotStarted
 
     try:
-        server = Server(tmp_path_factory.mktemp("recapito"), recapito_settings)
+        server = RunningServer(tmp_path_factory.mktemp("recapito"), recapito_settings)
     except (SettingsError, ServerNotStarted) as error:
         pytest.fail(str(error), pytrace=False)
     try:
@@ -36,12 +36,12 @@ def recapito_server(
 
 
 @pytest.fixture(scope="session")
-def recapito_switchboard(recapito_server: "Server") -> "Iterator[Switchboard]":
+def recapito_switchboard(recapito_server: "RunningServer") -> "Iterator[Switchboard]":
     """The HTTP server of all receivers of the run."""
-    from recapito.testing.clock import Clock
+    from recapito.testing.clock import ServerClock
     from recapito.testing.switchboard import Switchboard
 
-    board = Switchboard(Clock(recapito_server.client))
+    board = Switchboard(ServerClock(recapito_server.client))
     board.start()
     try:
         yield board
@@ -50,7 +50,7 @@ def recapito_switchboard(recapito_server: "Server") -> "Iterator[Switchboard]":
 
 
 @pytest.fixture
-def recapito(recapito_server: "Server", recapito_switchboard: "Switchboard") -> "Iterator[Recapito]":
+def recapito(recapito_server: "RunningServer", recapito_switchboard: "Switchboard") -> "Iterator[Recapito]":
     """Event Grid for one test: topics, scripted receivers, and a clock that the test moves."""
     from recapito.testing.environment import Recapito
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from recapito.domain.instant import show_duration
 from recapito.testing.answer import Answer, Duration, EventId, Request, Script, perform, seconds_of
-from recapito.testing.clock import Clock
-from recapito.testing.story import Attempt, Story, tell_story
+from recapito.testing.clock import ServerClock
+from recapito.testing.story import Story, StoryAttempt, tell_story
 
 
 class Receiver:
     """A webhook of a test. Its assertions do everything that is due first, and show all attempts when they fail."""
 
     def __init__(
-        self, url: str, script: Script, clock: Clock, published: Mapping[str, datetime], jitter: float = 0.0
+        self, url: str, script: Script, clock: ServerClock, published: Mapping[str, datetime], jitter: float = 0.0
     ) -> None:
         self.url = url
         self._script = script
@@ -48,7 +48,7 @@ class Receiver:
         request.status = answer.status
         return answer
 
-    def attempts(self, event_id: EventId) -> list[Attempt]:
+    def attempts(self, event_id: EventId) -> list[StoryAttempt]:
         """The attempts to deliver an event up to now."""
         return self._story(event_id).attempts
 

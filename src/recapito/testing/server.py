@@ -19,7 +19,7 @@ import msgspec
 
 from recapito.clock import origin_now
 from recapito.settings import settings
-from recapito.testing.client import Client
+from recapito.testing.client import LocalClient
 
 SETTINGS = {"server.store": "memory", "clock.mode": "manual", "clock.patience_s": 10.0, "delivery.jitter": False}
 _LOOPBACK = "127.0.0.1"
@@ -33,7 +33,7 @@ class ServerNotStarted(Exception):
     """The server under test did not start; the message has its output."""
 
 
-class Server:
+class RunningServer:
     """A running server."""
 
     def __init__(self, data: Path, changes: Mapping[str, Any]) -> None:
@@ -44,11 +44,11 @@ class Server:
             flags = {**SETTINGS, **changes, "server.host": _LOOPBACK, "server.port": self.port}
             # Variables of the test run that configure another server do not apply to this one.
             self.settings = settings.load(environment={}, flags={**flags, "server.data": str(data)})
-            self.client = Client(self.port, self.log)
+            self.client = LocalClient(self.port, self.log)
             self._process = self._start(listener)
 
     def __repr__(self) -> str:
-        return f"<Server at {self.url}, process {self._process.pid}>"
+        return f"<RunningServer at {self.url}, process {self._process.pid}>"
 
     @property
     def url(self) -> str:

@@ -10,7 +10,7 @@ from recapito.testing.answer import Request
 _SLACK_S = 0.5
 
 
-class Attempt(NamedTuple):
+class StoryAttempt(NamedTuple):
     """One attempt to deliver an event: its number, its time after publishing, and its request."""
 
     number: int
@@ -28,16 +28,16 @@ class Story(NamedTuple):
 
     event_id: str
     receiver: str
-    attempts: list[Attempt]
+    attempts: list[StoryAttempt]
     jitter: float
     now_s: float
 
     @property
-    def delivery(self) -> Attempt | None:
+    def delivery(self) -> StoryAttempt | None:
         """The attempt that delivered it."""
         return next((attempt for attempt in self.attempts if attempt.request.delivered), None)
 
-    def is_at(self, attempt: Attempt, expected_s: float) -> bool:
+    def is_at(self, attempt: StoryAttempt, expected_s: float) -> bool:
         """True if an attempt came at its due time, within the jitter of the schedule."""
         return -_SLACK_S <= attempt.after_s - expected_s <= expected_s * self.jitter + _SLACK_S
 
@@ -69,5 +69,5 @@ def tell_story(
     attempts = []
     for request in seen:
         number = counts[request.subscription] = counts.get(request.subscription, 0) + 1
-        attempts.append(Attempt(number, (request.at - began).total_seconds(), request))
+        attempts.append(StoryAttempt(number, (request.at - began).total_seconds(), request))
     return Story(event_id, receiver, attempts, jitter, (now - began).total_seconds())

@@ -5,14 +5,14 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from recapito.testing.answer import EventId
-from recapito.testing.client import Client
-from recapito.testing.clock import Clock
+from recapito.testing.client import LocalClient
+from recapito.testing.clock import ServerClock
 
 _PAGE = 1000
 
 
 @dataclass(frozen=True)
-class DeadLetter:
+class FoundDeadLetter:
     """A dead letter: its reason, attempts and last outcome; `record` is the stored JSON."""
 
     event_id: str
@@ -34,7 +34,9 @@ class DeadLetter:
 class Subscription:
     """A subscription of a topic."""
 
-    def __init__(self, client: Client, clock: Clock, topic: str, name: str, id: str, dead_letter: bool) -> None:
+    def __init__(
+        self, client: LocalClient, clock: ServerClock, topic: str, name: str, id: str, dead_letter: bool
+    ) -> None:
         self.topic = topic
         self.name = name
         self.id = id
@@ -49,10 +51,10 @@ class Subscription:
         """Delete it, before the test ends."""
         self._client.arm("DELETE", self.id)
 
-    def dead_letters(self) -> list[DeadLetter]:
+    def dead_letters(self) -> list[FoundDeadLetter]:
         """The dead letters up to now; each is written five minutes after the last attempt."""
         self._clock.settle()
-        found: list[DeadLetter] = []
+        found: list[FoundDeadLetter] = []
         query: dict[str, Any] = {"topic": self.topic, "subscription": self.name, "limit": _PAGE}
         while True:
             page = self._client.call("GET", f"/deadletters?{urlencode(query)}")
@@ -63,7 +65,7 @@ class Subscription:
 
     def assert_dead_lettered(
         self, event_id: EventId, *, reason: str | None = None, attempts: int | None = None
-    ) -> DeadLetter:
+    ) -> FoundDeadLetter:
         """Assert that an event became a dead letter, for this reason, after this many attempts. The letter."""
         __tracebackhide__ = True
         letters = self.dead_letters()
@@ -76,9 +78,9 @@ class Subscription:
             raise AssertionError(f"The attempts are not {attempts}: {letter}.")
         return letter
 
-    def _read(self, name: str) -> DeadLetter:
+    def _read(self, name: str) -> FoundDeadLetter:
         shown = self._client.call("GET", f"/deadletters/{quote(name)}")
-        return DeadLetter(
+        return FoundDeadLetter(
             shown["eventId"],
             shown["reason"],
             shown["deliveryAttempts"],
@@ -86,7 +88,7 @@ class Subscription:
             shown["record"],
         )
 
-    def _tell(self, event_id: EventId, letters: list[DeadLetter]) -> str:
+    def _tell(self, event_id: EventId, letters: list[FoundDeadLetter]) -> str:
         lines = [f"Event '{event_id}' is not among the dead letters of {self.topic}/{self.name}:"]
         lines += [f"  {letter}" for letter in letters] or ["  there are none"]
         if self._dead_letter:

@@ -9,7 +9,7 @@ from typing import Any
 from recapito.domain.delivery.headers import DELETION, EVENT_TYPE, SUBSCRIPTION_NAME, VALIDATION
 from recapito.testing.answer import Answer, Request
 from recapito.testing.client import ServerRefused
-from recapito.testing.clock import Clock
+from recapito.testing.clock import ServerClock
 from recapito.testing.receiver import Receiver
 
 _GONE = Answer(410)
@@ -18,17 +18,17 @@ _GONE = Answer(410)
 class Switchboard:
     """Listens on a free port of loopback, from `start` to `stop`, and hands requests to receivers by path."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: ServerClock) -> None:
         self.receivers: dict[str, Receiver] = {}
         self._numbers = count(1)
         board = self
 
-        class Handler(_Handler):
+        class Handler(_SwitchboardHandler):
             def __init__(self, *args: Any) -> None:
                 self.board, self.clock = board, clock
                 super().__init__(*args)
 
-        self._server = _Server(("127.0.0.1", 0), Handler)
+        self._server = _SwitchboardServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class Switchboard:
         self.receivers.pop(_path(receiver.url), None)
 
 
-class _Server(ThreadingHTTPServer):
+class _SwitchboardServer(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
     request_queue_size = 512
@@ -63,10 +63,10 @@ class _Server(ThreadingHTTPServer):
         """A client that closes its connection early is no error."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _SwitchboardHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     board: Switchboard
-    clock: Clock
+    clock: ServerClock
 
     def do_OPTIONS(self) -> None:
         """The handshake of CloudEvents: allow the origin that asks."""

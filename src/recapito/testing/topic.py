@@ -6,24 +6,25 @@ from datetime import datetime
 from typing import Any
 
 from recapito.domain.delivery.headers import SAS_KEY
-from recapito.testing.client import Client
-from recapito.testing.clock import Clock
+from recapito.domain.events.schema import EventParts, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
+from recapito.testing.client import LocalClient
+from recapito.testing.clock import ServerClock
 from recapito.testing.receiver import Receiver
 from recapito.testing.subscription import Subscription
-
-CLOUD_EVENTS = "CloudEventSchemaV1_0"
-CUSTOM = "CustomEventSchema"
-_CONTENT_TYPES = {CLOUD_EVENTS: "application/cloudevents-batch+json; charset=utf-8"}
 
 
 class Topic:
     """A topic. `endpoint` and `key` are for the Event Grid client of the program under test."""
 
-    def __init__(self, client: Client, clock: Clock, published: dict[str, datetime], shown: Mapping[str, Any]) -> None:
+    def __init__(
+        self, client: LocalClient, clock: ServerClock, published: dict[str, datetime], shown: Mapping[str, Any]
+    ) -> None:
         self.name: str = shown["name"]
         self.id: str = shown["id"]
         self.endpoint: str = shown["properties"]["endpoint"]
         self.input_schema: str = shown["properties"]["inputSchema"]
+        self._schema = INPUT_SCHEMAS[InputSchema(self.input_schema)]
         self.key: str = client.arm("POST", f"{self.id}/listKeys")["key1"]
         self._client = client
         self._clock = clock
@@ -35,23 +36,19 @@ class Topic:
 
     def publish(self, type: str, data: Any = None, *, subject: str = "test", id: str | None = None, **more: Any) -> str:
         """Publish one event, made from its type and data in the topic's schema; its id. `more` are other fields."""
-        if self.input_schema == CUSTOM:
+        compose = self._schema.compose
+        if compose is None:
             raise ValueError("A custom schema has fields that only the test knows: use publish_events.")
-        event: dict[str, Any] = {"id": id or str(uuid.uuid4()), "subject": subject, "data": data, **more}
         now = self._clock.now.isoformat()
-        if self.input_schema == CLOUD_EVENTS:
-            event = {"specversion": "1.0", "type": type, "source": "/test", "time": now, **event}
-        else:
-            event = {"eventType": type, "eventTime": now, "dataVersion": "1", **event}
-        return self.publish_events(event)[0]
+        event = compose(EventParts(id or str(uuid.uuid4()), type, subject, now, data, "/test", "1"))
+        return self.publish_events({**event, **more})[0]
 
     def publish_events(self, *events: Mapping[str, Any]) -> list[str]:
         """Publish events as they are, in one request; the ids of those that have one."""
-        kind = _CONTENT_TYPES.get(self.input_schema, "application/json")
         path = "/" + self.endpoint.split("/", 3)[3]
         ids = [str(event["id"]) for event in events if "id" in event]
         now = self._clock.now
-        self._client.call("POST", path, events, {SAS_KEY: self.key, "Content-Type": kind})
+        self._client.call("POST", path, events, {SAS_KEY: self.key, "Content-Type": self._schema.array_type})
         self._published.update(dict.fromkeys(ids, now))
         return ids
 

@@ -2,7 +2,7 @@
 
 from recapito.domain.connections.connection import Connection
 from recapito.domain.connections.parse_storage import azurite
-from recapito.domain.handshake.http_call import Request
+from recapito.domain.handshake.http_call import HttpRequest
 from recapito.senders.memory_caller import ScriptedAnswer
 
 
@@ -11,6 +11,6 @@ async def everywhere(resource_id: str) -> Connection | None:
     return azurite(resource_id)
 
 
-def nobody(request: Request) -> ScriptedAnswer:
+def nobody(request: HttpRequest) -> ScriptedAnswer:
     """There is no webhook to be asked."""
     raise AssertionError(request)

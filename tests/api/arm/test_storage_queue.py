@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recapito.domain.connections.connection import Connection, Service
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.connections.parse_storage import azurite, from_connection_string
 from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.subscription import Batching
@@ -24,7 +24,7 @@ def queue(**changed: Any) -> dict[str, Any]:
 
 async def blobs_only(resource_id: str) -> Connection | None:
     """A connection without a queue service."""
-    return azurite(resource_id, ports={Service.BLOB: 10000})
+    return azurite(resource_id, ports={AzureService.BLOB: 10000})
 
 
 @pytest.mark.parametrize(

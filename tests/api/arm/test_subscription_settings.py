@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.filters.filter import Condition, Operator
 from recapito.domain.instant import HOUR
 from recapito.domain.resources.subscription import DeadLetterBlobs, DynamicAttribute, StaticAttribute
@@ -29,9 +30,9 @@ def test_the_delivery_schema_follows_the_matrix(schema: InputSchema, wanted: Del
         await world.topic(properties={"inputSchema": schema.value})
         sent = body() if wanted is None else body(eventDeliverySchema=wanted.value.lower())
         answer = await world.arm("PUT", f"{NESTED}/mine", sent)
-        if wanted is None or wanted in DELIVERABLE[schema]:
+        if wanted is None or wanted in INPUT_SCHEMAS[schema].conversions:
             made = (await world.arm("GET", f"{NESTED}/mine")).json["properties"]
-            assert made["eventDeliverySchema"] == (wanted or DELIVERABLE[schema][0]).value
+            assert made["eventDeliverySchema"] == (wanted or next(iter(INPUT_SCHEMAS[schema].conversions))).value
         else:
             said = refused(answer, 400, "InvalidRequest", "properties.eventDeliverySchema")
             assert schema.value in said

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from recapito.domain import limits
-from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import InputSchema
 from tests.api.client import GROUP, NESTED, TOPIC, Answer, World, run, webhook
 from tests.kit.arm_errors import refused
 

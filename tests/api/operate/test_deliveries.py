@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from recapito.domain.access.roles import Operation, operation_of
-from recapito.domain.history.attempt import DispositionKind, EventDisposition, Label, NonRequestOutcome
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome
+from recapito.domain.history.attempt import EventDisposition, LaneLabel
 from recapito.domain.instant import SECOND, stamp
 from recapito.domain.resources.subscription import Subscription
 from tests.api.client import World, event, run
@@ -20,8 +21,8 @@ async def prepare(world: World) -> Subscription:
     topic = await world.topic()
     mine = await world.subscription()
     await world.publish([event(), event(id="e-2")], topic.key1)
-    label = Label(mine.id, topic.id, "orders", "mine")
-    other = Label(99, 99, "others", "theirs")
+    label = LaneLabel(mine.id, topic.id, "orders", "mine")
+    other = LaneLabel(99, 99, "others", "theirs")
     retry = EventDisposition(DispositionKind.RETRY, SEEN_AT + 30 * SECOND, failed("x").dispositions[0].rule)
     at = {"at": SEEN_AT, "position": 3}
     world.history.record(failed("e-1", "e-2", label=label, dispositions=[retry, retry], detail="busy <b>", **at))
@@ -211,7 +212,7 @@ def test_a_forgotten_first_attempt_is_noted(oldest: int, forgotten: bool) -> Non
         topic = await world.topic()
         mine = await world.subscription()
         await world.publish([event()], topic.key1)
-        label = Label(mine.id, topic.id, "orders", "mine")
+        label = LaneLabel(mine.id, topic.id, "orders", "mine")
         world.history.record(attempt("e-1", label=label, numbers=[oldest], at=SEEN_AT, position=3))
         note = (await world.call("GET", "/deliveries/explain?event=e-1")).json["note"]
         assert ("no longer has its first attempts" in note) is forgotten

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from recapito.domain.handshake.http_call import Reply, Request
+from recapito.domain.handshake.http_call import HttpReply, HttpRequest
 from recapito.domain.instant import MINUTE
 from recapito.senders.memory_caller import ScriptedAnswer
 from tests.api.client import NESTED, SCOPE, Answer, World, run, webhook
@@ -14,20 +14,20 @@ from tests.api.client import NESTED, SCOPE, Answer, World, run, webhook
 BODY = {"properties": {"destination": webhook(), "filter": {"subjectBeginsWith": "a"}}}
 
 
-def plain(request: Request) -> ScriptedAnswer:
+def plain(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that answers 200 to everything."""
-    return ScriptedAnswer(Reply(200, (), b"OK"))
+    return ScriptedAnswer(HttpReply(200, (), b"OK"))
 
 
-def echo(request: Request) -> ScriptedAnswer:
+def echo(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that knows the handshake."""
     code = json.loads(request.body)[0]["data"].get("validationCode")
-    return ScriptedAnswer(Reply(200, (), json.dumps({"validationResponse": code}).encode()))
+    return ScriptedAnswer(HttpReply(200, (), json.dumps({"validationResponse": code}).encode()))
 
 
-def refusing(request: Request) -> ScriptedAnswer:
+def refusing(request: HttpRequest) -> ScriptedAnswer:
     """An endpoint that knows nobody."""
-    return ScriptedAnswer(Reply(401, (), b"code=secret is not one of ours"))
+    return ScriptedAnswer(HttpReply(401, (), b"code=secret is not one of ours"))
 
 
 def url_of(world: World) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from recapito.contracts.log import EntryKind
-from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Segment
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from recapito.api.publish.route import Target
+from recapito.api.publish.route import PublishTarget
 from recapito.api.server.fast_publish import Head, RequestTemplate, template_of
 from recapito.domain.resources.topic import TopicKind
 from tests.api.client import World
 from tests.api.server.raw_http import GET, Line, answer, publish, talk, talk_in
 from tests.kit.resources import a_topic
 
-HEAD = Head(Target("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {})
+HEAD = Head(PublishTarget("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {})
 FIRST = publish("key", 1)
 
 

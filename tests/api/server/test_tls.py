@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from recapito.identity.certificate import Files, load_context, prepare
+from recapito.identity.certificate import CertificateFiles, load_context, prepare
 from recapito.process.http_server import HttpServer
 from tests.api.client import World
 from tests.api.server.raw_http import GET, answer, publish
 
 
 @pytest.fixture
-def files(tmp_path: Path) -> Files:
+def files(tmp_path: Path) -> CertificateFiles:
     """A certificate for this machine."""
     return prepare(tmp_path, ["localhost", "127.0.0.1"], datetime.now(UTC))
 
 
-def test_publishing_over_tls(files: Files) -> None:
+def test_publishing_over_tls(files: CertificateFiles) -> None:
     """Publishes and other requests are answered in their order, in one go and in pieces; stopping waits for nobody."""
 
     async def test() -> None:

@@ -9,9 +9,9 @@ from rich.pretty import pretty_repr
 
 from recapito.domain.connections.connection import (
     AccountKey,
+    AzureService,
     Connection,
     DefaultCredential,
-    Service,
     SharedAccess,
     check_unexpired,
 )
@@ -31,7 +31,7 @@ DEAD, WORK = container_id(ACCOUNT, "dead"), queue_id(ACCOUNT, "todo")
 CANARY = "Y2FuYXJ5Y2FuYXJ5"  # base64, so that it may stand for a key
 SAS = f"sv=2024-11-04&ss=bq&srt=sco&sp=rwac&se=2030-01-31T12%3A00%3A00Z&sig={CANARY}%3D"
 IN_2030 = 1_896_091_200 * SECOND
-BLOB, QUEUE = Service.BLOB, Service.QUEUE
+BLOB, QUEUE = AzureService.BLOB, AzureService.QUEUE
 CLOUD = {BLOB: "https://orders1.blob.core.windows.net", QUEUE: "https://orders1.queue.core.windows.net"}
 LOCAL = {BLOB: "http://127.0.0.1:10000/devstoreaccount1", QUEUE: "http://127.0.0.1:10001/devstoreaccount1"}
 
@@ -52,7 +52,7 @@ STRINGS = {
 
 
 @pytest.mark.parametrize(("text", "endpoints"), STRINGS.items())
-def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
+def test_connection_strings(text: str, endpoints: dict[AzureService, str]) -> None:
     """A storage account's connection string, in every order and spelling that Azure's own clients take."""
     connection = from_connection_string(ACCOUNT, text)
     assert connection.endpoints == endpoints
@@ -74,7 +74,7 @@ def test_connection_strings(text: str, endpoints: dict[Service, str]) -> None:
         (ACCOUNT, f"{LOCAL[QUEUE]}?{SAS.replace('ss=bq', 'ss=q')}", {QUEUE: LOCAL[QUEUE]}),
     ],
 )
-def test_sas_urls(resource_id: str, url: str, endpoints: dict[Service, str]) -> None:
+def test_sas_urls(resource_id: str, url: str, endpoints: dict[AzureService, str]) -> None:
     """A SAS URL of an account, a container or a queue, in the cloud and on an emulator."""
     connection = from_sas_url(resource_id, url)
     assert connection.resource_id == resource_id

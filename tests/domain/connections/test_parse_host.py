@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from recapito.domain.access.sas import sign_namespace_token
-from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
+from recapito.domain.connections.connection import AzureService, Connection, FunctionKey, PolicyKey
 from recapito.domain.connections.parse_host import from_function_host, from_relay_string
 from recapito.domain.instant import SECOND
 from recapito.errors import InvalidInput
@@ -37,7 +37,7 @@ KEY = "SharedAccessKeyName=Root;SharedAccessKey=canary+key="
 def test_functions_hosts(resource_id: str, url: str, root: str, key: str) -> None:
     """A host's URL is taken alone, with a key, or as the host prints it for a function."""
     assert from_function_host(resource_id, url) == Connection(
-        resource_id=resource_id, endpoints={Service.FUNCTION: root}, credential=FunctionKey(key)
+        resource_id=resource_id, endpoints={AzureService.FUNCTION: root}, credential=FunctionKey(key)
     )
 
 
@@ -75,7 +75,7 @@ def test_relay_strings(resource_id: str, text: str, root: str) -> None:
     """A namespace's string, or one of a hybrid connection, is reached by https unless it says http itself."""
     connection = from_relay_string(resource_id, text)
     assert connection == Connection(
-        resource_id=resource_id, endpoints={Service.RELAY: root}, credential=PolicyKey("Root", "canary+key=")
+        resource_id=resource_id, endpoints={AzureService.RELAY: root}, credential=PolicyKey("Root", "canary+key=")
     )
     assert "canary" not in repr(connection) and "canary" not in repr(connection.credential)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from rich.pretty import pretty_repr
 
-from recapito.domain.connections.connection import Connection, DefaultCredential, PolicyKey, Service, SharedAccess
+from recapito.domain.connections.connection import AzureService, Connection, DefaultCredential, PolicyKey, SharedAccess
 from recapito.domain.connections.parse_storage import from_connection_string, from_default_credential
 from recapito.domain.instant import SECOND
 from recapito.errors import InvalidInput
@@ -33,7 +33,7 @@ CLOUD = "amqps://shop.servicebus.windows.net:5671"
 def test_connection_strings(resource_id: str, text: str, endpoint: str) -> None:
     """A namespace's connection string, in every order and spelling; an emulator goes without TLS."""
     connection = from_connection_string(resource_id, text)
-    assert connection.endpoints == {Service.MESSAGING: endpoint}
+    assert connection.endpoints == {AzureService.MESSAGING: endpoint}
     assert connection.resource_id == resource_id
     assert connection.credential == PolicyKey("root", f"{CANARY}=")
 
@@ -41,7 +41,7 @@ def test_connection_strings(resource_id: str, text: str, endpoint: str) -> None:
 def test_a_connection_string_of_one_entity() -> None:
     """A queue's own connection string is taken for that queue."""
     text = f"Endpoint=sb://shop.servicebus.windows.net/;{KEY};EntityPath=Orders"
-    assert from_connection_string(QUEUE, text).endpoints == {Service.MESSAGING: CLOUD}
+    assert from_connection_string(QUEUE, text).endpoints == {AzureService.MESSAGING: CLOUD}
 
 
 def test_a_signature() -> None:
@@ -56,12 +56,12 @@ def test_a_signature() -> None:
 def test_the_default_credential() -> None:
     """Who has an identity needs no secret: the endpoint is the public cloud's."""
     connection = from_default_credential(QUEUE)
-    assert connection.endpoints == {Service.MESSAGING: CLOUD}
+    assert connection.endpoints == {AzureService.MESSAGING: CLOUD}
     assert connection.credential == DefaultCredential()
-    other = from_default_credential(QUEUE, {Service.MESSAGING: "sb://shop.servicebus.chinacloudapi.cn"})
-    assert other.endpoints == {Service.MESSAGING: "amqps://shop.servicebus.chinacloudapi.cn:5671"}
+    other = from_default_credential(QUEUE, {AzureService.MESSAGING: "sb://shop.servicebus.chinacloudapi.cn"})
+    assert other.endpoints == {AzureService.MESSAGING: "amqps://shop.servicebus.chinacloudapi.cn:5671"}
     with pytest.raises(InvalidInput, match="one endpoint"):
-        from_default_credential(QUEUE, {Service.BLOB: "https://shop.blob.core.windows.net"})
+        from_default_credential(QUEUE, {AzureService.BLOB: "https://shop.blob.core.windows.net"})
 
 
 HOST = "Endpoint=sb://shop.servicebus.windows.net/"

@@ -21,7 +21,8 @@ from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.events import cloud_event, custom_event
 from recapito.domain.events.event_grid import accept
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import HOUR, SECOND
 from recapito.errors import InvalidInput

@@ -19,7 +19,8 @@ from recapito.domain.delivery.delivery import (
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.events import cloud_event, custom_event
 from recapito.domain.events.event_grid import accept
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.instant import HOUR, SECOND, stamp
 from recapito.domain.profiles.profile import EndpointKind, load, names
 from recapito.domain.resources.subscription import RetryPolicy

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recapito.domain.delivery.attributes import Attributes, Header, is_allowed, is_sendable
-from recapito.domain.delivery.batch import Batch, Form
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.delivery.batch import Batch
+from recapito.domain.events.schema import BodyForm, InputSchema
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 from tests.domain.filters.reference import cloud_events, event_grid, find, keys
 
@@ -162,6 +162,6 @@ def test_what_is_sendable_is_one_line_of_plain_text(value: str) -> None:
 def test_values_are_not_shown() -> None:
     """Neither a header nor a batch that carries it shows its value."""
     header = Header("Authorization", "Bearer secret", secret=True)
-    batch = Batch("mine", b'["event"]', 1, 0, None, None, Form.EVENTS, (header,))
+    batch = Batch("mine", b'["event"]', 1, 0, None, None, BodyForm.EVENTS, (header,))
     assert "secret" not in repr(header) + str(header) + repr(batch) + str(batch)
     assert "event" not in repr(batch).replace("events", "")

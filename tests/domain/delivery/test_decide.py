@@ -15,13 +15,13 @@ from recapito.domain.delivery.delivery import (
     Disposition,
     Done,
     RetryAt,
-    Rule,
     attempted,
     decide,
     delay_ns,
     expired,
 )
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.delivery.vocabulary import Rule
 from recapito.domain.instant import HOUR, MINUTE, SECOND
 from recapito.domain.profiles.profile import EndpointKind, Profile, StatusRules, load, names
 from recapito.domain.resources.subscription import RetryPolicy

@@ -4,7 +4,8 @@ import pytest
 
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
-from recapito.domain.delivery.state import Case, State, state_of
+from recapito.domain.delivery.state import DeliveryFacts, state_of
+from recapito.domain.delivery.vocabulary import State
 from recapito.domain.profiles.profile import DEFAULT, load
 from tests.kit.resources import a_subscription
 
@@ -17,6 +18,6 @@ def test_the_next_attempt_is_numbered(attempts: int, ordinal: str) -> None:
     """A parked delivery names its next attempt by an ordinal, the teens included."""
     delivery = DeliveryId(1, 0)
     parked = Parked(10, Delivery(delivery, 0, b"{}", attempts))
-    state = state_of(Case(a_subscription(), load(DEFAULT), delivery, 0, None, Hold(), parked, (), 5))
+    state = state_of(DeliveryFacts(a_subscription(), load(DEFAULT), delivery, 0, None, Hold(), parked, (), 5))
     assert state.state is State.PARKED
     assert state.text.startswith(f"Its {ordinal} attempt waits until ")

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from recapito.domain.dead_letter.record import record
 from recapito.domain.delivery.delivery import TTL_EXCEEDED, Delivery, DeliveryId
 from recapito.domain.events import cloud_event, custom_event, event_grid
-from recapito.domain.events.conversion import conversion, split_data
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema, MappedField
+from recapito.domain.events.conversion import split_data
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, conversion
 from recapito.domain.events.segment import Publish, Segment, pack
 from tests.domain.texts import blank, members, value
 
@@ -83,7 +85,7 @@ def test_custom_event_in_three_schemas() -> None:
 def test_the_matrix_is_that_of_subscriptions(published: InputSchema, delivered: DeliverySchema) -> None:
     """Every allowed pair of schemas can be converted; for any other pair no event leaves in a wrong schema."""
     stored = published_event()
-    if delivered in DELIVERABLE[published]:
+    if delivered in INPUT_SCHEMAS[published].conversions:
         assert converted(published, delivered, stored)
     else:
         with pytest.raises(ValueError, match="not delivered in this schema"):
@@ -145,14 +147,17 @@ def test_data_crosses_every_pair(
     """Whatever JSON text data is, its bytes come out of every allowed pair, and are in the dead letter."""
     published, store = way
     stored = store(f"{before}{data}{after}".encode())
-    for delivered in DELIVERABLE[published]:
+    for delivered in INPUT_SCHEMAS[published].conversions:
         sent = converted(published, delivered, stored)
         assert data_of(sent) == data.encode()
         dead = record(Delivery(DeliveryId(1, 0), NOW, stored), TTL_EXCEEDED, published, delivered)
         assert data_of(dead) == data.encode()
 
 
-@given(texts=st.lists(members, min_size=1, max_size=4), delivered=st.sampled_from(DELIVERABLE[InputSchema.CUSTOM]))
+@given(
+    texts=st.lists(members, min_size=1, max_size=4),
+    delivered=st.sampled_from(list(INPUT_SCHEMAS[InputSchema.CUSTOM].conversions)),
+)
 def test_a_custom_event_crosses_every_pair(texts: list[list[str]], delivered: DeliverySchema) -> None:
     """The object that was published is what is sent, or its data, byte for byte, neighbours included."""
     objects = [("{" + " ,".join(text) + "}").encode() for text in texts]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from recapito.domain.events.custom_event import accept
-from recapito.domain.events.schema import InputMapping, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
 from recapito.domain.events.segment import StampedEvent
 from recapito.errors import InvalidInput, TooLarge
 from tests.domain.texts import members

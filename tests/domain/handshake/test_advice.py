@@ -8,7 +8,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.handshake.advice import advise, explain_refusal, explain_waiting
 from recapito.domain.handshake.handshake import Invitation, invite
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, NoReply
 from recapito.domain.resources.subscription import StaticAttribute
 from tests.domain.handshake.invited import CODE, NOW, subscription, topic
 
@@ -31,31 +31,31 @@ MISTAKES: list[tuple[Invitation, CallResult, str, str]] = [
     (EVENT, NoReply(FailureKind.BROKEN_OFF, "Empty reply from server"), "Empty reply", "Look into its log"),
     (EVENT, NoReply(FailureKind.ADDRESS_REFUSED, "egress refused 10.0.0.1"), "10.0.0.1", "delivery.egress"),
     (EVENT, NoReply(FailureKind.INVALID_URL), "InvalidUrl", "Correct endpointUrl"),
-    (EVENT, Reply(202, (), b"queued"), "status 202, body: queued", "202 is not an answer to the handshake"),
-    (EVENT, Reply(204), "status 204, an empty body", "Only 200 counts"),
-    (EVENT, Reply(301, (("Location", "https://b.test/?k=1"),)), "Location: https://b.test/,", "Redirects are not"),
-    (EVENT, Reply(400, (), b'{"error": "bad"}'), 'body: {"error": "bad"}', "If the endpoint expects CloudEvents"),
-    (EVENT, Reply(415), "status 415", "aeg-event-type: SubscriptionValidation before anything else"),
-    (EVENT, Reply(401), "status 401", "wants credentials"),
-    (EVENT, Reply(403), "status 403", "firewall"),
-    (EVENT, Reply(404), "status 404", "Correct the path"),
-    (EVENT, Reply(405), "status 405", "does not take POST"),
-    (EVENT, Reply(429), "status 429", "Try again later"),
-    (EVENT, Reply(500, (), b"Traceback"), "body: Traceback", "Look into its log"),
-    (EVENT, Reply(503), "status 503", "not ready"),
-    (EVENT, Reply(200, (), b"OK"), "status 200, body: OK", "does not know the handshake"),
-    (EVENT, Reply(200, (), b'{"validationResponse": "1"}'), "status 200", "not the code that was sent"),
-    (EVENT, Reply(200, (), f'["{CODE}"]'.encode()), "status 200", "but not as validationResponse"),
+    (EVENT, HttpReply(202, (), b"queued"), "status 202, body: queued", "202 is not an answer to the handshake"),
+    (EVENT, HttpReply(204), "status 204, an empty body", "Only 200 counts"),
+    (EVENT, HttpReply(301, (("Location", "https://b.test/?k=1"),)), "Location: https://b.test/,", "Redirects are not"),
+    (EVENT, HttpReply(400, (), b'{"error": "bad"}'), 'body: {"error": "bad"}', "If the endpoint expects CloudEvents"),
+    (EVENT, HttpReply(415), "status 415", "aeg-event-type: SubscriptionValidation before anything else"),
+    (EVENT, HttpReply(401), "status 401", "wants credentials"),
+    (EVENT, HttpReply(403), "status 403", "firewall"),
+    (EVENT, HttpReply(404), "status 404", "Correct the path"),
+    (EVENT, HttpReply(405), "status 405", "does not take POST"),
+    (EVENT, HttpReply(429), "status 429", "Try again later"),
+    (EVENT, HttpReply(500, (), b"Traceback"), "body: Traceback", "Look into its log"),
+    (EVENT, HttpReply(503), "status 503", "not ready"),
+    (EVENT, HttpReply(200, (), b"OK"), "status 200, body: OK", "does not know the handshake"),
+    (EVENT, HttpReply(200, (), b'{"validationResponse": "1"}'), "status 200", "not the code that was sent"),
+    (EVENT, HttpReply(200, (), f'["{CODE}"]'.encode()), "status 200", "but not as validationResponse"),
     (OPTIONS, REFUSED, "port 9000", "Start the endpoint before you subscribe it"),
-    (OPTIONS, Reply(405), "no WebHook-Allowed-Origin", "does not take OPTIONS"),
-    (OPTIONS, Reply(501), "status 501", "does not take OPTIONS"),
-    (OPTIONS, Reply(404), "status 404", "does not answer OPTIONS at this path"),
-    (OPTIONS, Reply(401), "status 401", "wants credentials"),
-    (OPTIONS, Reply(302), "status 302", "Redirects are not followed"),
-    (OPTIONS, Reply(204), "status 204", "the header is missing"),
-    (OPTIONS, Reply(200), "no WebHook-Allowed-Origin", "WebHook-Request-Callback within 10 minutes"),
-    (OPTIONS, Reply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "another origin"),
-    (OPTIONS, Reply(500), "status 500", "WebHook-Allowed-Origin: eventgrid.azure.net (or *)"),
+    (OPTIONS, HttpReply(405), "no WebHook-Allowed-Origin", "does not take OPTIONS"),
+    (OPTIONS, HttpReply(501), "status 501", "does not take OPTIONS"),
+    (OPTIONS, HttpReply(404), "status 404", "does not answer OPTIONS at this path"),
+    (OPTIONS, HttpReply(401), "status 401", "wants credentials"),
+    (OPTIONS, HttpReply(302), "status 302", "Redirects are not followed"),
+    (OPTIONS, HttpReply(204), "status 204", "the header is missing"),
+    (OPTIONS, HttpReply(200), "no WebHook-Allowed-Origin", "WebHook-Request-Callback within 10 minutes"),
+    (OPTIONS, HttpReply(200, (("WebHook-Allowed-Origin", "a.b"),)), "WebHook-Allowed-Origin: a.b", "another origin"),
+    (OPTIONS, HttpReply(500), "status 500", "WebHook-Allowed-Origin: eventgrid.azure.net (or *)"),
 ]
 
 
@@ -82,7 +82,7 @@ def test_advice_differs() -> None:
     alike = {400: 415, 501: 405}
     for asked in (EVENT, OPTIONS):
         rows = [answer for one, answer, *_ in MISTAKES if one is asked]
-        texts = [advise(asked, a) for a in rows if not (isinstance(a, Reply) and a.status in alike)]
+        texts = [advise(asked, a) for a in rows if not (isinstance(a, HttpReply) and a.status in alike)]
         assert len(set(texts)) == len(texts)
 
 
@@ -95,7 +95,7 @@ def test_every_trouble_has_advice() -> None:
 def test_every_status_has_advice(status: int) -> None:
     """Whatever an endpoint answers, the message is whole."""
     for asked in (EVENT, OPTIONS):
-        assert f"status {status}" in explain_refusal(asked, Reply(status), 1)
+        assert f"status {status}" in explain_refusal(asked, HttpReply(status), 1)
 
 
 def test_tries_are_counted() -> None:
@@ -106,7 +106,7 @@ def test_tries_are_counted() -> None:
 
 def test_why_consent_is_awaited() -> None:
     """Whose endpoint answered 200 in other words learns what is missing, in the same shape."""
-    note = explain_waiting(EVENT, Reply(200, (), b"fine"))
+    note = explain_waiting(EVENT, HttpReply(200, (), b"fine"))
     assert note.startswith("Sent: POST")
     assert "Came back: status 200, body: fine. What to change: " in note
     assert "data.validationUrl within 10 minutes" in note
@@ -116,10 +116,10 @@ def test_why_consent_is_awaited() -> None:
 def test_no_secret_is_repeated(secret: str) -> None:
     """An endpoint that repeats what it got does not make us show a query, a secret header or the code."""
     echoes = [
-        Reply(500, (), f"you sent {secret}!".encode()),
-        Reply(302, (("Location", f"https://b.test/{secret}/?x={secret}"),), secret.encode()),
+        HttpReply(500, (), f"you sent {secret}!".encode()),
+        HttpReply(302, (("Location", f"https://b.test/{secret}/?x={secret}"),), secret.encode()),
         NoReply(FailureKind.BROKEN_OFF, f"strange {secret}"),
-        Reply(200, (("WebHook-Allowed-Origin", secret),), secret.encode()),
+        HttpReply(200, (("WebHook-Allowed-Origin", secret),), secret.encode()),
     ]
     for asked in (EVENT, OPTIONS):
         for answer in echoes:
@@ -131,7 +131,7 @@ def test_a_header_that_is_no_secret_is_shown() -> None:
     """Only secret headers are hidden: an answer that repeats another one is shown as it came."""
     headers = (HEADER, StaticAttribute("X-Region", "westeurope"))
     asked = invite("https://grid.example", topic(), subscription(attributes=headers), CODE, NOW)
-    assert "body: not in westeurope" in explain_refusal(asked, Reply(500, (), b"not in westeurope"), 1)
+    assert "body: not in westeurope" in explain_refusal(asked, HttpReply(500, (), b"not in westeurope"), 1)
 
 
 @given(st.binary(max_size=5000), st.text(max_size=5000))
@@ -139,7 +139,7 @@ def test_any_answer_fits_on_a_line(body: bytes, header: str) -> None:
     """Whatever comes back, the message is printable, one line, and of bounded length."""
     for asked in (EVENT, OPTIONS):
         message = explain_refusal(
-            asked, Reply(300, (("Location", header), ("WebHook-Allowed-Origin", header)), body), 1
+            asked, HttpReply(300, (("Location", header), ("WebHook-Allowed-Origin", header)), body), 1
         )
         assert message.isprintable()
         assert len(message) < 1000 + 4 * limits.HANDSHAKE_EXCERPT_CHARS

@@ -21,7 +21,7 @@ from recapito.domain.handshake.handshake import (
     read_token,
     validation_request,
 )
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, NoReply
 from recapito.domain.resources.subscription import DynamicAttribute, StaticAttribute
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from tests.domain.handshake.invited import CODE, NOW, subscription, topic
@@ -126,8 +126,8 @@ def test_the_topic_of_other_kinds() -> None:
         assert json.loads(sent.body)[0]["topic"] == name
 
 
-def body(text: str) -> Reply:
-    return Reply(200, (), text.encode())
+def body(text: str) -> HttpReply:
+    return HttpReply(200, (), text.encode())
 
 
 @pytest.mark.parametrize(
@@ -146,13 +146,13 @@ def body(text: str) -> Reply:
         (body('{"validationResponse": "x"}'), Awaited()),
         (body('{"validationResponse": null}'), Awaited()),
         (body('{"validationResponse": 12}'), Awaited()),
-        (Reply(202, (), f'{{"validationResponse": "{CODE}"}}'.encode()), Refused()),
-        (Reply(201, (), f'{{"validationResponse": "{CODE}"}}'.encode()), Refused()),
-        (Reply(204), Refused()),
-        (Reply(301), Refused()),
-        (Reply(404), Refused()),
-        (Reply(500), Refused()),
-        (Reply(503), Refused()),
+        (HttpReply(202, (), f'{{"validationResponse": "{CODE}"}}'.encode()), Refused()),
+        (HttpReply(201, (), f'{{"validationResponse": "{CODE}"}}'.encode()), Refused()),
+        (HttpReply(204), Refused()),
+        (HttpReply(301), Refused()),
+        (HttpReply(404), Refused()),
+        (HttpReply(500), Refused()),
+        (HttpReply(503), Refused()),
         (NoReply(FailureKind.TIMED_OUT), Refused(again=True)),
         (NoReply(FailureKind.NOT_CONNECTED), Refused(again=True)),
         (NoReply(FailureKind.NAME_NOT_FOUND), Refused(again=True)),
@@ -169,8 +169,8 @@ def test_answers_to_the_validation_event(answer: CallResult, verdict: Verdict) -
     assert judge(invitation(DeliverySchema.CUSTOM), answer) == verdict
 
 
-def origin(value: str, status: int = 200) -> Reply:
-    return Reply(status, (("Allow", "POST"), ("webhook-allowed-origin", value)))
+def origin(value: str, status: int = 200) -> HttpReply:
+    return HttpReply(status, (("Allow", "POST"), ("webhook-allowed-origin", value)))
 
 
 @pytest.mark.parametrize(
@@ -183,12 +183,12 @@ def origin(value: str, status: int = 200) -> Reply:
         (origin("*", 405), Refused()),
         (origin("elsewhere.example"), Refused()),
         (origin(""), Refused()),
-        (Reply(200), Awaited()),
-        (Reply(200, (("WebHook-Request-Origin", "*"),)), Awaited()),  # spec A22
-        (Reply(200, (("Access-Control-Allow-Origin", "*"),)), Awaited()),
-        (Reply(202), Refused()),
-        (Reply(204), Refused()),
-        (Reply(405), Refused()),
+        (HttpReply(200), Awaited()),
+        (HttpReply(200, (("WebHook-Request-Origin", "*"),)), Awaited()),  # spec A22
+        (HttpReply(200, (("Access-Control-Allow-Origin", "*"),)), Awaited()),
+        (HttpReply(202), Refused()),
+        (HttpReply(204), Refused()),
+        (HttpReply(405), Refused()),
         (body(f'{{"validationResponse": "{CODE}"}}'), Awaited()),
         (NoReply(FailureKind.TIMED_OUT), Refused(again=True)),
     ],

@@ -21,7 +21,7 @@ _SCOPE = re.compile(
 )
 
 
-class Scope(NamedTuple):
+class ArmScope(NamedTuple):
     """The parts of a resource id: an Azure subscription, a group in it, a resource in the group, a child of that.
 
     The types are in lower case.
@@ -35,12 +35,12 @@ class Scope(NamedTuple):
     child: str
 
 
-def parse_scope(path: str) -> Scope | None:
+def parse_scope(path: str) -> ArmScope | None:
     """The parts of a resource id; None if the path is not one."""
     parts = _SCOPE.fullmatch(path)
     if parts is None:
         return None
-    return Scope(
+    return ArmScope(
         parts["subscription"],
         parts["group"],
         (parts["type"] or "").lower(),

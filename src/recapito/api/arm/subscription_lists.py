@@ -31,7 +31,7 @@ _OWN_TYPES = {TopicKind.CUSTOM: "microsoft.eventgrid.topics", TopicKind.DOMAIN: 
 _REMEMBERED = 1000
 
 
-class _Listed(NamedTuple):
+class _ListedSubscription(NamedTuple):
     topic: Topic
     subscription: Subscription
 
@@ -52,7 +52,7 @@ class SubscriptionLists:
             await self._topics.groups.get(path["subscription"], path["group"])
         return await show_page(request, self._walk(request), _name, _id, partial(_show, now=self._clock.now()))
 
-    async def _walk(self, request: Request) -> AsyncIterator[_Listed]:
+    async def _walk(self, request: Request) -> AsyncIterator[_ListedSubscription]:
         topics: dict[int, Topic | None] = {}
         async for subscription in self._subscriptions.walk(None, page_start_id(request)):
             if subscription.topic not in topics:
@@ -61,7 +61,7 @@ class SubscriptionLists:
                 topics[subscription.topic] = await self._registry.topic_by_id(subscription.topic)
             topic = topics[subscription.topic]
             if topic is not None and _is_wanted(topic, request.path_params):
-                yield _Listed(topic, subscription)
+                yield _ListedSubscription(topic, subscription)
 
 
 def _is_wanted(topic: Topic, path: dict[str, str]) -> bool:
@@ -80,13 +80,13 @@ def _plain(location: str) -> str:
     return location.replace(" ", "").lower()
 
 
-def _show(listed: _Listed, now: int) -> Shown:
+def _show(listed: _ListedSubscription, now: int) -> Shown:
     return scope_of(listed.topic, listed.subscription).show(listed.subscription, now)
 
 
-def _name(listed: _Listed) -> str:
+def _name(listed: _ListedSubscription) -> str:
     return listed.subscription.name
 
 
-def _id(listed: _Listed) -> int:
+def _id(listed: _ListedSubscription) -> int:
     return listed.subscription.id

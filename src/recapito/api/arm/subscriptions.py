@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
 
-from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -156,7 +155,7 @@ class SubscriptionManagement:
         body = await self._body(request)
         draft = read_subscription(body, request.path_params["name"])
         scope = await find(request)
-        draft = replace(draft, domain_topic=scope.domain_topic)
+        draft = draft.changed(domain_topic=scope.domain_topic)
         try:
             stored = await self._subscriptions.put(scope.topic, draft, precondition_of(request))
         except CallerError:

@@ -45,7 +45,7 @@ class IdentityProvider:
         issuer = self._services.access.issuer
         if issuer is None:
             return [metadata]
-        login = Login(issuer, self._services, self._bodies)
+        login = TokenEndpoint(issuer, self._services, self._bodies)
         return [metadata, *login.routes()]
 
     async def _metadata(self, request: Request) -> Response:
@@ -68,7 +68,7 @@ class IdentityProvider:
         return _json([body] if listed else body)
 
 
-class Login:
+class TokenEndpoint:
     """OpenID discovery, keys and tokens of our own issuer, in the forms of Entra (v1 and v2) and of ADFS."""
 
     def __init__(self, issuer: TokenIssuer, services: Services, bodies: BodyReader) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import jwt
 
-from recapito.api.auth.tokens import Claims, Trust, same_audience
+from recapito.api.auth.tokens import Claims, IssuerTrust, same_audience
 from recapito.domain.access.roles import Plane, Principal, PrincipalDirectory
 from recapito.identity.signer import ALGORITHM, Signer
 
@@ -38,7 +38,7 @@ class TokenIssuer:
     def issue(self, principal: Principal, audience: str) -> str:
         return self._signer.sign(principal.id, audience, principal.roles)
 
-    def trust(self) -> Trust:
+    def trust(self) -> IssuerTrust:
         """The rules by which our own tokens are verified: the current directory decides about roles, not the token."""
         key = jwt.PyJWK(self.jwk)
 
@@ -49,4 +49,4 @@ class TokenIssuer:
             client = claims.get("appid")
             return self.directory.principal(client) if isinstance(client, str) else None
 
-        return Trust(self.issuer, self._audiences, (ALGORITHM,), find_key, principal_of)
+        return IssuerTrust(self.issuer, self._audiences, (ALGORITHM,), find_key, principal_of)

@@ -10,7 +10,7 @@ from typing import Any
 import jwt
 import msgspec
 
-from recapito.api.auth.tokens import Claims, Trust, same_audience
+from recapito.api.auth.tokens import Claims, IssuerTrust, same_audience
 from recapito.clock import Clock
 from recapito.domain import limits
 from recapito.domain.access.roles import Plane, Principal, roles_named
@@ -61,7 +61,9 @@ class RemoteKeys:
             self._journal("issuer.silent", issuer=self._issuer)
 
 
-def trust_remote(keys: RemoteKeys, issuer: str, audience: str, role_claim: str, role_names: Mapping[str, str]) -> Trust:
+def trust_remote(
+    keys: RemoteKeys, issuer: str, audience: str, role_claim: str, role_names: Mapping[str, str]
+) -> IssuerTrust:
     """The rules for tokens of another issuer. A value of the role claim is a role, or a name that is mapped to one."""
 
     def principal_of(claims: Claims) -> Principal | None:
@@ -71,7 +73,7 @@ def trust_remote(keys: RemoteKeys, issuer: str, audience: str, role_claim: str, 
         return None if id is None else Principal(id, roles_named(named))
 
     audiences = dict.fromkeys(Plane, frozenset({same_audience(audience)}))
-    return Trust(issuer, audiences, ALGORITHMS, keys.find, principal_of)
+    return IssuerTrust(issuer, audiences, ALGORITHMS, keys.find, principal_of)
 
 
 def _claim(claims: Claims, name: str) -> object:

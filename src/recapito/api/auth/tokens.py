@@ -16,7 +16,7 @@ _OURS_TO_CHECK = Options(verify_exp=False, verify_nbf=False, verify_iat=False, v
 
 
 @dataclass(frozen=True)
-class Trust:
+class IssuerTrust:
     """The rules for one issuer's tokens. `find_key` finds the key of an id, `principal_of` the principal of claims."""
 
     issuer: str
@@ -36,7 +36,7 @@ class _Verified(NamedTuple):
 class TokenVerifier:
     """Verifies tokens of one issuer; without one it accepts none. `now` is the service's clock."""
 
-    def __init__(self, trust: Trust | None, now: Callable[[], int]) -> None:
+    def __init__(self, trust: IssuerTrust | None, now: Callable[[], int]) -> None:
         self._trust = trust
         self._now = now
         self._verified: dict[str, _Verified] = {}
@@ -70,7 +70,7 @@ def same_audience(audience: str) -> str:
     return audience.rstrip("/").lower()
 
 
-async def _verify(token: str, trust: Trust) -> _Verified | None:
+async def _verify(token: str, trust: IssuerTrust) -> _Verified | None:
     try:
         header = jwt.get_unverified_header(token)
         kid = header.get("kid")
@@ -85,7 +85,7 @@ async def _verify(token: str, trust: Trust) -> _Verified | None:
     return _accept(claims, trust)
 
 
-def _accept(claims: Claims, trust: Trust) -> _Verified | None:
+def _accept(claims: Claims, trust: IssuerTrust) -> _Verified | None:
     claimed = claims.get("aud")
     audiences = claimed if isinstance(claimed, list) else [claimed]
     named = {same_audience(audience) for audience in audiences if isinstance(audience, str)}

@@ -15,6 +15,7 @@ from recapito.api.auth.management import admit_to_status
 from recapito.api.docs.documented_route import DocumentedRoute
 from recapito.api.wire.decode import Shown
 from recapito.domain.delivery.headers import SAS_KEY
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")
 _SCHEMAS = "#/components/schemas/"
@@ -44,9 +45,10 @@ _ERROR: Shown = {
 }
 _OBJECT: Shown = {"application/json": {"schema": {"type": "object"}}}
 _EVENTS: Shown = {
-    "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
-    "application/cloudevents+json": {"schema": {"type": "object"}},
-    "application/cloudevents-batch+json": {"schema": {"type": "array", "items": {"type": "object"}}},
+    media: {"schema": {"type": "object"} if lone else {"type": "array", "items": {"type": "object"}}}
+    for row in INPUT_SCHEMAS.values()
+    for media, lone in ((row.lone_type, True), (row.array_type, False))
+    if media is not None
 }
 _MOVE: Shown = {
     "application/json": {

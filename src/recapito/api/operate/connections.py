@@ -13,7 +13,7 @@ from recapito.api.body import BodyReader
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, decode
 from recapito.clock import Clock, SystemClock
-from recapito.connections.keyring import Keyring, Listed
+from recapito.connections.keyring import Keyring, ListedConnection
 from recapito.domain import limits
 from recapito.domain.connections.choice import Choice, choose
 from recapito.domain.connections.connection import Connection
@@ -106,7 +106,7 @@ def _resource_id(request: Request) -> str:
     return f"/{request.path_params['resource_id'].strip('/')}"
 
 
-def _show(listed: Listed) -> Shown:
+def _show(listed: ListedConnection) -> Shown:
     return {
         "resourceId": listed.resource_id,
         "kind": listed.kind,

@@ -12,12 +12,12 @@ from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_q
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range, decode
 from recapito.domain import limits
-from recapito.intake.maintenance.damage_report import Record
+from recapito.intake.maintenance.damage_report import NamedDamage
 
 PATH = "/damaged"
 
 
-class _Wanted(Body):
+class _WantedDamage(Body):
     after: int = 0
     limit: int = limits.DAMAGED_PAGE_DEFAULT
 
@@ -35,14 +35,14 @@ class DamagedRecords:
 
     def routes(self) -> list[DocumentedRoute]:
         return [
-            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DocumentedRoute(PATH, self._list, queries=names_in(_WantedDamage)),
             DocumentedRoute(f"{PATH}/dismiss", self._dismiss, DismissBody),
             DocumentedRoute(PATH + "/{name:path}", self._show),
         ]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        wanted = read_query(request, _Wanted)
+        wanted = read_query(request, _WantedDamage)
         check_range(wanted.limit, limits.DAMAGED_PAGE, "limit")
         records = await self._damages.page(wanted.after, wanted.limit)
         more = bool(records) and records[-1].damage.number and len(records) >= wanted.limit
@@ -64,7 +64,7 @@ class DamagedRecords:
         return answer({"dismissed": wanted.number})
 
 
-def _show(record: Record) -> Shown:
+def _show(record: NamedDamage) -> Shown:
     damage = record.damage
     return {
         "name": record.name,

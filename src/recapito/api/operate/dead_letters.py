@@ -18,12 +18,12 @@ from recapito.api.wire.decode import Body, Shown, check_range, decode, invalid
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
-from recapito.intake.dead_letters.search import DeadLetterQuery, File, Name, parse_name
+from recapito.intake.dead_letters.search import DeadLetterQuery, LetterFile, Name, parse_name
 
 PATH = "/deadletters"
 
 
-class _Wanted(Body):
+class _WantedLetters(Body):
     topic: str | None = None
     subscription: str | None = None
     since: str | None = None
@@ -36,27 +36,27 @@ class _Wanted(Body):
     limit: int = limits.LETTER_PAGE_DEFAULT
 
 
-class RedriveBody(_Wanted):
+class RedriveBody(_WantedLetters):
     """The letters to send again, and the rate."""
 
     events_per_second: int | None = None
     dry_run: bool = False
 
 
-class PurgeBody(_Wanted):
+class PurgeBody(_WantedLetters):
     """The letters to remove."""
 
     dry_run: bool = False
 
 
-class DeadLetters:
+class DeadLetterRoutes:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._redriver = services.redriver
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
         return [
-            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
+            DocumentedRoute(PATH, self._list, queries=names_in(_WantedLetters)),
             DocumentedRoute(f"{PATH}/redrive", self._redrive, RedriveBody),
             DocumentedRoute(f"{PATH}/purge", self._purge, PurgeBody),
             DocumentedRoute(PATH + "/{name:path}", self._show),
@@ -64,7 +64,7 @@ class DeadLetters:
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        wanted = read_query(request, _Wanted)
+        wanted = read_query(request, _WantedLetters)
         selection, after = _selection(wanted), _after(wanted)
         letters: list[Shown] = []
         problems: list[str] = []
@@ -113,7 +113,7 @@ class DeadLetters:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
 
 
-def _selection(wanted: _Wanted) -> DeadLetterQuery:
+def _selection(wanted: _WantedLetters) -> DeadLetterQuery:
     check_range(wanted.limit, limits.LETTER_PAGE, "limit")
     return DeadLetterQuery(
         topic=wanted.topic,
@@ -127,7 +127,7 @@ def _selection(wanted: _Wanted) -> DeadLetterQuery:
     )
 
 
-def _after(wanted: _Wanted) -> Name | None:
+def _after(wanted: _WantedLetters) -> Name | None:
     if not wanted.after:
         return None
     try:
@@ -136,7 +136,7 @@ def _after(wanted: _Wanted) -> Name | None:
         raise invalid("'after' must be the name of a dead letter.", "after") from None
 
 
-def _show(file: File, place: int) -> Shown:
+def _show(file: LetterFile, place: int) -> Shown:
     letter, mark = file.letters[place], file.redriven.get(place)
     return {
         "name": str(file.name(place)),

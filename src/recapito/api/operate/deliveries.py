@@ -19,11 +19,10 @@ from recapito.api.wire.attempt import show_attempt, show_explanation
 from recapito.api.wire.decode import Body, check_choice, check_length, check_range, invalid
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.events.accept import accept
-from recapito.domain.events.cloud_event import SINGLE
+from recapito.domain.delivery.vocabulary import NonRequestOutcome
 from recapito.domain.events.json_text import Fault, decode
-from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import FAILED, AttemptQuery, NonRequestOutcome
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
+from recapito.domain.history.attempt import FAILED, AttemptQuery
 from recapito.domain.instant import stamp
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import InvalidInput
@@ -32,7 +31,7 @@ PATH = "/deliveries"
 OUTCOMES = (*Result, *NonRequestOutcome, FAILED)
 
 
-class _Wanted(Body):
+class _WantedAttempts(Body):
     event: str | None = None
     topic: str | None = None
     subscription: str | None = None
@@ -45,7 +44,7 @@ class _Wanted(Body):
     limit: int = limits.HISTORY_PAGE_DEFAULT
 
 
-class _Asked(Body):
+class _WantedExplanation(Body):
     event: str
     topic: str | None = None
 
@@ -67,14 +66,14 @@ class Deliveries:
 
     def routes(self) -> list[DocumentedRoute]:
         return [
-            DocumentedRoute(PATH, self._list, queries=names_in(_Wanted)),
-            DocumentedRoute(f"{PATH}/explain", self._explain, queries=names_in(_Asked)),
+            DocumentedRoute(PATH, self._list, queries=names_in(_WantedAttempts)),
+            DocumentedRoute(f"{PATH}/explain", self._explain, queries=names_in(_WantedExplanation)),
             DocumentedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
         ]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        wanted = read_query(request, _Wanted)
+        wanted = read_query(request, _WantedAttempts)
         selection, limit = _selection(wanted), check_range(wanted.limit, limits.HISTORY_PAGE, "limit")
         if wanted.after is None:
             page = await self._history.newest_first(selection, _mark(wanted.before, "before"), limit)
@@ -96,7 +95,7 @@ class Deliveries:
             }
         )
 
-    async def _unknown(self, wanted: _Wanted) -> str | None:
+    async def _unknown(self, wanted: _WantedAttempts) -> str | None:
         """The first field of the query, `topic` or `subscription`, whose name does not exist; None if all exist."""
         topics: list[int | None] = [None]
         if wanted.topic is not None:
@@ -117,7 +116,7 @@ class Deliveries:
 
     async def _explain(self, request: Request) -> Response:
         await admit(request)
-        asked = read_query(request, _Asked)
+        asked = read_query(request, _WantedExplanation)
         check_length(asked.event, limits.EVENT_FIELD_CHARS, "event", 1)
         explanation = await self._explainer.explain(asked.event, asked.topic)
         return answer(show_explanation(explanation, self._clock.now()))
@@ -145,12 +144,11 @@ def _read_rehearsal(body: bytes) -> RehearsalBody:
 
 def _published(topic: Topic, event: bytes) -> tuple[dict[bytes, bytes], bytes]:
     """The headers and the body of a request that would publish one event."""
-    if topic.input_schema is InputSchema.CLOUD_EVENT:
-        return {b"content-type": SINGLE}, event
-    return {b"content-type": b"application/json"}, b"[" + event + b"]"
+    content_type, body = INPUT_SCHEMAS[topic.input_schema].request(event)
+    return {b"content-type": content_type.encode()}, body
 
 
-def _selection(wanted: _Wanted) -> AttemptQuery:
+def _selection(wanted: _WantedAttempts) -> AttemptQuery:
     if wanted.before is not None and wanted.after is not None:
         raise invalid("'before' and 'after' exclude each other.", "after")
     outcome = None if wanted.outcome is None else check_choice(wanted.outcome, OUTCOMES, "outcome")

@@ -30,7 +30,7 @@ KINDS = {TopicKind.CUSTOM: "custom", TopicKind.DOMAIN: "domain", TopicKind.SYSTE
 WALKED = 1000  # subscriptions read in one page
 
 
-class _Wanted(Body):
+class _WantedLanes(Body):
     topic: str | None = None
     subscription: str | None = None
     search: str | None = None
@@ -45,12 +45,12 @@ class _Wanted(Body):
         return self.search is None or self.search.lower() in name.lower()
 
 
-class Lanes:
+class LaneRoutes:
     def __init__(self, services: Services) -> None:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
+        return [DocumentedRoute(PATH, self._list, queries=names_in(_WantedLanes))]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
@@ -69,7 +69,9 @@ class Lanes:
             value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
 
-    async def _walk(self, wanted: _Wanted, after: int) -> AsyncIterator[tuple[Topic, Subscription, LaneRow | None]]:
+    async def _walk(
+        self, wanted: _WantedLanes, after: int
+    ) -> AsyncIterator[tuple[Topic, Subscription, LaneRow | None]]:
         registry = self._services.registry
         topics = await self._named(wanted.topic)
         if wanted.topic is not None and not topics:
@@ -107,8 +109,8 @@ class Lanes:
         return {topic.id: topic for topic in topics if topic is not None}
 
 
-def _read(request: Request) -> tuple[_Wanted, int]:
-    wanted = read_query(request, _Wanted)
+def _read(request: Request) -> tuple[_WantedLanes, int]:
+    wanted = read_query(request, _WantedLanes)
     check_range(wanted.limit, limits.LANE_PAGE, "limit")
     check_length(wanted.search or "", limits.SEARCH_CHARS, "search")
     after = wanted.after or "0"

@@ -16,7 +16,7 @@ from recapito.domain.resources.topic import Topic, TopicKind
 PATH = "/counts"
 
 
-class _Wanted(Body):
+class _WantedCounts(Body):
     topic: str | None = None
     after: str = ""
     limit: int = limits.COUNT_PAGE_DEFAULT
@@ -27,11 +27,11 @@ class TopicCounts:
         self._services = services
 
     def routes(self) -> list[DocumentedRoute]:
-        return [DocumentedRoute(PATH, self._list, queries=names_in(_Wanted))]
+        return [DocumentedRoute(PATH, self._list, queries=names_in(_WantedCounts))]
 
     async def _list(self, request: Request) -> Response:
         await admit(request)
-        wanted = read_query(request, _Wanted)
+        wanted = read_query(request, _WantedCounts)
         check_range(wanted.limit, limits.COUNT_PAGE, "limit")
         topics = await self._topics(wanted)
         subscriptions = await self._services.registry.subscription_counts([topic.id for topic in topics])
@@ -44,7 +44,7 @@ class TopicCounts:
             }
         )
 
-    async def _topics(self, wanted: _Wanted) -> list[Topic]:
+    async def _topics(self, wanted: _WantedCounts) -> list[Topic]:
         registry = self._services.registry
         if wanted.topic is None:
             return await registry.topics(wanted.after, wanted.limit)

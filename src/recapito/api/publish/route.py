@@ -27,10 +27,9 @@ from recapito.api.errors import (
 from recapito.api.publish.authenticate import PublishGate
 from recapito.api.services import Services
 from recapito.domain import limits
-from recapito.domain.events.accept import accept
-from recapito.domain.events.cloud_event import in_binary_mode, media_of
-from recapito.domain.events.schema import InputSchema
-from recapito.domain.observability.diagnostic import Record, publish_failure
+from recapito.domain.events.cloud_event import media_of
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
+from recapito.domain.observability.diagnostic import DiagnosticRecord, publish_failure
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound, Unauthorized
 from recapito.observability.tracing import Traced
@@ -43,28 +42,28 @@ _EMPTY = {"type": "http.response.body", "body": b""}
 _CURL_DEFAULT = b"application/x-www-form-urlencoded"  # Event Grid's own quickstarts publish with a plain `curl -d`
 
 
-class Target(NamedTuple):
+class PublishTarget(NamedTuple):
     """The target of a publish: a name, and the kinds of topics that it may name, in the order of search."""
 
     name: str
     kinds: tuple[TopicKind, ...]
 
 
-_NOWHERE = Target("", ())
+_NOWHERE = PublishTarget("", ())
 _CUSTOM, _DOMAIN, _BY_HOST = (TopicKind.CUSTOM,), (TopicKind.DOMAIN,), (TopicKind.CUSTOM, TopicKind.DOMAIN)
 
 
-def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> Target | None:
+def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> PublishTarget | None:
     """The target of a request with this path; None if it does not publish."""
     if not path.endswith(_SUFFIX):
         return None
     if path.startswith(_TOPICS):
-        target = Target(path[len(_TOPICS) : -len(_SUFFIX)], _CUSTOM)
+        target = PublishTarget(path[len(_TOPICS) : -len(_SUFFIX)], _CUSTOM)
     elif path.startswith(_DOMAINS):
-        target = Target(path[len(_DOMAINS) : -len(_SUFFIX)], _DOMAIN)
+        target = PublishTarget(path[len(_DOMAINS) : -len(_SUFFIX)], _DOMAIN)
     elif path == _SUFFIX:
         host = _HOST.fullmatch(next((value for name, value in headers if name == b"host"), b""))
-        return Target(host[1].decode(), _BY_HOST) if host else _NOWHERE
+        return PublishTarget(host[1].decode(), _BY_HOST) if host else _NOWHERE
     else:
         return None
     return target if target.name and "/" not in target.name else None
@@ -102,7 +101,7 @@ class PublishRoute:
         self._diagnostics = services.diagnostics
         self._public_url = services.public_url
 
-    async def __call__(self, target: Target, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, target: PublishTarget, scope: Scope, receive: Receive, send: Send) -> None:
         topic: Topic | None = None
         try:
             if scope["method"] != "POST":
@@ -131,7 +130,7 @@ class PublishRoute:
         body = await self._bodies.read(headers, receive, limits.PUBLISH_BYTES)
         await self.submit(topic, headers, body)
 
-    async def _find_topic(self, target: Target) -> Topic:
+    async def _find_topic(self, target: PublishTarget) -> Topic:
         for kind in target.kinds:
             topic = await self._topics.find(target.name, kind)
             if topic is not None:
@@ -144,7 +143,7 @@ class PublishRoute:
             "the host {topic}.{region}.eventgrid.azure.net.",
         )
 
-    def known_topic(self, target: Target) -> Topic | None:
+    def known_topic(self, target: PublishTarget) -> Topic | None:
         """The topic, if the cache has it. Of several possible kinds only the first is looked up."""
         return self._topics.cached(target.name, target.kinds[0]) if target.kinds else None
 
@@ -186,7 +185,7 @@ class PublishRoute:
         ]
         return PublishAnswer(refused.status, headers, body)
 
-    def _failure(self, topic: Topic, refused: Refusal, report: str) -> Record:
+    def _failure(self, topic: Topic, refused: Refusal, report: str) -> DiagnosticRecord:
         url = f"{self._public_url}/{topic.kind}/{topic.name}{_SUFFIX}"
         response = f"{refused.status}: {refused.message}"
         return publish_failure(topic.resource_id, refused.name, report, url, response, self._clock.now())
@@ -201,6 +200,7 @@ def check_content_type(headers: Mapping[bytes, bytes], topic: Topic) -> None:
     media = media_of(headers.get(b"content-type"))
     if not media.type or media.type.endswith((b"/json", b"+json")) or media.type == _CURL_DEFAULT:
         return
-    if topic.input_schema is InputSchema.CLOUD_EVENT and in_binary_mode(headers, media):
+    in_headers = INPUT_SCHEMAS[topic.input_schema].in_headers
+    if in_headers is not None and in_headers(headers, media):
         return
     raise UnsupportedMedia("UnsupportedMediaType", "Events must be JSON. Send Content-Type: application/json.")

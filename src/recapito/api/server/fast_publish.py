@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from recapito.api.body import check_headers
-from recapito.api.publish.route import PublishRoute, Target, check_content_type, target_of
+from recapito.api.publish.route import PublishRoute, PublishTarget, check_content_type, target_of
 from recapito.api.server.protocol import HttpProtocol
 from recapito.domain import limits
 from recapito.domain.resources.topic import Topic
@@ -29,7 +29,7 @@ _END = b"\r\n\r\n"
 class Head(NamedTuple):
     """The parsed head of a publish request."""
 
-    target: Target
+    target: PublishTarget
     topic: Topic
     query: bytes
     headers: Mapping[bytes, bytes]
@@ -68,7 +68,7 @@ def template_of(data: bytes, body: bytes, head: Head) -> RequestTemplate | None:
     return template if template.body_of(data) == body else None
 
 
-class _Request:
+class _FastRequest:
     """A publish on the fast path. To uvicorn it looks like a request cycle that is not answered yet."""
 
     message_event = asyncio.Event()  # not waited for: uvicorn sets it when a client hangs up
@@ -87,7 +87,7 @@ class FastPublishProtocol(HttpProtocol):
     def __init__(self, route: PublishRoute, **arguments: Any) -> None:
         super().__init__(**arguments)
         self._route = route
-        self._incoming: _Request | None = None  # being received; once it is complete, uvicorn's `cycle` has it
+        self._incoming: _FastRequest | None = None  # being received; once it is complete, uvicorn's `cycle` has it
         self._template: RequestTemplate | None = None
 
     def data_received(self, data: bytes) -> None:
@@ -97,7 +97,7 @@ class FastPublishProtocol(HttpProtocol):
         super().data_received(data)
         if self._incoming is not None:
             self._hand_over(complete=False)
-        elif begins and self._between and self._template is None and isinstance(self.cycle, _Request):
+        elif begins and self._between and self._template is None and isinstance(self.cycle, _FastRequest):
             self._template = template_of(data, self.cycle.body, self.cycle.head) if self.cycle.keep_alive else None
 
     def _publish_again(self, template: RequestTemplate, data: bytes) -> bool:
@@ -105,7 +105,7 @@ class FastPublishProtocol(HttpProtocol):
         body = template.body_of(data) if self.cycle.response_complete and not self.flow.write_paused else None
         if body is None:
             return False
-        request = _Request(template.head)
+        request = _FastRequest(template.head)
         try:
             if self._route.known_topic(template.head.target) is template.head.topic:
                 self._admit(template.head)
@@ -123,7 +123,7 @@ class FastPublishProtocol(HttpProtocol):
             super().begin()
             return
         keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-        self._incoming = _Request(head, keep_alive)
+        self._incoming = _FastRequest(head, keep_alive)
 
     def _head(self) -> Head | None:
         """The head of a request that may take the fast path, otherwise None."""
@@ -162,7 +162,7 @@ class FastPublishProtocol(HttpProtocol):
             self._incoming = request
             self._hand_over(complete=True)
 
-    def _submit(self, request: _Request, body: bytes) -> None:
+    def _submit(self, request: _FastRequest, body: bytes) -> None:
         try:
             stored = self._route.submit(request.head.topic, request.head.headers, body)
         except Busy as error:
@@ -187,10 +187,10 @@ class FastPublishProtocol(HttpProtocol):
             self._hand_over(complete=False)
         super()._refuse(status, message)
 
-    def _answer_stored(self, request: _Request, stored: "asyncio.Future[None]") -> None:
+    def _answer_stored(self, request: _FastRequest, stored: "asyncio.Future[None]") -> None:
         self._answer(request, stored.exception())
 
-    def _answer(self, request: _Request, error: BaseException | None) -> None:
+    def _answer(self, request: _FastRequest, error: BaseException | None) -> None:
         request.response_complete = True
         if request.disconnected or self.transport.is_closing():
             return

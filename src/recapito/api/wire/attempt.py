@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from recapito.api.wire.decode import Shown
-from recapito.contracts.history import Kept
+from recapito.contracts.history import KeptAttempt
 from recapito.domain import limits
 from recapito.domain.delivery.state import DeliveryState
 from recapito.domain.history.attempt import Attempt, AttemptedEvent, AttemptQuery
@@ -11,7 +11,7 @@ from recapito.domain.instant import MILLISECOND, SECOND, stamp
 from recapito.intake.explain.explainer import Explained, Explanation
 
 
-def show_attempt(kept: Kept, selection: AttemptQuery) -> Shown:
+def show_attempt(kept: KeptAttempt, selection: AttemptQuery) -> Shown:
     """An attempt with its first events; the events that were asked for come first."""
     attempt = kept.attempt
     events = list(attempt.events())

@@ -42,12 +42,12 @@ _BEARER = frozenset({"authorization"})  # the header that carries the token of a
 _QUEUE = re.compile(r"[a-z0-9](?:[a-z0-9]|-(?!-)){1,61}[a-z0-9]")
 
 
-class _Resource(Body):
+class _ResourceDestination(Body):
     resource_id: str | None = None
     delivery_attribute_mappings: list[Any] | None = None
 
 
-class _BatchedResource(_Resource):
+class _BatchedResource(_ResourceDestination):
     max_events_per_batch: int | None = None
     preferred_batch_size_in_kilobytes: int | None = None
 
@@ -69,7 +69,7 @@ class _StorageQueue(Body):
     queue_message_time_to_live_in_seconds: int | None = None
 
 
-class Delivery(NamedTuple):
+class ReadDestination(NamedTuple):
     """The contents of a destination on the wire; `kept` has no effect here and is shown back."""
 
     destination: Destination
@@ -98,7 +98,7 @@ def hidden_of(destination: Destination, attributes: Sequence[DeliveryAttribute])
     return Hidden(destination.url if isinstance(destination, WebHook) else None, secrets)
 
 
-def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> Delivery:
+def read_destination(sent: Typed, within: str, hidden: Hidden = NOTHING_HIDDEN) -> ReadDestination:
     """The destination, or an error that names the field; `within` is its path in the request."""
     endpoint_type = check_choice(sent.endpoint_type, _ENDPOINT_TYPES, f"{within}.endpointType")
     refuse_unbuilt({f"{within}.endpointType": endpoint_type in NOT_BUILT})
@@ -115,14 +115,14 @@ def show_destination(subscription: Subscription) -> Shown:
     return {"endpointType": DESTINATION_KINDS[struct].endpoint_type, "properties": properties}
 
 
-def _read_resource(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+def _read_resource(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
     kind = DESTINATION_KINDS[struct]
     assert kind.resource is not None, f"{kind.endpoint_type} has no resource id: it needs a reader of its own"
-    resource = convert(sent, _BatchedResource if kind.batches else _Resource, within)
+    resource = convert(sent, _BatchedResource if kind.batches else _ResourceDestination, within)
     id = read_resource_id(resource.resource_id, kind.resource, kind.noun, f"{within}.resourceId")
     batching = _read_batching(resource, within) if isinstance(resource, _BatchedResource) else Batching()
     attributes = read_attributes(resource.delivery_attribute_mappings, kind, within, hidden.secrets)
-    return Delivery(struct(resource_id=id), batching, attributes, {})
+    return ReadDestination(struct(resource_id=id), batching, attributes, {})
 
 
 def _show_resource(subscription: Subscription) -> Shown:
@@ -132,7 +132,7 @@ def _show_resource(subscription: Subscription) -> Shown:
     return {"resourceId": destination.resource_id, **batching}
 
 
-def _read_webhook(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+def _read_webhook(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
     hook = convert(sent, _WebHook, within)
     url = hidden.url if hook.endpoint_url is None else hook.endpoint_url
     if url is None:
@@ -151,7 +151,7 @@ def _read_webhook(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> 
     batching = _read_batching(hook, within)
     kind, reserved = DESTINATION_KINDS[WebHook], _BEARER if tenant else frozenset()
     attributes = read_attributes(hook.delivery_attribute_mappings, kind, within, hidden.secrets, reserved)
-    return Delivery(WebHook(url=url, tenant=tenant, application=application), batching, attributes, kept)
+    return ReadDestination(WebHook(url=url, tenant=tenant, application=application), batching, attributes, kept)
 
 
 def _show_webhook(subscription: Subscription) -> Shown:
@@ -166,7 +166,7 @@ def _show_webhook(subscription: Subscription) -> Shown:
     return properties
 
 
-def _read_storage_queue(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> Delivery:
+def _read_storage_queue(struct: type[Any], sent: Any, within: str, hidden: Hidden) -> ReadDestination:
     kind = DESTINATION_KINDS[StorageQueue]
     assert kind.resource is not None
     _refuse_attributes(sent, within)
@@ -176,7 +176,7 @@ def _read_storage_queue(struct: type[Any], sent: Any, within: str, hidden: Hidde
         queue=_read_queue_name(queue.queue_name or "", f"{within}.queueName"),
         ttl_s=_read_ttl(queue.queue_message_time_to_live_in_seconds, f"{within}.queueMessageTimeToLiveInSeconds"),
     )
-    return Delivery(destination, Batching(), (), {})
+    return ReadDestination(destination, Batching(), (), {})
 
 
 def _show_storage_queue(subscription: Subscription) -> Shown:
@@ -192,7 +192,7 @@ def _show_storage_queue(subscription: Subscription) -> Shown:
 class _Wire(NamedTuple):
     """`read` gets the struct, the properties as sent, their path in the request, and the hidden values."""
 
-    read: Callable[[type[Any], Any, str, Hidden], Delivery]
+    read: Callable[[type[Any], Any, str, Hidden], ReadDestination]
     show: Callable[[Subscription], Shown]
 
 

@@ -2,7 +2,7 @@
 
 from recapito.api.wire.decode import Body, Shown, check_choice, check_length
 from recapito.domain import limits
-from recapito.domain.events.schema import InputMapping, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
 
 
 class _Field(Body):

@@ -6,8 +6,6 @@ A PUT wraps everything in `properties`, a PATCH is flat; a field that a PATCH om
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from msgspec.structs import replace
-
 from recapito.api.wire.dead_letter import read_dead_letter, show_dead_letter
 from recapito.api.wire.decode import Body, Shown, Typed, check_choice, check_length, check_range, decode, invalid
 from recapito.api.wire.destination import NOTHING_HIDDEN, Hidden, hidden_of, read_destination, show_destination
@@ -80,7 +78,7 @@ def read_subscription(body: bytes, name: str, domain_topic: str | None = None) -
     changes, kept = _read(sent, "properties.")
     if "destination" not in changes:
         raise invalid("'properties.destination' is required.", "properties.destination")
-    return SubscriptionDraft(name=name, domain_topic=domain_topic, **changes, kept=kept)
+    return SubscriptionDraft.of(name=name, domain_topic=domain_topic, **changes, kept=kept)
 
 
 def read_subscription_change(body: bytes) -> SubscriptionChange:
@@ -88,13 +86,13 @@ def read_subscription_change(body: bytes) -> SubscriptionChange:
     sent = decode(body, SubscriptionProperties)
 
     def change(current: SubscriptionDraft) -> SubscriptionDraft:
-        changes, kept = _read(sent, "", hidden_of(current.destination, current.attributes))
-        stays = dict(current.kept)
+        changes, kept = _read(sent, "", hidden_of(current.wanted.destination, current.wanted.attributes))
+        stays = dict(current.wanted.kept)
         if "destination" in changes:
             stays = {name: value for name, value in stays.items() if name == "deadLetterIdentity"}
         if "dead_letter" in changes:
             stays.pop("deadLetterIdentity", None)
-        return replace(current, **changes, kept={**stays, **kept})
+        return current.changed(**changes, kept={**stays, **kept})
 
     return change
 

@@ -79,7 +79,7 @@ class _TopicIdentity(Body):
     tenant_id: Any = None
 
 
-class _Resource(Body):
+class _TopicResource(Body):
     location: str | None = None
     tags: dict[str, str] | None = None
     identity: _TopicIdentity | None = None
@@ -93,19 +93,19 @@ class _Resource(Body):
     system_data: Any = None
 
 
-class TopicBody(_Resource):
+class TopicBody(_TopicResource):
     """A topic as sent."""
 
     properties: _TopicProperties | None = None
 
 
-class DomainBody(_Resource):
+class DomainBody(_TopicResource):
     """A domain as sent."""
 
     properties: _DomainProperties | None = None
 
 
-class SystemTopicBody(_Resource):
+class SystemTopicBody(_TopicResource):
     """A system topic as sent."""
 
     properties: _SystemTopicProperties | None = None
@@ -126,7 +126,7 @@ BODIES: dict[TopicKind, type[TopicBody | DomainBody | SystemTopicBody]] = {
 
 def read_topic(kind: TopicKind, body: bytes, azure_subscription: str, resource_group: str, name: str) -> TopicDraft:
     """The draft of a topic, or an error that names the field."""
-    empty = TopicDraft(
+    empty = TopicDraft.of(
         kind=kind,
         name=name,
         azure_subscription=azure_subscription,
@@ -150,8 +150,9 @@ def read_topic_change(kind: TopicKind, body: bytes) -> TopicChange:
     flags = _read_flags(sent.properties) if isinstance(sent.properties, _DomainProperties) else {}
 
     def change(current: TopicDraft) -> TopicDraft:
-        domain = None if current.domain is None else replace(current.domain, **flags)
-        return replace(current, **changes, domain=domain, kept={**current.kept, **kept})
+        domain, stays = current.wanted.domain, current.wanted.kept
+        domain = None if domain is None else replace(domain, **flags)
+        return current.changed(**changes, domain=domain, kept={**stays, **kept})
 
     return change
 
@@ -178,7 +179,7 @@ def read_tags(tags: dict[str, str]) -> dict[str, str]:
     return tags
 
 
-def _read_resource(sent: _Resource) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_resource(sent: _TopicResource) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a draft that all kinds share, and settings without an effect here, which are kept."""
     refuse_unbuilt(
         {

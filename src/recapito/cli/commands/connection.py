@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.domain.resources.resource_id import EXAMPLE
 
 app = commands("Manage connections to Azure resources.")
@@ -16,7 +16,7 @@ ResourceId = Annotated[str, typer.Argument(metavar="RESOURCE-ID", help="Azure id
 
 @noun.verb("set")
 def set_connection(
-    session: Session,
+    session: CommandSession,
     resource_id: ResourceId,
     connection_string: Annotated[
         str | None, typer.Option(help="Connection string; - reads it from standard input.")
@@ -44,19 +44,19 @@ def set_connection(
 
 
 @noun.verb("list")
-def list_connections(session: Session) -> Any:
+def list_connections(session: CommandSession) -> Any:
     """List connections, without secrets."""
     return session.client.call("GET", "/connections")["value"]
 
 
 @noun.verb("check", judge=lambda findings: not any(finding["state"] == "wrong" for finding in findings))
-def check(session: Session, resource_id: ResourceId) -> Any:
+def check(session: CommandSession, resource_id: ResourceId) -> Any:
     """Try a connection from the server and report problems."""
     return session.client.call("POST", f"{_path(resource_id)}/check")["value"]
 
 
 @noun.verb("remove")
-def remove(session: Session, resource_id: ResourceId) -> Any:
+def remove(session: CommandSession, resource_id: ResourceId) -> Any:
     """Remove the connection to a resource."""
     return session.client.call("DELETE", _path(resource_id))
 

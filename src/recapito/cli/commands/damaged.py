@@ -11,7 +11,7 @@ import typer
 
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.errors import NotFound
 
 app = commands("List and export damaged records.")
@@ -22,14 +22,14 @@ Data = Annotated[Path | None, typer.Option(help="Read this data directory instea
 
 
 @noun.verb("list", form=Output.TABLE)
-def list_damaged(session: Session, data: Data = None) -> Any:
+def list_damaged(session: CommandSession, data: Data = None) -> Any:
     """List the damaged records that were set aside."""
     return [_described(record) for record in _records(session, data)]
 
 
 @noun.verb("export")
 def export(
-    session: Session,
+    session: CommandSession,
     names: Annotated[list[str] | None, typer.Argument(help="Names from `list`; all records if left out.")] = None,
     to: Annotated[Path, typer.Option(help="Directory to write to.")] = Path("recapito-damaged"),
     data: Data = None,
@@ -53,7 +53,7 @@ def export(
 
 
 @noun.verb("dismiss")
-def dismiss(session: Session) -> Any:
+def dismiss(session: CommandSession) -> Any:
     """End the warnings about known damage; the records stay."""
     records = list(_records(session, None))
     if not records:
@@ -77,7 +77,7 @@ def _described(record: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name not in ("content", "columns")}
 
 
-def _records(session: Session, data: Path | None) -> Iterator[dict[str, Any]]:
+def _records(session: CommandSession, data: Path | None) -> Iterator[dict[str, Any]]:
     """All records: as the server describes them, or with their bytes from its files."""
     if data is not None:
         yield from _stored(data)

@@ -10,7 +10,7 @@ import typer
 from recapito.cli.text.dead_letter import dead_letter_lines
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.errors import CallerError
 
 app = commands("List, redrive and purge dead letters.")
@@ -27,7 +27,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Report the effect witho
 
 
 @dataclass(frozen=True)
-class Selection:
+class LetterFlags:
     """The selected dead letters: those that satisfy every flag."""
 
     topic: Annotated[str | None, typer.Option(help="Select this topic.")] = None
@@ -63,8 +63,8 @@ def _all_done(answer: Mapping[str, Any]) -> bool:
 
 @noun.verb("list", form=Output.TABLE, to_lines=dead_letter_lines)
 def list_letters(
-    session: Session,
-    selection: Selection,
+    session: CommandSession,
+    selection: LetterFlags,
     redriven: Redriven = None,
     limit: Annotated[int, typer.Option(min=1, help="Maximum number of letters.")] = 100,
 ) -> Any:
@@ -86,15 +86,15 @@ def list_letters(
 
 
 @noun.verb("show")
-def show(session: Session, letter: Annotated[str, typer.Argument(help="Name of a letter, from `list`.")]) -> Any:
+def show(session: CommandSession, letter: Annotated[str, typer.Argument(help="Name of a letter, from `list`.")]) -> Any:
     """Show one dead letter, with its event."""
     return session.client.call("GET", f"{_PATH}/{quote(letter)}", timeout_s=_TIMEOUT_S)
 
 
 @noun.verb("redrive", judge=_all_done)
 def redrive(
-    session: Session,
-    selection: Selection,
+    session: CommandSession,
+    selection: LetterFlags,
     rate: Annotated[int | None, typer.Option(min=1, help="Maximum number of events per second.")] = None,
     dry_run: DryRun = False,
 ) -> Any:
@@ -110,8 +110,8 @@ def redrive(
 
 @noun.verb("purge", judge=_all_done)
 def purge(
-    session: Session,
-    selection: Selection,
+    session: CommandSession,
+    selection: LetterFlags,
     redriven: Redriven = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     dry_run: DryRun = False,
@@ -126,7 +126,7 @@ def purge(
     return _go_through(session, "purge", wanted, dry_run)
 
 
-def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
+def _go_through(session: CommandSession, verb: str, wanted: Mapping[str, Any], dry_run: bool) -> dict[str, int]:
     """Page by page, with the progress of each. Ctrl-C stops after the current page."""
     total = {"selected": 0, "done": 0, "refused": 0, "kept": 0}
     try:
@@ -152,7 +152,7 @@ def _go_through(session: Session, verb: str, wanted: Mapping[str, Any], dry_run:
     return total
 
 
-def _pages(session: Session, verb: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _pages(session: CommandSession, verb: str, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     after: str | None = ""
     while after is not None:
         page = session.client.call("POST", f"{_PATH}/{verb}", {**body, "after": after} if after else body, _TIMEOUT_S)

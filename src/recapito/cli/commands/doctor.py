@@ -12,10 +12,10 @@ from urllib.parse import urlsplit
 
 import typer
 
-from recapito.cli.toolkit.client import Client
+from recapito.cli.toolkit.client import ApiClient
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.session import PROVIDER, Session
+from recapito.cli.toolkit.session import PROVIDER, CommandSession
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain.access.roles import is_loopback
 from recapito.domain.capacity import share_out
@@ -31,7 +31,7 @@ _ENDPOINTS = 50
 _REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
 
 
-class Finding(NamedTuple):
+class DoctorFinding(NamedTuple):
     """One thing that was looked at."""
 
     state: str
@@ -40,29 +40,29 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def check_directory(data: Path) -> Iterator[Finding]:
+def check_directory(data: Path) -> Iterator[DoctorFinding]:
     """The data directory is writable and has room."""
     if not data.is_dir():
-        yield Finding(
+        yield DoctorFinding(
             NOTE, "data directory", f"{data} does not exist", "`recapito serve` creates it; or name another with --data"
         )
         return
     if not os.access(data, os.R_OK | os.W_OK | os.X_OK):
-        yield Finding(
+        yield DoctorFinding(
             WRONG, "data directory", f"{data} cannot be written", f"make the server's user the owner of {data}"
         )
     else:
-        yield Finding(OK, "data directory", str(data.resolve()))
+        yield DoctorFinding(OK, "data directory", str(data.resolve()))
     usage = shutil.disk_usage(data)
     free = f"{usage.free // 2**20} MB free of {usage.total // 2**20} MB"
     if usage.free < share_out(usage.total).stop:
         remedy = "make room: a server whose disk is nearly full takes no events (settings: [disk])"
-        yield Finding(WRONG, "disk", free, remedy)
+        yield DoctorFinding(WRONG, "disk", free, remedy)
     else:
-        yield Finding(OK, "disk", free)
+        yield DoctorFinding(OK, "disk", free)
 
 
-def check_damage(data: Path) -> Iterator[Finding]:
+def check_damage(data: Path) -> Iterator[DoctorFinding]:
     """No file is marked as damaged; marked files are inspected."""
     from recapito.stores.sqlite.files import damage
 
@@ -70,94 +70,100 @@ def check_damage(data: Path) -> Iterator[Finding]:
     if not signs:
         return
     for sign in signs:
-        yield Finding(
+        yield DoctorFinding(
             WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
         )
     again = f"then `recapito damaged clear --data {data}`: the server takes events again"
     for file, faults in damage.check(data).items():
         if faults:
             remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
-            yield Finding(WRONG, file, faults[0], remedy)
+            yield DoctorFinding(WRONG, file, faults[0], remedy)
         else:
-            yield Finding(NOTE, file, "SQLite finds its structure sound", f"find out what happened to it, {again}")
+            yield DoctorFinding(
+                NOTE, file, "SQLite finds its structure sound", f"find out what happened to it, {again}"
+            )
 
 
-def check_server(client: Client) -> Finding:
+def check_server(client: ApiClient) -> DoctorFinding:
     """Recapito answers at the URL; the remedy is the client's."""
     try:
         answer = client.request("GET", "/", None, {})
         welcome = json.loads(answer.body)
-        return Finding(OK, "server", f"Recapito {welcome['version']} at {client.url}")
+        return DoctorFinding(OK, "server", f"Recapito {welcome['version']} at {client.url}")
     except CallerError as error:
         found, _, remedy = error.message.partition(". ")
-        return Finding(WRONG, "server", found, remedy)
+        return DoctorFinding(WRONG, "server", found, remedy)
     except (ValueError, KeyError, TypeError):
         found = f"{client.url} answers, but it is not Recapito"
-        return Finding(WRONG, "server", found, "choose another port for `recapito serve`, or name the server: --server")
+        return DoctorFinding(
+            WRONG, "server", found, "choose another port for `recapito serve`, or name the server: --server"
+        )
 
 
-def check_readiness(client: Client) -> Iterator[Finding]:
+def check_readiness(client: ApiClient) -> Iterator[DoctorFinding]:
     """The server reports itself and its parts ready."""
     answer = client.look("/readyz")
     report = json.loads(answer.body)
     remedy = "look at the server's log; `/readyz` shows details to a Reader"
     for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
         good = state == "ok"
-        yield Finding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
+        yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
 
 
-def check_encryption(url: str) -> Iterator[Finding]:
+def check_encryption(url: str) -> Iterator[DoctorFinding]:
     """No key crosses a network in clear. The connection has proved that the certificate is trusted."""
     parts = urlsplit(url)
     local = parts.hostname == "localhost" or is_loopback(parts.hostname or "")
     if parts.scheme == "https":
-        yield Finding(OK, "TLS", "the certificate is trusted")
+        yield DoctorFinding(OK, "TLS", "the certificate is trusted")
     elif local:
-        yield Finding(OK, "TLS", "none, on this machine")
+        yield DoctorFinding(OK, "TLS", "none, on this machine")
     else:
-        yield Finding(WRONG, "TLS", "keys and secrets cross the network in clear", "serve with --tls, use https://")
+        yield DoctorFinding(
+            WRONG, "TLS", "keys and secrets cross the network in clear", "serve with --tls, use https://"
+        )
 
 
-def check_access(client: Client) -> Finding:
+def check_access(client: ApiClient) -> DoctorFinding:
     """The user may manage resources."""
     try:
         client.arm("GET", "/subscriptions")
-        return Finding(OK, "access", "you may manage")
+        return DoctorFinding(OK, "access", "you may manage")
     except CallerError as error:
         found, _, remedy = error.message.partition(". ")
-        return Finding(WRONG, "access", found, remedy)
+        return DoctorFinding(WRONG, "access", found, remedy)
 
 
-def check_time(client: Client) -> Finding:
+def check_time(client: ApiClient) -> DoctorFinding:
     """The server's clock agrees with this machine's, unless it is manual or scaled."""
     clock = client.call("GET", "/clock")
     if clock["mode"] != "system":
         moves = "`recapito clock` moves it" if clock["mode"] == "manual" else "nothing real should depend on it"
-        return Finding(NOTE, "time", f"{clock['now']}, the clock is {clock['mode']}", moves)
+        return DoctorFinding(NOTE, "time", f"{clock['now']}, the clock is {clock['mode']}", moves)
     theirs = datetime.fromisoformat(clock["now"][:26] + "+00:00")
     apart = abs((theirs - datetime.now(UTC)).total_seconds())
     if apart > _APART_S:
         remedy = "set both clocks by NTP: tokens and time to live depend on them"
-        return Finding(WRONG, "time", f"the server's clock and this one are {apart:.0f} s apart", remedy)
-    return Finding(OK, "time", f"{clock['now']}, the clock is system")
+        return DoctorFinding(WRONG, "time", f"the server's clock and this one are {apart:.0f} s apart", remedy)
+    return DoctorFinding(OK, "time", f"{clock['now']}, the clock is system")
 
 
-def check_history(client: Client) -> Finding:
+def check_history(client: ApiClient) -> DoctorFinding:
     """Attempts are kept, for `explain` and `tail`."""
     try:
         kept = client.call("GET", "/deliveries?limit=1")["kept"]
     except CallerError as error:
         remedy = "`explain` and `tail` show no attempts (settings: [history])"
-        return Finding(NOTE, "history", error.message, remedy)
+        return DoctorFinding(NOTE, "history", error.message, remedy)
     if not kept["attempts"]:
         remedy = "nothing was attempted yet, or history is off (settings: [history])"
-        return Finding(NOTE, "history", "no attempt is kept", remedy)
+        return DoctorFinding(NOTE, "history", "no attempt is kept", remedy)
     lost = f"; {kept['notKept']} were not kept, since too many came at once" if kept["notKept"] else ""
     since = f" since {kept['since']}" if kept["since"] else ""
-    return Finding(OK, "history", f"{kept['attempts']} attempts{since}{lost}")
+    return DoctorFinding(OK, "history", f"{kept['attempts']} attempts{since}{lost}")
 
 
-def check_portal(server: Client, url: str | None, usual_port: int = PORTAL_PORT) -> Finding:
+def check_portal(server: ApiClient, url: str | None, usual_port: int = PORTAL_PORT) -> DoctorFinding:
     """The portal answers, at `url` or at its default port of the server's host."""
     parts = urlsplit(server.url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
@@ -167,15 +173,17 @@ def check_portal(server: Client, url: str | None, usual_port: int = PORTAL_PORT)
     try:
         answer = client.request("GET", "/", None, {})
     except CallerError as error:
-        return Finding(NOTE if url is None else WRONG, "portal", error.message.partition(". ")[0], remedy)
+        return DoctorFinding(NOTE if url is None else WRONG, "portal", error.message.partition(". ")[0], remedy)
     finally:
         client.close()
     if answer.status >= 400 or (answer.status == 200 and b"Recapito" not in answer.body):
-        return Finding(NOTE if url is None else WRONG, "portal", f"{where} answers, but it is not the portal", remedy)
-    return Finding(OK, "portal", where)
+        return DoctorFinding(
+            NOTE if url is None else WRONG, "portal", f"{where} answers, but it is not the portal", remedy
+        )
+    return DoctorFinding(OK, "portal", where)
 
 
-def check_subscriptions(session: Session) -> Iterator[Finding]:
+def check_subscriptions(session: CommandSession) -> Iterator[DoctorFinding]:
     """Endpoints have consented and can be reached from this machine."""
     listed = session.client.list(f"{session.in_subscription}{PROVIDER}/eventSubscriptions")
     dialled: dict[tuple[str, int], str] = {}
@@ -183,7 +191,7 @@ def check_subscriptions(session: Session) -> Iterator[Finding]:
         name, properties = subscription["name"], subscription["properties"]
         if properties["provisioningState"] != "Succeeded":
             remedy = properties.get("handshakeMessage") or "its endpoint must consent; create it again when it does"
-            yield Finding(WRONG, f"subscription {name}", properties["provisioningState"], remedy)
+            yield DoctorFinding(WRONG, f"subscription {name}", properties["provisioningState"], remedy)
         place = _address(properties)
         if place is None or (place not in dialled and len(dialled) == _ENDPOINTS):
             continue
@@ -192,22 +200,22 @@ def check_subscriptions(session: Session) -> Iterator[Finding]:
         trouble = dialled[place]
         where = f"{place[0]}:{place[1]}"
         remedy = "start what should listen there, or change --endpoint" if trouble else ""
-        yield Finding(WRONG if trouble else OK, f"endpoint of {name}", f"{where}{trouble}", remedy)
+        yield DoctorFinding(WRONG if trouble else OK, f"endpoint of {name}", f"{where}{trouble}", remedy)
 
 
-def check_connections(client: Client) -> Iterator[Finding]:
+def check_connections(client: ApiClient) -> Iterator[DoctorFinding]:
     """The server reaches the resources that subscriptions name, by its connections."""
     listed = client.call("GET", "/connections")
     for id in listed.get("unconnected", []):
         remedy = command_for(parse_resource_id(id))
-        yield Finding(WRONG, f"connection {id}", "a subscription needs one", remedy)
+        yield DoctorFinding(WRONG, f"connection {id}", "a subscription needs one", remedy)
     problems = {connection["resourceId"]: connection["problem"] for connection in listed["value"]}
     for id in [*problems, *listed.get("azurite", [])]:
         if problems.get(id):
-            yield Finding(WRONG, f"connection {id}", "it cannot be opened", problems[id])
+            yield DoctorFinding(WRONG, f"connection {id}", "it cannot be opened", problems[id])
             continue
         for tried in client.call("POST", f"/connections{id}/check")["value"]:
-            yield Finding(tried["state"], f"connection {tried['resource']}", tried["found"], tried["remedy"])
+            yield DoctorFinding(tried["state"], f"connection {tried['resource']}", tried["found"], tried["remedy"])
 
 
 def _address(properties: dict[str, Any]) -> tuple[str, int] | None:
@@ -236,7 +244,7 @@ def _is_well(findings: list[dict[str, Any]]) -> bool:
 
 @Noun(app).verb("doctor", form=Output.TABLE, judge=_is_well)
 def doctor(
-    session: Session,
+    session: CommandSession,
     data: Annotated[Path, typer.Option(help="Data directory of the server, if it is on this machine.")] = Path(
         "recapito-data"
     ),
@@ -251,7 +259,9 @@ def doctor(
     return [finding._asdict() for finding in findings]
 
 
-def _examine(session: Session, data: Path, portal: str | None, endpoints: bool, connections: bool) -> Iterator[Finding]:
+def _examine(
+    session: CommandSession, data: Path, portal: str | None, endpoints: bool, connections: bool
+) -> Iterator[DoctorFinding]:
     yield from check_directory(data)
     yield from check_damage(data)
     server = check_server(session.client)

@@ -10,7 +10,7 @@ from recapito.cli.toolkit.flags import TRUTH, truth
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
 from recapito.cli.toolkit.session import part
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("Manage domains, their topics and their keys.", Subscribed)
 topics = commands("Manage the topics of a domain.", Subscribed)
@@ -41,7 +41,7 @@ DomainName = Annotated[str, typer.Option("--domain-name", help="Name of the doma
 
 @noun.verb("create")
 def create(
-    session: Session,
+    session: CommandSession,
     name: flags.Name = None,
     group: flags.Group = None,
     location: flags.Location = None,
@@ -65,7 +65,7 @@ def create(
 
 @noun.verb("update")
 def update(
-    session: Session,
+    session: CommandSession,
     name: flags.NameOrId = None,
     group: flags.Group = None,
     tags: flags.Tags = None,
@@ -86,32 +86,38 @@ domains.add_key_verbs(key)
 
 
 @topic.verb("create")
-def create_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
+def create_topic(
+    session: CommandSession, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None
+) -> Any:
     """Create a topic of a domain."""
     return session.put(_topic_path(session, domain_name, name, group), {})
 
 
 @topic.verb("show")
-def show_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
+def show_topic(
+    session: CommandSession, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None
+) -> Any:
     """Show a topic of a domain."""
     return session.client.arm("GET", _topic_path(session, domain_name, name, group))
 
 
 @topic.verb("list")
 def list_topics(
-    session: Session, domain_name: DomainName, group: flags.Group = None, filter: flags.Filter = None
+    session: CommandSession, domain_name: DomainName, group: flags.Group = None, filter: flags.Filter = None
 ) -> Any:
     """List the topics of a domain."""
     return session.client.list(f"{domains.path(session, domain_name, group)}/topics", filter)
 
 
 @topic.verb("delete")
-def delete_topic(session: Session, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None) -> Any:
+def delete_topic(
+    session: CommandSession, domain_name: DomainName, name: flags.Name = None, group: flags.Group = None
+) -> Any:
     """Delete a topic of a domain and its event subscriptions."""
     return session.client.arm("DELETE", _topic_path(session, domain_name, name, group))
 
 
-def _topic_path(session: Session, domain_name: str, name: str | None, group: str | None) -> str:
+def _topic_path(session: CommandSession, domain_name: str, name: str | None, group: str | None) -> str:
     return f"{domains.path(session, domain_name, group)}/topics/{part(name or '')}"
 
 

@@ -4,13 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.requests.subscription import Scope, SubscriptionFlags
+from recapito.cli.requests.subscription import ScopeFlags, SubscriptionFlags
 from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.flags import TRUTH, truth
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import PROVIDER, note_once, part
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("Manage event subscriptions.")
 noun = Noun(app)
@@ -51,10 +51,10 @@ _DROPS = (
 
 @noun.verb("create")
 def create(
-    session: Session,
+    session: CommandSession,
     *,
     name: flags.Name = None,
-    scope: Scope,
+    scope: ScopeFlags,
     wanted: SubscriptionFlags,
     aad_tenant: Tenant = None,
     application: Application = None,
@@ -77,8 +77,8 @@ def create(
 
 @noun.verb("update")
 def update(
-    session: Session,
-    scope: Scope,
+    session: CommandSession,
+    scope: ScopeFlags,
     wanted: SubscriptionFlags,
     name: flags.Name = None,
     no_wait: flags.NoWait = False,
@@ -98,10 +98,10 @@ def update(
 
 @noun.verb("show")
 def show(
-    session: Session,
+    session: CommandSession,
     *,
     name: flags.Name = None,
-    scope: Scope,
+    scope: ScopeFlags,
     full_url: FullUrl = None,
     secrets: Secrets = None,
 ) -> Any:
@@ -119,8 +119,8 @@ def show(
 
 @noun.verb("list")
 def list_all(
-    session: Session,
-    scope: Scope,
+    session: CommandSession,
+    scope: ScopeFlags,
     location: Location = None,
     topic_type: TopicType = None,
     filter: flags.Filter = None,
@@ -137,7 +137,7 @@ def list_all(
 
 
 @noun.verb("delete")
-def delete(session: Session, *, name: flags.Name = None, scope: Scope) -> Any:
+def delete(session: CommandSession, *, name: flags.Name = None, scope: ScopeFlags) -> Any:
     """Delete an event subscription and drop its pending events."""
     return session.client.arm("DELETE", scope.path(session, name))
 
@@ -155,7 +155,7 @@ def _merged(current: dict[str, Any], change: dict[str, Any]) -> dict[str, Any] |
     return {**current, **change} if change else None
 
 
-def _noted(session: Session, subscription: Any) -> Any:
+def _noted(session: CommandSession, subscription: Any) -> Any:
     """Print what the user must do for the handshake, if anything."""
     message = subscription["properties"].get("handshakeMessage")
     if message:

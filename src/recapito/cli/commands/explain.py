@@ -10,7 +10,7 @@ from recapito.cli.requests.event_input import EventInput, read_content, read_eve
 from recapito.cli.text.explanation import explanation_lines
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.errors import CallerError
 
 app = commands()
@@ -19,7 +19,7 @@ _PATH = "/deliveries/explain"
 
 @Noun(app).verb("explain", form=Output.TABLE, to_lines=explanation_lines)
 def explain(
-    session: Session,
+    session: CommandSession,
     event: Annotated[str, typer.Argument(help="Event id; with --dry-run, a file with the event (- is stdin).")],
     topic: Annotated[str | None, typer.Option(help="Topic of the event.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Explain an event that is not published.")] = False,
@@ -35,7 +35,7 @@ def explain(
     return answers[0] if len(answers) == 1 else answers
 
 
-def _rehearse(session: Session, topic: str, draft: EventInput) -> Any:
+def _rehearse(session: CommandSession, topic: str, draft: EventInput) -> Any:
     try:
         return session.client.call("POST", _PATH, {"topic": topic, "event": _decode(draft)})
     except CallerError as error:

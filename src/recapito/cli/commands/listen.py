@@ -11,13 +11,13 @@ from typing import Annotated, Any
 
 import typer
 
-from recapito.cli.receiver.receiver import Arrival, Receiver
+from recapito.cli.receiver.receiver import Arrival, WebhookReceiver
 from recapito.cli.receiver.script import from_flags, from_script
 from recapito.cli.text.terminal import plain
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.fatal import give_up_output
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.session import PROVIDER, Session
+from recapito.cli.toolkit.session import PROVIDER, CommandSession
 from recapito.cli.toolkit.verb import Noun
 from recapito.errors import CallerError
 
@@ -26,7 +26,7 @@ app = commands()
 
 @Noun(app).verb("listen")
 def listen(
-    session: Session,
+    session: CommandSession,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 9000,
     fail: Annotated[int | None, typer.Option(min=200, max=599, help="Status of the failing answers.")] = None,
@@ -56,7 +56,7 @@ def listen(
     ended = threading.Event()
     printer = _Printer(lines, count, ended)
     try:
-        receiver = Receiver(host, port, answers, printer.print, printer.count)
+        receiver = WebhookReceiver(host, port, answers, printer.print, printer.count)
     except OSError as error:
         text = f"{host}:{port} cannot be used: {error.strerror}. Choose another port with --port, or 0 for a free one."
         raise CallerError("PortTaken", text) from None
@@ -117,7 +117,9 @@ def _shorten(event: Any) -> str:
 
 
 @contextmanager
-def _subscribed(session: Session, topic: str | None, group: str | None, url: str, schema: str | None) -> Iterator[None]:
+def _subscribed(
+    session: CommandSession, topic: str | None, group: str | None, url: str, schema: str | None
+) -> Iterator[None]:
     """Subscribe, and delete the subscription at the end."""
     if topic is None:
         yield

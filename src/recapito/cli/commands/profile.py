@@ -22,21 +22,21 @@ from recapito.errors import InvalidInput
 app = commands("Show the profiles: Event Grid's behaviour by date.")
 
 
-class Output(StrEnum):
+class ProfileOutput(StrEnum):
     """The formats of an answer."""
 
     TABLE = "table"
     JSON = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="Format of the answer.")]
+OutputOption = Annotated[ProfileOutput, typer.Option("--output", "-o", help="Format of the answer.")]
 
 
 @app.command("list")
-def list_profiles(output: OutputOption = Output.TABLE) -> None:
+def list_profiles(output: OutputOption = ProfileOutput.TABLE) -> None:
     """List the profiles, oldest first."""
     profiles = [load(name) for name in names()]
-    if output is Output.JSON:
+    if output is ProfileOutput.JSON:
         keys = ("name", "title", "source")
         _print_json([{k: getattr(p, k) for k in keys} | {"default": p.name == DEFAULT} for p in profiles])
         return
@@ -47,12 +47,12 @@ def list_profiles(output: OutputOption = Output.TABLE) -> None:
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(help="Profile, such as 2021-03.")],
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = ProfileOutput.TABLE,
 ) -> None:
     """Show a profile and its retry schedule for a dead endpoint."""
     profile = _load(name)
     times = _dead_endpoint(profile)
-    if output is Output.JSON:
+    if output is ProfileOutput.JSON:
         _print_json(msgspec.to_builtins(profile) | {"dead_endpoint": _timetable_data(times)})
         return
     _print_table(("profile", profile.name), _rows(profile))
@@ -64,11 +64,11 @@ def show(
 def diff(
     a: Annotated[str, typer.Argument(help="First profile.")],
     b: Annotated[str, typer.Argument(help="Second profile.")],
-    output: OutputOption = Output.TABLE,
+    output: OutputOption = ProfileOutput.TABLE,
 ) -> None:
     """Show the differences between two profiles."""
     first, second = _load(a), _load(b)
-    if output is Output.JSON:
+    if output is ProfileOutput.JSON:
         left, right = dict(_leaves(msgspec.to_builtins(first))), dict(_leaves(msgspec.to_builtins(second)))
         keys = [key for key in left | right if left.get(key) != right.get(key)]
         _print_json([{"key": key, "a": left.get(key), "b": right.get(key)} for key in keys])

@@ -13,20 +13,20 @@ from recapito.cli.requests.event_input import EventInput, Verifier, make_event, 
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.lazy import commands
-from recapito.cli.toolkit.session import Session
+from recapito.cli.toolkit.session import CommandSession
 from recapito.cli.toolkit.verb import Noun
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.events.segment import id_of
 from recapito.errors import CallerError
 
 app = commands()
-_CONTENT = {InputSchema.CLOUD_EVENT: "application/cloudevents-batch+json"}
 
 
 @Noun(app).verb("publish")
 def publish(
-    session: Session,
+    session: CommandSession,
     topic: Annotated[str | None, typer.Argument(help="Topic, or domain with --domain.")] = None,
     file: Annotated[str | None, typer.Argument(help="JSON array, or one event per line; - is stdin.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="Type of an event made from flags.")] = None,
@@ -77,7 +77,7 @@ def publish(
     return {"topic": resource["name"], "published": sent, **named}
 
 
-def _ask_key(session: Session, path: str) -> str:
+def _ask_key(session: CommandSession, path: str) -> str:
     """The key of the topic; empty for a principal that may not read it and publishes with its token."""
     try:
         key: str = session.client.arm("POST", f"{path}/listKeys")["key1"]
@@ -89,7 +89,7 @@ def _ask_key(session: Session, path: str) -> str:
 
 
 def _send(
-    session: Session,
+    session: CommandSession,
     resource: Any,
     drafts: list[EventInput],
     count: int,
@@ -101,7 +101,7 @@ def _send(
     from recapito.cli.text.terminal import progress
 
     path = f"/{'domains' if '/domains/' in resource['id'] else 'topics'}/{resource['name']}/api/events"
-    content_type = _CONTENT.get(schema, "application/json")
+    content_type = INPUT_SCHEMAS[schema].array_type
     total, sent = len(drafts) * count, 0
     largest = limits.PUBLISH_EVENTS if rate is None else max(1, min(limits.PUBLISH_EVENTS, int(rate / 10)))
     began = time.monotonic()

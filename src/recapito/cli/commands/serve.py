@@ -14,11 +14,11 @@ import typer
 from rich.console import Console
 
 from recapito.cli.text.welcome import print_welcome
-from recapito.clock import Origin, origin_now
+from recapito.clock import ClockOrigin, origin_now
 from recapito.composition import identity as access
 from recapito.composition import stores
 from recapito.errors import SettingsError
-from recapito.identity.server_identity import Identity
+from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import LineJournal
 from recapito.portal.config import PortalConfig, with_portal
 from recapito.process.child import Child
@@ -54,6 +54,9 @@ def serve(
     azurite: Annotated[
         bool, typer.Option("--azurite", help="Use a local Azurite for storage accounts without a connection.")
     ] = False,
+    azurite_front: Annotated[
+        int | None, typer.Option(help="Port of a front for an Azurite, for events of blobs.")
+    ] = None,
     no_portal: Annotated[bool, typer.Option("--no-portal", help="Do not serve the portal.")] = False,
     portal_port: Annotated[
         int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
@@ -75,6 +78,7 @@ def serve(
             "delivery.handshake": handshake,
             "clock.mode": clock,
             "azure.azurite": azurite or None,
+            "azure.azurite_front": azurite_front,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
             "tls.key": tls_key,
@@ -99,7 +103,11 @@ async def _listen(
 ) -> None:
     access.prepare_tls(settings)
     identity = access.prepare_identity(settings)
-    with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
+    with (
+        listen(settings.server.host, settings.server.port) as listener,
+        _listen_portal(settings, insists) as door,
+        _listen_front(settings) as front,
+    ):
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         access.leave_url(settings)
         settings = with_portal(settings, door.getsockname()[1] if door else None)
@@ -115,7 +123,7 @@ async def _listen(
 
         portal = asyncio.create_task(_keep_portal(settings, door, ready, stopping, journal))
         try:
-            await _run(settings, identity, origin, listener, stopping, on_ready, journal)
+            await _run(settings, identity, origin, listener, front, stopping, on_ready, journal)
         finally:
             stopping.set()
             await portal
@@ -123,9 +131,10 @@ async def _listen(
 
 async def _run(
     settings: Settings,
-    identity: Identity | None,
-    origin: Origin,
+    identity: ServerIdentity | None,
+    origin: ClockOrigin,
     listener: socket.socket,
+    front: socket.socket | None,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
     journal: LineJournal,
@@ -134,15 +143,25 @@ async def _run(
     if settings.one_process:
         from recapito.process import roles  # it takes a while to load, and the parent of two processes needs none of it
 
-        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
+        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
-    supervisor = Supervisor(settings, origin, listener, journal)
+    supervisor = Supervisor(settings, origin, listener, journal, front)
     running = asyncio.create_task(supervisor.run(on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     supervisor.stop()
     await running
+
+
+@contextmanager
+def _listen_front(settings: Settings) -> Iterator[socket.socket | None]:
+    """The listening socket of an Azurite's front; None if the settings have none."""
+    if not settings.azure.azurite_front:
+        yield None
+        return
+    with listen(settings.server.host, settings.azure.azurite_front, "azure.azurite_front", "--azurite-front") as front:
+        yield front
 
 
 @contextmanager

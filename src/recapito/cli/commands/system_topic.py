@@ -10,7 +10,7 @@ from recapito.cli.toolkit.defaults import choose
 from recapito.cli.toolkit.flags import pairs
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("Manage system topics.", Subscribed)
 noun = Noun(app)
@@ -19,7 +19,7 @@ system_topics = Resources("systemTopics")
 
 @noun.verb("create")
 def create(
-    session: Session,
+    session: CommandSession,
     topic_type: Annotated[str, typer.Option(help="Type of the topic, such as Microsoft.Storage.StorageAccounts.")],
     source: Annotated[str, typer.Option(help="Id of the resource whose events it carries.")],
     name: flags.Name = None,
@@ -36,7 +36,7 @@ def create(
 
 @noun.verb("update")
 def update(
-    session: Session,
+    session: CommandSession,
     name: flags.NameOrId = None,
     group: flags.Group = None,
     tags: flags.Tags = None,

@@ -16,7 +16,7 @@ from recapito.cli.text.time import show_distance, show_moment
 from recapito.cli.toolkit.client import patiently
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.errors import NotFound
 
 app = commands()
@@ -39,7 +39,7 @@ def delivery_lines(delivery: Any) -> Iterator[str]:
 
 @Noun(app).verb("tail", form=Output.TABLE, to_lines=delivery_lines)
 def tail(
-    session: Session,
+    session: CommandSession,
     topic: Annotated[str | None, typer.Argument(help="Show only this topic.")] = None,
     subscription: Annotated[
         str | None, typer.Option("--subscription", "--event-subscription", help="Show only this event subscription.")
@@ -56,7 +56,7 @@ def tail(
     return _deliveries(session, {name: value for name, value in given.items() if value is not None}, last, follow)
 
 
-def _deliveries(session: Session, wanted: dict[str, Any], last: int, follow: bool) -> Iterator[Any]:
+def _deliveries(session: CommandSession, wanted: dict[str, Any], last: int, follow: bool) -> Iterator[Any]:
     page = _ask(session, {**wanted, "limit": max(1, last)})
     if page.get("unknown") is not None:
         kind, list = _LISTED[page["unknown"]]
@@ -70,7 +70,7 @@ def _deliveries(session: Session, wanted: dict[str, Any], last: int, follow: boo
         yield from page["value"]
 
 
-def _ask(session: Session, query: dict[str, Any]) -> Any:
+def _ask(session: CommandSession, query: dict[str, Any]) -> Any:
     return session.client.call("GET", f"{_PATH}?{urlencode(query)}")
 
 

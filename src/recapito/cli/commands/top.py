@@ -11,7 +11,7 @@ from recapito.cli.text.lane_rates import Look, Sort, look, measure
 from recapito.cli.toolkit.client import NoAnswer
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands()
 _KEYS = {"p": Sort.PENDING, "r": Sort.RATE, "f": Sort.FAILING, "o": Sort.PROBATION, "d": Sort.DUE, "n": Sort.NAME}
@@ -29,7 +29,7 @@ def lane_lines(answer: Any) -> list[str]:
 
 @Noun(app).verb("top", form=Output.TABLE, to_lines=lane_lines)
 def top(
-    session: Session,
+    session: CommandSession,
     live: bool,
     topic: Annotated[str | None, typer.Option(help="Show only this topic.")] = None,
     subscription: Annotated[
@@ -55,7 +55,9 @@ def top(
 class _Screen:
     """The table on a terminal, redrawn at each refresh."""
 
-    def __init__(self, session: Session, wanted: dict[str, str], sort: Sort, interval: float, first: Look) -> None:
+    def __init__(
+        self, session: CommandSession, wanted: dict[str, str], sort: Sort, interval: float, first: Look
+    ) -> None:
         self._session = session
         self._wanted = wanted
         self._sort = sort

@@ -6,7 +6,7 @@ from recapito.cli.requests.topic_body import topic_body, topic_change
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.resource_commands import Resources, Subscribed
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("Manage topics and their keys.", Subscribed)
 keys = commands("Manage the keys of a topic.")
@@ -17,7 +17,7 @@ topics = Resources("topics")
 
 @noun.verb("create")
 def create(
-    session: Session,
+    session: CommandSession,
     name: flags.Name = None,
     group: flags.Group = None,
     location: flags.Location = None,
@@ -39,7 +39,7 @@ def create(
 
 @noun.verb("update")
 def update(
-    session: Session,
+    session: CommandSession,
     name: flags.NameOrId = None,
     group: flags.Group = None,
     tags: flags.Tags = None,

@@ -6,7 +6,7 @@ import typer
 
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import PROVIDER, part
-from recapito.cli.toolkit.verb import Noun, Session
+from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("List topic types and their event types.")
 noun = Noun(app)
@@ -17,18 +17,18 @@ Name = Annotated[
 
 
 @noun.verb("list")
-def list_types(session: Session) -> Any:
+def list_types(session: CommandSession) -> Any:
     """List the topic types."""
     return session.client.list(f"{PROVIDER}/topicTypes")
 
 
 @noun.verb("show")
-def show(session: Session, name: Name = None) -> Any:
+def show(session: CommandSession, name: Name = None) -> Any:
     """Show a topic type."""
     return session.client.arm("GET", f"{PROVIDER}/topicTypes/{part(name or '')}")
 
 
 @noun.verb("list-event-types")
-def list_event_types(session: Session, name: Name = None) -> Any:
+def list_event_types(session: CommandSession, name: Name = None) -> Any:
     """List the event types of a topic type."""
     return session.client.list(f"{PROVIDER}/topicTypes/{part(name or '')}/eventTypes")

@@ -27,7 +27,7 @@ OnRequest = Callable[[Arrival], None]
 OnAnswer = Callable[[int], None]
 
 
-class Receiver:
+class WebhookReceiver:
     """A server on a thread of its own, from `start` to `stop`.
 
     `on_request` gets each request when it has arrived; `on_answer` its number of events when its answer has left.
@@ -39,13 +39,13 @@ class Receiver:
         self.stopping = threading.Event()
         receiver = self
 
-        class Handler(_Handler):
+        class Handler(_ReceiverHandler):
             def __init__(self, *args: Any) -> None:
                 self.script, self.stopping = script, receiver.stopping
                 self.on_request, self.on_answer = on_request, on_answer
                 super().__init__(*args)
 
-        self._server = _Server((host, port), Handler)
+        self._server = _ReceiverServer((host, port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
@@ -64,7 +64,7 @@ class Receiver:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _ReceiverServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
@@ -72,7 +72,7 @@ class _Server(ThreadingHTTPServer):
         """A client that closes its connection early is no error."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ReceiverHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     script: ReceiverScript
     on_request: OnRequest

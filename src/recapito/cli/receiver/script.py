@@ -12,7 +12,7 @@ _USUAL = 200
 _HINT = "a line is `503`, `503 retry-after=120`, `200 delay=40`, `drop`, each with times=N or without"
 
 
-class Reply(NamedTuple):
+class ScriptedReply(NamedTuple):
     """One answer. Status 0 is none: the connection is dropped."""
 
     status: int = _USUAL
@@ -23,19 +23,19 @@ class Reply(NamedTuple):
 class ReceiverScript:
     """Gives the answers, one for each request; requests may come at the same time."""
 
-    def __init__(self, replies: Iterator[Reply]) -> None:
+    def __init__(self, replies: Iterator[ScriptedReply]) -> None:
         self._replies = replies
         self._turn = threading.Lock()
 
-    def next(self) -> Reply:
+    def next(self) -> ScriptedReply:
         """The answer to the next request; 200 after the last one."""
         with self._turn:
-            return next(self._replies, Reply())
+            return next(self._replies, ScriptedReply())
 
 
 def from_flags(fail: int | None, times: int | None, delay: float) -> ReceiverScript:
     """A receiver that fails, or is slow, for some requests or for all."""
-    reply = Reply(_USUAL if fail is None else fail, delay)
+    reply = ScriptedReply(_USUAL if fail is None else fail, delay)
     return ReceiverScript(repeat(reply) if times is None else repeat(reply, times))
 
 
@@ -51,16 +51,16 @@ def from_script(file: Path) -> ReceiverScript:
     return ReceiverScript(chain.from_iterable(repeat(reply, times) for reply, times in parts))
 
 
-def _read(words: list[str], where: str) -> tuple[Reply, int]:
+def _read(words: list[str], where: str) -> tuple[ScriptedReply, int]:
     if not words:
-        return Reply(), 0
+        return ScriptedReply(), 0
     status, *rest = words
     given = dict(word.split("=", 1) for word in rest if "=" in word)
     try:
         if len(given) != len(rest) or not given.keys() <= {"delay", "retry-after", "times"}:
             raise ValueError
         retry_after = int(given["retry-after"]) if "retry-after" in given else None
-        reply = Reply(0 if status == "drop" else int(status), float(given.get("delay", 0)), retry_after)
+        reply = ScriptedReply(0 if status == "drop" else int(status), float(given.get("delay", 0)), retry_after)
         times = int(given.get("times", 1))
         if not (reply.status == 0 or 200 <= reply.status <= 599) or reply.delay_s < 0 or times < 0:
             raise ValueError

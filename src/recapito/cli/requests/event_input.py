@@ -14,8 +14,9 @@ from uuid import uuid4
 import msgspec
 import typer
 
-from recapito.domain.events.accept import accept
-from recapito.domain.events.schema import InputMapping, InputSchema, MappedField
+from recapito.domain.events.input_mapping import InputMapping, MappedField
+from recapito.domain.events.schema import EventParts, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError
 
@@ -41,19 +42,12 @@ def make_event(
     schema: InputSchema, type: str, subject: str, data: str | None, source: str | None, domain_topic: str | None
 ) -> EventInput:
     """An event from flags, in the schema of the topic."""
-    now, id, value = datetime.now(UTC).isoformat(), str(uuid4()), _value(data)
-    event: dict[str, Any]
-    match schema:
-        case InputSchema.CLOUD_EVENT:
-            named = domain_topic or source or _SOURCE  # the source names the topic of a domain
-            event = {"specversion": "1.0", "id": id, "source": named, "type": type, "time": now, "subject": subject}
-            event = {name: member for name, member in event.items() if member} | {"data": value}
-        case InputSchema.EVENT_GRID:
-            event = {"id": id, "eventTime": now, "eventType": type, "dataVersion": "", "subject": subject}
-            event |= ({} if domain_topic is None else {"topic": domain_topic}) | {"data": value}
-        case _:
-            text = "the topic takes events of its own schema; publish a file in that"
-            raise typer.BadParameter(text, param_hint="--type")
+    compose = INPUT_SCHEMAS[schema].compose
+    if compose is None:
+        text = "the topic takes events of its own schema; publish a file in that"
+        raise typer.BadParameter(text, param_hint="--type")
+    now = datetime.now(UTC).isoformat()
+    event = compose(EventParts(str(uuid4()), type, subject, now, _value(data), source or _SOURCE, "", domain_topic))
     return EventInput("the event", json.dumps(event, ensure_ascii=False).encode())
 
 
@@ -149,8 +143,8 @@ class Verifier:
         return good, bad
 
     def _accept(self, body: bytes) -> None:
-        batch = b"application/cloudevents-batch+json" if self.schema is InputSchema.CLOUD_EVENT else b"application/json"
-        accept(self._topic, {b"content-type": batch}, b"[" + body + b"]", 0, lambda: "id")
+        content_type = INPUT_SCHEMAS[self.schema].array_type.encode()
+        accept(self._topic, {b"content-type": content_type}, b"[" + body + b"]", 0, lambda: "id")
 
 
 def _reason(message: str) -> str:

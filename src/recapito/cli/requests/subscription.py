@@ -1,6 +1,6 @@
 """The flags of event subscriptions, by az's names, and the parts of the request body that they become.
 
-A flag is one field of `Scope` or `SubscriptionFlags`; the property below that holds its part of the body reads it.
+A flag is one field of `ScopeFlags` or `SubscriptionFlags`; the property below that holds its part of the body reads it.
 """
 
 import re
@@ -12,7 +12,8 @@ import typer
 from recapito.cli.requests.topic_body import given
 from recapito.cli.toolkit import flags
 from recapito.cli.toolkit.flags import TRUTH, flatten, split, truth
-from recapito.cli.toolkit.session import PROVIDER, Session, part
+from recapito.cli.toolkit.session import PROVIDER, CommandSession, part
+from recapito.domain.events.schema import DeliverySchema, listed
 from recapito.domain.filters.filter import ARITY, Arity, Operator
 from recapito.domain.resources.destination import DESTINATION_KINDS, DestinationKind, StorageQueue
 
@@ -24,7 +25,7 @@ _CONTAINER = re.compile(r"(/.+/storageAccounts/[^/]+)/blobServices/default/conta
 
 
 @dataclass(frozen=True)
-class Scope:
+class ScopeFlags:
     """The topic, domain or system topic that an event subscription belongs to."""
 
     group: flags.Group = None
@@ -46,7 +47,7 @@ class Scope:
         """Whether any of the flags was given."""
         return any((self.source, self.topic_name, self.domain_name, self.system_topic))
 
-    def of(self, session: Session) -> str:
+    def of(self, session: CommandSession) -> str:
         """The id of the resource that is subscribed to; exactly one flag may name it."""
         named = [
             name for name in (self.source, self.topic_name, self.domain_name, self.system_topic) if name is not None
@@ -61,7 +62,7 @@ class Scope:
             return session.path("systemTopics", self.system_topic, self.group)
         return session.path("topics", named[0], self.group)  # a bare name after --source-resource-id is a topic's
 
-    def path(self, session: Session, name: str | None) -> str:
+    def path(self, session: CommandSession, name: str | None) -> str:
         """The id of the event subscription of this name."""
         return f"{self.of(session).rstrip('/')}{PROVIDER}/eventSubscriptions/{part(name or '')}"
 
@@ -142,7 +143,7 @@ class SubscriptionFlags:
     labels: Annotated[list[str] | None, typer.Option(metavar="LABEL...", help="Labels.")] = None
     schema: Annotated[
         str | None,
-        typer.Option("--event-delivery-schema", help="eventgridschema, custominputschema or cloudeventschemav1_0."),
+        typer.Option("--event-delivery-schema", help=f"{listed(DeliverySchema)}."),
     ] = None
     queue_ttl: Annotated[
         int | None,

@@ -8,18 +8,17 @@ from typing import Any
 
 from recapito.cli.text.terminal import bold, paint, visible
 from recapito.cli.text.time import seconds_between, show_distance, show_moment, show_moments
-from recapito.domain.delivery.state import LABELS
-from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.delivery.vocabulary import DEAD_LETTER_DELAY, ENDING_LABELS, HOLD, STATE_LABELS, Rule
 from recapito.domain.instant import show_duration
 
 Wire = Mapping[str, Any]
 
-RULES = {
-    "schedule": "by the schedule",
-    "minimum": "by the least delay for this answer",
-    "retryAfter": "as the endpoint asked by Retry-After",
-    "hold": "when the hold of the endpoint ends",
-    "deadLetterDelay": "by the delay of dead letters",
+RULES: dict[str, str] = {
+    Rule.SCHEDULE: "by the schedule",
+    Rule.MINIMUM: "by the least delay for this answer",
+    Rule.RETRY_AFTER: "as the endpoint asked by Retry-After",
+    HOLD: "when the hold of the endpoint ends",
+    DEAD_LETTER_DELAY: "by the delay of dead letters",
 }
 _DECIDED = {True: "matched", False: "not matched", None: "not known"}
 _LABEL = 10
@@ -56,7 +55,7 @@ def _subscription(delivery: Wire, now: str, published: str | None, rehearsed: bo
     state = (
         "would be sent"
         if rehearsed and delivery["state"] == "unread"
-        else str(LABELS.get(delivery["state"], delivery["state"]))
+        else str(STATE_LABELS.get(delivery["state"], delivery["state"]))
     )
     yield bold(visible(delivery["subscription"])) + ": " + paint(visible(state), delivery["state"])
     decided = delivery.get("decidedBy")

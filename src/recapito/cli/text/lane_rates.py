@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
-from recapito.cli.toolkit.client import Client
+from recapito.cli.toolkit.client import ApiClient
 
 _PATH = "/lanes"
 _PAGE = 1000
@@ -34,7 +34,7 @@ class Look(NamedTuple):
     lanes: dict[int, Wire]
 
 
-def look(client: Client, wanted: Mapping[str, Any]) -> Look:
+def look(client: ApiClient, wanted: Mapping[str, Any]) -> Look:
     """Read all lanes, page by page."""
     query = {**wanted, "limit": _PAGE}
     lanes: dict[int, Wire] = {}

@@ -14,6 +14,8 @@ from contextlib import contextmanager
 
 import typer
 
+from recapito.domain.delivery.vocabulary import NonRequestOutcome, State
+
 _CONTROL = re.compile("[\x7f-\x9f]")
 
 
@@ -36,16 +38,14 @@ def _escaped(char: str) -> str:
     return char.encode("unicode_escape", "surrogatepass").decode()
 
 
-_COLOURS = {
+_COLOURS: dict[str, str] = {
     "Success": "green",
-    "delivered": "green",
-    "deadLettered": "red",
-    "dropped": "red",
-    "DeadLettered": "red",
-    "DeadLetterDropped": "red",
-    "NotSent": "red",
-    "notMatched": "bright_black",
-    "unknown": "bright_black",
+    State.DELIVERED: "green",
+    State.DEAD_LETTERED: "red",
+    State.DROPPED: "red",
+    State.NOT_MATCHED: "bright_black",
+    State.UNKNOWN: "bright_black",
+    **dict.fromkeys(NonRequestOutcome, "red"),
 }
 _FAILED = "yellow"  # it may still succeed
 

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from recapito.cli.toolkit.defaults import DEFAULTS
 from recapito.domain.delivery.headers import SAS_KEY
-from recapito.identity.server_identity import Development, Identity
+from recapito.identity.server_identity import Development, ServerIdentity
 from recapito.portal.config import portal_url
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
@@ -29,7 +29,9 @@ _IN_CLEAR = """
 It does not speak TLS: keys, secrets and tokens cross the network in clear. Start it with --tls."""
 
 
-def print_welcome(settings: Settings, identity: Identity | None, console: Console, out: TextIO, quiet: bool) -> None:
+def print_welcome(
+    settings: Settings, identity: ServerIdentity | None, console: Console, out: TextIO, quiet: bool
+) -> None:
     """Print the text on its own thread: it asks the server, which must go on meanwhile."""
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if settings.portal.enabled:
@@ -38,7 +40,7 @@ def print_welcome(settings: Settings, identity: Identity | None, console: Consol
         threading.Thread(target=_print, args=(settings, identity, console), daemon=True).start()
 
 
-def _print(settings: Settings, identity: Identity | None, console: Console) -> None:
+def _print(settings: Settings, identity: ServerIdentity | None, console: Console) -> None:
     if not settings.on_loopback:
         console.print(_REMOTE if settings.tls.on else _REMOTE + _IN_CLEAR, highlight=False)
         return

@@ -39,14 +39,14 @@ class Credential(NamedTuple):
         return f"<Credential {self.client_id}>"
 
 
-class Answer(NamedTuple):
+class ApiAnswer(NamedTuple):
     """The status and the body of an answer."""
 
     status: int
     body: bytes
 
 
-class Client:
+class ApiClient:
     """Asks one server. Off loopback it signs in first, once."""
 
     def __init__(self, url: str, ca_file: str = "", credential: Credential | None = None) -> None:
@@ -58,16 +58,16 @@ class Client:
         self._used_at = 0.0
 
     def __repr__(self) -> str:
-        return f"<Client {self.url}>"
+        return f"<ApiClient {self.url}>"
 
     @property
     def signs_in(self) -> bool:
         """True if it has a credential or a token."""
         return self._credential is not None or bool(os.environ.get("RECAPITO_TOKEN"))
 
-    def elsewhere(self, url: str) -> "Client":
+    def elsewhere(self, url: str) -> "ApiClient":
         """A client of another address, with the same CA file and no credential."""
-        return Client(url, self._ca_file)
+        return ApiClient(url, self._ca_file)
 
     def close(self) -> None:
         """End the connection."""
@@ -101,11 +101,11 @@ class Client:
             raise self._refusal(answer)
         return self._decode(answer.body)
 
-    def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> Answer:
+    def _ask(self, method: str, target: str, content: bytes | None, timeout_s: float) -> ApiAnswer:
         headers = {"Content-Type": "application/json", **self._bearer(MANAGEMENT)}
         return self.request(method, target, content, headers, timeout_s)
 
-    def look(self, target: str) -> Answer:
+    def look(self, target: str) -> ApiAnswer:
         """The answer to a GET, of any status; without a token if signing in fails."""
         try:
             return self._ask("GET", target, None, _TIMEOUT_S)
@@ -125,13 +125,13 @@ class Client:
 
     def request(
         self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
-    ) -> Answer:
+    ) -> ApiAnswer:
         """Send a request as it is; its answer, of any status."""
         try:
             connection = self._connect(timeout_s)
             connection.request(method, target, body, dict(headers))
             response = connection.getresponse()
-            answer = Answer(response.status, response.read())
+            answer = ApiAnswer(response.status, response.read())
             self._used_at = time.monotonic()
             return answer
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -193,7 +193,7 @@ class Client:
         except ValueError:
             raise CallerError("NotJson", f"{self.url} answered, but not as Recapito does. Is it the server?") from None
 
-    def _refusal(self, answer: Answer) -> CallerError:
+    def _refusal(self, answer: ApiAnswer) -> CallerError:
         try:
             error = json.loads(answer.body)["error"]
             code, message, target = (

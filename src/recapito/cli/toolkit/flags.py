@@ -13,6 +13,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from recapito.domain.events import schema
+
 SEPARATOR = "\x1f"  # no shell passes it by accident
 MARK = "..."
 TRUTH = "[true|false]"
@@ -123,8 +125,8 @@ Tags = Annotated[
 InputSchema = Annotated[
     str | None,
     typer.Option(
-        help="Input schema: eventgridschema, customeventschema or cloudeventschemav1_0.",
-        show_default="eventgridschema",
+        help=f"Input schema: {schema.listed(schema.InputSchema)}.",
+        show_default=schema.InputSchema.EVENT_GRID.lower(),
     ),
 ]
 MappingFields = Annotated[

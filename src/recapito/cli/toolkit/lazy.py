@@ -73,7 +73,7 @@ def commands(help: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typ
     )
 
 
-class Target(NamedTuple):
+class LazyTarget(NamedTuple):
     """A command: its module in `cli/commands`, its name there, and its line in the help."""
 
     module: str
@@ -84,7 +84,7 @@ class Target(NamedTuple):
 class LazyCommand(TyperCommand):
     """Stands for a command or a group until it runs."""
 
-    def __init__(self, name: str, target: Target) -> None:
+    def __init__(self, name: str, target: LazyTarget) -> None:
         super().__init__(name, help=target.help, rich_markup_mode=None)
         self._target = target
 
@@ -109,7 +109,7 @@ class LazyCommand(TyperCommand):
 class LazyGroup(TyperGroup):
     """A group whose commands are the entries of a table."""
 
-    table: ClassVar[Mapping[str, Target]] = {}
+    table: ClassVar[Mapping[str, LazyTarget]] = {}
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
-from recapito.cli.toolkit.client import Client, Credential
+from recapito.cli.toolkit.client import ApiClient, Credential
 from recapito.cli.toolkit.defaults import choose, file_path, source
 from recapito.domain.access.roles import is_loopback
 
@@ -18,10 +18,10 @@ _WAITING = ("Creating", "Updating")
 _LOCAL_AUTHORITY = Path("recapito-data") / "tls" / "ca.pem"
 
 
-class Session:
+class CommandSession:
     """A client with the defaults around it."""
 
-    def __init__(self, client: Client, subscription: str, quiet: bool = False) -> None:
+    def __init__(self, client: ApiClient, subscription: str, quiet: bool = False) -> None:
         self.client = client
         self.subscription = subscription
         self.quiet = quiet
@@ -68,7 +68,7 @@ def connect(
     client_id: str | None = None,
     client_secret: str | None = None,
     only_show_errors: bool | None = None,
-) -> Iterator[Session]:
+) -> Iterator[CommandSession]:
     """A session with the server of the flags, the environment or the file."""
     url = choose("server", server).rstrip("/")
     host = host_of(url, "--server" if server is not None else source("server"))
@@ -79,9 +79,9 @@ def connect(
     credential = _credential(tenant, client_id, client_secret, local)
     if credential is not None and url.startswith("http://") and not local:
         typer.echo("recapito: the secret crosses the network in clear; serve with --tls and use https://", err=True)
-    client = Client(url, authority, credential)
+    client = ApiClient(url, authority, credential)
     try:
-        yield Session(client, choose("subscription", subscription), bool(only_show_errors))
+        yield CommandSession(client, choose("subscription", subscription), bool(only_show_errors))
     finally:
         client.close()
 
@@ -117,7 +117,7 @@ def part(text: str) -> str:
     return quote(text, safe="")
 
 
-def note_once(session: Session, name: str, text: str) -> None:
+def note_once(session: CommandSession, name: str, text: str) -> None:
     """Note a text unless this user has read it before. With `quiet` it is neither noted nor remembered."""
     path = _path()
     noted = _read(path)

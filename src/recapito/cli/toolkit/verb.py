@@ -14,7 +14,7 @@ from recapito.cli.toolkit.defaults import choose, source
 from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.flags import AzFlagsCommand, gather, spread
 from recapito.cli.toolkit.output import Output, Printer, ToLines, read_output, read_query, show
-from recapito.cli.toolkit.session import Session, connect
+from recapito.cli.toolkit.session import CommandSession, connect
 
 Command = Callable[..., Any]
 Judge = Callable[[Any], bool]
@@ -136,4 +136,4 @@ def _form(output: Output | None, usual: Output, strict: bool) -> Output:
         return usual
 
 
-__all__ = ["Noun", "Session"]
+__all__ = ["CommandSession", "Noun"]

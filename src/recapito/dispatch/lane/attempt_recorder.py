@@ -11,8 +11,9 @@ from recapito.dispatch.lane.in_flight import InFlight
 from recapito.domain.dead_letter.parser import attempts_of
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome
 from recapito.domain.events.segment import id_of
-from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, Label, NonRequestOutcome
+from recapito.domain.history.attempt import Attempt, EventDisposition, LaneLabel
 
 CANCELED = str(Result.CANCELED)  # the reason of drops after a subscription was deleted
 
@@ -20,7 +21,7 @@ CANCELED = str(Result.CANCELED)  # the reason of drops after a subscription was 
 class AttemptRecorder:
     """The attempts of one lane; without a history it records nothing."""
 
-    def __init__(self, history: History | None, label: Label) -> None:
+    def __init__(self, history: History | None, label: LaneLabel) -> None:
         self._history = history
         self._label = label
 

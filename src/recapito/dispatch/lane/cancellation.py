@@ -9,7 +9,8 @@ from recapito.dispatch.lane.in_flight import InFlightSet, PendingBatch
 from recapito.dispatch.lane.log_reader import LogReader, unlimited_terms
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
-from recapito.domain.history.attempt import DispositionKind, EventDisposition
+from recapito.domain.delivery.vocabulary import DispositionKind
+from recapito.domain.history.attempt import EventDisposition
 from recapito.domain.resources.subscription import Subscription
 
 DROPPED = EventDisposition(DispositionKind.DROP, reason=CANCELED)

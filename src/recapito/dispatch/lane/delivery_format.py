@@ -6,9 +6,9 @@ It is made anew when the subscription changes. Stored events stay as they are: t
 from collections import Counter
 
 from recapito.domain.delivery.attributes import Attributes
-from recapito.domain.delivery.batch import Form, form_of
-from recapito.domain.events.conversion import Convert, conversion
-from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.conversion import Convert
+from recapito.domain.events.schema import BodyForm, InputSchema
+from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, conversion
 from recapito.domain.resources.destination import kind_of
 from recapito.domain.resources.subscription import Subscription
 from recapito.observability.journal import Journal
@@ -27,9 +27,9 @@ class DeliveryFormat:
     def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
         self.subscription = subscription.name
         self.convert: Convert | None = conversion(published, subscription.delivery_schema)
-        self.form: Form = form_of(subscription.delivery_schema, subscription.batching.on)
-        self.bare = self.form is Form.CLOUD_EVENT
-        self.versioned = self.form is Form.EVENTS
+        self.form: BodyForm = DELIVERY_SCHEMAS[subscription.delivery_schema].form(subscription.batching.on)
+        self.bare = not self.form.is_array
+        self.versioned = not self.form.has_cloud_events
         self._journal = journal
         self._left: Counter[str] = Counter()
         attributes = subscription.attributes

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from recapito.contracts.ledger import Due
+from recapito.contracts.ledger import DueDeliveries
 from recapito.dispatch.lane.delivery_format import DeliveryFormat
 from recapito.dispatch.lane.header_groups import HeaderGroup
 from recapito.domain import limits
@@ -50,7 +50,7 @@ class DueQueue:
         self._settled_meanwhile.clear()
         self._parked_meanwhile = None
 
-    def end_fetch(self, due: Due, busy: set[DeliveryId]) -> list[Parked]:
+    def end_fetch(self, due: DueDeliveries, busy: set[DeliveryId]) -> list[Parked]:
         """The fetched rows that may be taken now. `busy` are deliveries on the wire or not yet settled."""
         self.fetching = False
         self.next_at = _earlier(due.next_at, self._parked_meanwhile)

@@ -10,8 +10,9 @@ from recapito.domain.dead_letter.record import record
 from recapito.domain.delivery.delivery import TTL_EXCEEDED, Dead, Delivery, Done, Parked, RetryAt, attempted, decide
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.outcome import Outcome
+from recapito.domain.delivery.vocabulary import DispositionKind
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import DELIVERED, DispositionKind, EventDisposition
+from recapito.domain.history.attempt import DELIVERED, EventDisposition
 from recapito.domain.instant import MILLISECOND, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure
 from recapito.domain.profiles.profile import Profile

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts.ledger import Due, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
 from recapito.dispatch.capacity import RESPONSIVE_NS
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed
@@ -29,7 +29,7 @@ from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip,
 from recapito.domain.delivery.hold import REFUSED_EVENT, Hold, after_failure, after_sweep, rules_for
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.events.schema import InputSchema
-from recapito.domain.history.attempt import Label
+from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.profiles.profile import DelayedDelivery, Profile
 from recapito.domain.resources.subscription import Subscription
 
@@ -108,7 +108,7 @@ class Lane:
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
         self.window = context.window()
-        self.recorder = AttemptRecorder(context.history, Label(row.id, row.topic, topic_name, subscription.name))
+        self.recorder = AttemptRecorder(context.history, LaneLabel(row.id, row.topic, topic_name, subscription.name))
         self._context = context
         self.feed = feed
         self._wake = wake
@@ -238,7 +238,7 @@ class Lane:
         self.reader.wants = None
         self.wake()
 
-    def fetched(self, read: DueRead, due: Due) -> None:
+    def fetched(self, read: DueRead, due: DueDeliveries) -> None:
         if read.queue is not self.due_queue:
             return
         busy = self.in_flight.retries_on_wire() | self.books.identities()

@@ -141,7 +141,7 @@ _NEVER_IN_URL = re.compile(r"[\x00-\x20\x7f-\xa0\\\s]")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Endpoint:
+class EndpointUrl:
     """The full address of a webhook: `url` is composed of the other parts. Its query may be a secret."""
 
     scheme: str
@@ -156,10 +156,10 @@ class Endpoint:
         return ":" in self.host or bool(_NUMBER.fullmatch(self.host.rpartition(".")[2]))
 
     def __repr__(self) -> str:
-        return f"<Endpoint {self.url.partition('?')[0]}>"
+        return f"<EndpointUrl {self.url.partition('?')[0]}>"
 
 
-def parse_endpoint(url: str) -> Endpoint:
+def parse_endpoint(url: str) -> EndpointUrl:
     """Parse a URL; InvalidInput if there is any doubt. No message repeats the query."""
     if len(url) > limits.URL_CHARS:
         raise _invalid(f"The endpoint URL is longer than {limits.URL_CHARS} characters.")
@@ -175,10 +175,10 @@ def parse_endpoint(url: str) -> Endpoint:
     if not target.startswith("/"):
         target = f"/{target}"
     url_host = f"[{host}]" if ":" in host else host
-    return Endpoint(scheme, host, port, target, f"{scheme}://{url_host}:{port}{target}")
+    return EndpointUrl(scheme, host, port, target, f"{scheme}://{url_host}:{port}{target}")
 
 
-def judge_endpoint(endpoint: Endpoint, egress: Egress) -> str | None:
+def judge_endpoint(endpoint: EndpointUrl, egress: Egress) -> str | None:
     """Judge an endpoint before dialling, which is possible for IP addresses and localhost only; None otherwise."""
     if endpoint.host == "localhost" or endpoint.host.endswith(".localhost"):
         return judge("127.0.0.1", egress)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from recapito.domain.connections import parse_host, parse_storage
-from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service
+from recapito.domain.connections.connection import STORAGE_SERVICES, AzureService, Connection
 from recapito.domain.resources.resource_id import RELAY_NAMESPACE, parse_resource_id
 from recapito.errors import InvalidInput
 
@@ -51,14 +51,14 @@ def _from_string(resource_id: str, text: str) -> Connection:
     return parse_storage.from_connection_string(resource_id, text)
 
 
-def _endpoints(choice: Choice) -> dict[Service, str] | None:
+def _endpoints(choice: Choice) -> dict[AzureService, str] | None:
     if choice.endpoints is None:
         return None
-    services = (*STORAGE_SERVICES, Service.MESSAGING)
+    services = (*STORAGE_SERVICES, AzureService.MESSAGING)
     for name in choice.endpoints:
         if name not in services:
             raise _invalid(f"The names in 'endpoints' must be among {', '.join(services)}.", "endpoints")
-    return {Service(name): url for name, url in choice.endpoints.items()}
+    return {AzureService(name): url for name, url in choice.endpoints.items()}
 
 
 def _invalid(message: str, target: str | None) -> InvalidInput:

@@ -17,7 +17,7 @@ from recapito.errors import InvalidInput
 _SECONDS = re.compile(r"[0-9]{9,11}")
 
 
-class Service(StrEnum):
+class AzureService(StrEnum):
     """The services that a connection may have an endpoint for."""
 
     BLOB = "blob"
@@ -27,8 +27,8 @@ class Service(StrEnum):
     MESSAGING = "messaging"
 
 
-STORAGE_SERVICES = (Service.BLOB, Service.QUEUE)
-TO_WRITE = {Service.BLOB: "cw", Service.QUEUE: "a"}
+STORAGE_SERVICES = (AzureService.BLOB, AzureService.QUEUE)
+TO_WRITE = {AzureService.BLOB: "cw", AzureService.QUEUE: "a"}
 """Permissions of a shared access signature, one of which is needed: create or write a blob, add a message."""
 
 
@@ -108,7 +108,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """The connection to a storage account, a function app or a namespace, or to one resource in it."""
 
     resource_id: str
-    endpoints: dict[Service, str]
+    endpoints: dict[AzureService, str]
     credential: Credential
 
     @property
@@ -152,7 +152,7 @@ def check_unexpired(connection: Connection, now: int) -> None:
         )
 
 
-def check_usable(connection: Connection, service: Service, now: int, target: str = "resourceId") -> None:
+def check_usable(connection: Connection, service: AzureService, now: int, target: str = "resourceId") -> None:
     """Refuse a connection whose signature has ended or does not permit writing to the service."""
     credential, name = connection.credential, connection.resource_id
     if not isinstance(credential, SharedAccess):

@@ -6,7 +6,7 @@ An error names the part that is wrong and never repeats a value of it.
 from urllib.parse import parse_qsl
 
 from recapito.domain import limits
-from recapito.domain.connections.connection import Connection, FunctionKey, PolicyKey, Service
+from recapito.domain.connections.connection import AzureService, Connection, FunctionKey, PolicyKey
 from recapito.domain.connections.parse_storage import invalid_connection, read_endpoint, root_of
 from recapito.domain.resources.resource_id import (
     FUNCTION,
@@ -41,7 +41,7 @@ def from_function_host(resource_id: str, url: str) -> Connection:
             "The key, 'code', is not a key of a Functions host: copy it again, it was cut or changed."
         )
     return Connection(
-        resource_id=resource.text, endpoints={Service.FUNCTION: root_of(endpoint)}, credential=FunctionKey(key)
+        resource_id=resource.text, endpoints={AzureService.FUNCTION: root_of(endpoint)}, credential=FunctionKey(key)
     )
 
 
@@ -70,7 +70,9 @@ def from_relay_string(resource_id: str, text: str) -> Connection:
     if suffix.startswith("servicebus.") and namespace != resource.names[0].lower():
         raise invalid_connection(f"This is a connection to the namespace '{namespace}', not to '{resource.names[0]}'.")
     credential = PolicyKey(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
-    return Connection(resource_id=resource.text, endpoints={Service.RELAY: root_of(endpoint)}, credential=credential)
+    return Connection(
+        resource_id=resource.text, endpoints={AzureService.RELAY: root_of(endpoint)}, credential=credential
+    )
 
 
 def _resource(text: str, kinds: tuple[str, ...], what: str) -> ResourceId:

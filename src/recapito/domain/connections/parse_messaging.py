@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from recapito.domain import limits
 from recapito.domain.access.egress import parse_endpoint
 from recapito.domain.connections.connection import (
+    AzureService,
     Connection,
     Credential,
     DefaultCredential,
     PolicyKey,
-    Service,
     SharedAccess,
     parameters_of,
     parse_instant,
@@ -56,17 +56,19 @@ def from_connection_string(resource: ResourceId, text: str) -> Connection:
     emulated = parts.get("usedevelopmentemulator", "").lower() == "true"
     _check_entity(parts.get("entitypath", ""), resource)
     endpoint = _read_endpoint(parts.get("endpoint", ""), "amqp" if emulated else "amqps", resource)
-    return Connection(resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=_credential(parts))
-
-
-def from_default_credential(resource: ResourceId, endpoints: Mapping[Service, str] | None = None) -> Connection:
-    """The connection with the server's own identity; the default endpoint is that of the public cloud."""
-    given = dict(endpoints or {Service.MESSAGING: f"sb://{resource.names[0].lower()}.{_CLOUD}/"})
-    if set(given) != {Service.MESSAGING}:
-        raise _invalid("A messaging namespace has one endpoint: give 'messaging' only.")
-    endpoint = _read_endpoint(given[Service.MESSAGING], "amqps", resource)
     return Connection(
-        resource_id=resource.text, endpoints={Service.MESSAGING: endpoint}, credential=DefaultCredential()
+        resource_id=resource.text, endpoints={AzureService.MESSAGING: endpoint}, credential=_credential(parts)
+    )
+
+
+def from_default_credential(resource: ResourceId, endpoints: Mapping[AzureService, str] | None = None) -> Connection:
+    """The connection with the server's own identity; the default endpoint is that of the public cloud."""
+    given = dict(endpoints or {AzureService.MESSAGING: f"sb://{resource.names[0].lower()}.{_CLOUD}/"})
+    if set(given) != {AzureService.MESSAGING}:
+        raise _invalid("A messaging namespace has one endpoint: give 'messaging' only.")
+    endpoint = _read_endpoint(given[AzureService.MESSAGING], "amqps", resource)
+    return Connection(
+        resource_id=resource.text, endpoints={AzureService.MESSAGING: endpoint}, credential=DefaultCredential()
     )
 
 

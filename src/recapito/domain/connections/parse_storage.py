@@ -8,15 +8,15 @@ from base64 import b64decode
 from collections.abc import Mapping
 
 from recapito.domain import limits
-from recapito.domain.access.egress import Endpoint, parse_endpoint
+from recapito.domain.access.egress import EndpointUrl, parse_endpoint
 from recapito.domain.connections import parse_messaging
 from recapito.domain.connections.connection import (
     STORAGE_SERVICES,
     AccountKey,
+    AzureService,
     Connection,
     Credential,
     DefaultCredential,
-    Service,
     SharedAccess,
     command_for,
     parameters_of,
@@ -38,7 +38,7 @@ from recapito.errors import InvalidInput
 AZURITE_ACCOUNT = "devstoreaccount1"
 # The same in every Azurite and printed in its manual, so not a secret.
 AZURITE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-_AZURITE_PORTS = {Service.BLOB: 10000, Service.QUEUE: 10001}
+_AZURITE_PORTS = {AzureService.BLOB: 10000, AzureService.QUEUE: 10001}
 _CLOUD = "core.windows.net"
 _ACCOUNT_NAME = re.compile(r"[a-z0-9]{3,24}")
 _SERVICE_HOST = re.compile(r"([a-z0-9]{3,24})\.(blob|queue)\.([a-z0-9.-]+)")
@@ -101,12 +101,12 @@ def from_sas_url(resource_id: str, url: str) -> Connection:
     )
 
 
-def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] | None = None) -> Connection:
+def from_default_credential(resource_id: str, endpoints: Mapping[AzureService, str] | None = None) -> Connection:
     """The connection with the server's own identity; the default endpoints are those of the public cloud."""
     if parse_messaging.is_messaging(resource := parse_resource_id(resource_id)):
         return parse_messaging.from_default_credential(resource, endpoints)
     resource = _storage(resource_id, "A default credential", f"{_STORAGE} and {_MESSAGING}")
-    if endpoints and Service.MESSAGING in endpoints:
+    if endpoints and AzureService.MESSAGING in endpoints:
         raise invalid_connection("A storage account has no endpoint for messaging: give 'blob' or 'queue'.")
     account = resource.names[0].lower()
     given = endpoints or {service: f"https://{account}.{service}.{_CLOUD}" for service in STORAGE_SERVICES}
@@ -116,7 +116,9 @@ def from_default_credential(resource_id: str, endpoints: Mapping[Service, str] |
     return Connection(resource_id=resource.text, endpoints=checked, credential=DefaultCredential())
 
 
-def azurite(resource_id: str, host: str = "127.0.0.1", ports: Mapping[Service, int] = _AZURITE_PORTS) -> Connection:
+def azurite(
+    resource_id: str, host: str = "127.0.0.1", ports: Mapping[AzureService, int] = _AZURITE_PORTS
+) -> Connection:
     """The connection to an Azurite, which stands in for any account that the resource id names."""
     resource = _storage(resource_id, "An Azurite")
     urls = {service: f"http://{host}:{port}/{AZURITE_ACCOUNT}" for service, port in ports.items()}
@@ -146,14 +148,14 @@ def _base_url(url: str, what: str) -> str:
     return root_of(endpoint) + endpoint.target.rstrip("/")
 
 
-def root_of(endpoint: Endpoint) -> str:
+def root_of(endpoint: EndpointUrl) -> str:
     """The URL of an endpoint without its path."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     default = {"http": 80, "https": 443}[endpoint.scheme] == endpoint.port
     return f"{endpoint.scheme}://{host}" if default else f"{endpoint.scheme}://{host}:{endpoint.port}"
 
 
-def read_endpoint(url: str, what: str) -> Endpoint:
+def read_endpoint(url: str, what: str) -> EndpointUrl:
     """Parse a URL; an error calls it `what`."""
     try:
         return parse_endpoint(url.strip())
@@ -213,10 +215,10 @@ def _shared_access(token: str) -> SharedAccess:
     return SharedAccess(token)
 
 
-def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: ResourceId) -> dict[Service, str]:
+def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: ResourceId) -> dict[AzureService, str]:
     """The services that a SAS URL opens: its own, and the others of an account SAS where their hosts are known."""
     if resource.kind != STORAGE_ACCOUNT:
-        return {Service.BLOB if resource.kind == BLOB_CONTAINER else Service.QUEUE: root}
+        return {AzureService.BLOB if resource.kind == BLOB_CONTAINER else AzureService.QUEUE: root}
     signed = [service for service in STORAGE_SERVICES if service[0] in parameters_of(query).get("ss", "")]
     if host is None and len(signed) == 1:
         return {signed[0]: root}
@@ -225,7 +227,7 @@ def _sas_endpoints(root: str, host: re.Match[str] | None, query: str, resource: 
             "The SAS URL does not tell its service: give a connection string with BlobEndpoint or QueueEndpoint, and"
             " SharedAccessSignature."
         )
-    own = Service(host[2])
+    own = AzureService(host[2])
     covered = {*signed, own}
     return {service: root.replace(f".{own}.", f".{service}.", 1) for service in STORAGE_SERVICES if service in covered}
 

@@ -15,6 +15,7 @@ from msgspec import UNSET, Raw, UnsetType
 from recapito.domain.delivery.delivery import ATTEMPTS_EXCEEDED, NEVER_RETRIED, TTL_EXCEEDED
 from recapito.domain.events.conversion import DATA, to_cloud_event
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import SECOND
 from recapito.errors import InvalidInput
@@ -149,22 +150,23 @@ def hour_of(path: str) -> int | None:
 
 def restore(letter: DeadLetter, published: InputSchema, domain_topic: str = "") -> StampedEvent:
     """The event as a topic of this input schema stores it. InvalidInput if it cannot have come from one."""
-    if letter.cloud_event and published is InputSchema.CLOUD_EVENT:
+    stores_cloud_events = INPUT_SCHEMAS[published].stores_cloud_events
+    if letter.cloud_event and stores_cloud_events:
         body = _without(letter.record, _CLOUD_EVENT_TAIL, _ADDED_TO_CLOUD_EVENTS)
     elif letter.cloud_event:
         body = _from_cloud_event(letter)
-    elif published is InputSchema.CLOUD_EVENT:
+    elif stores_cloud_events:
         raise InvalidInput("InvalidRequest", "The letter is in the Event Grid schema, but its topic takes CloudEvents.")
     else:
         body = _without(letter.record, _EVENT_TAIL, _ADDED)
-    _check(letter, body, published)
+    _check(letter, body, stores_cloud_events)
     return StampedEvent(body, letter.type, letter.subject, letter.data_version, domain_topic, letter.id)
 
 
-def _check(letter: DeadLetter, body: bytes, published: InputSchema) -> None:
+def _check(letter: DeadLetter, body: bytes, is_cloud_event: bool) -> None:
     """Refuse a letter without a field that every event has: a lane would stop at it. Others may have written it."""
     try:
-        whole = published is InputSchema.CLOUD_EVENT or bool(to_cloud_event(body))
+        whole = is_cloud_event or bool(to_cloud_event(body))
     except msgspec.DecodeError:
         whole = False
     if not whole or not letter.topic or not letter.type:

@@ -9,8 +9,9 @@ import msgspec
 
 from recapito.domain.delivery.delivery import Delivery
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.events.conversion import DATA, conversion, split_data
-from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.conversion import DATA, split_data
+from recapito.domain.events.schema import DeliverySchema, InputSchema, LetterForm
+from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, conversion
 from recapito.domain.instant import stamp, utc
 
 
@@ -26,12 +27,13 @@ def record(
     A custom event is in its envelope, with the added properties before its data. `extra_fields` adds properties that
     records in the field had and the samples do not.
     """
-    if delivered is DeliverySchema.CUSTOM:
+    form = DELIVERY_SCHEMAS[delivered].letter
+    if form is LetterForm.ENVELOPE:
         envelope, data = split_data(delivery.body)
         return envelope + b"," + _properties(delivery, reason, extra_fields)[1:-1] + DATA + data + b"}"
     convert = conversion(published, delivered)
     event = delivery.body if convert is None else convert(delivery.body)
-    if delivered is DeliverySchema.CLOUD_EVENT:
+    if form is LetterForm.EXTENSIONS:
         properties = _attributes(delivery, reason, extra_fields)
     else:
         properties = _properties(delivery, reason, extra_fields)

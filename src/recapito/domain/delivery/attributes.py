@@ -15,6 +15,7 @@ from recapito.domain.delivery.headers import PREFIX
 from recapito.domain.events.conversion import split_data
 from recapito.domain.events.json_text import reach, scalar, top
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.filters.field_reader import path_of
 from recapito.domain.resources.subscription import DeliveryAttribute, DynamicAttribute, StaticAttribute
 
@@ -93,8 +94,9 @@ class Attributes:
         self._keys = keys
         self.static: tuple[Header, ...] = ()
         self._dynamic: list[tuple[str, tuple[str, ...]]] = []
-        self._inside_data = published is InputSchema.CUSTOM
-        exact = published is not InputSchema.EVENT_GRID
+        row = INPUT_SCHEMAS[published]
+        self._inside_data = row.mapped
+        exact = row.mapped or row.stores_cloud_events
         self._left_out = left_out
         for attribute in attributes:
             match attribute:

@@ -5,29 +5,13 @@ It is filled with the events that are available and never waits. It has at most 
 """
 
 from collections.abc import Iterable
-from enum import StrEnum
 from itertools import islice
 
 import msgspec
 
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
-from recapito.domain.events.schema import DeliverySchema
-
-
-class Form(StrEnum):
-    """The three forms of a request, by content type: an array of events, a CloudEvent, an array of CloudEvents."""
-
-    EVENTS = "application/json; charset=utf-8"
-    CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
-    CLOUD_EVENTS = "application/cloudevents-batch+json; charset=utf-8"
-
-
-def form_of(schema: DeliverySchema, batching: bool) -> Form:
-    """The form of a subscription's requests: only CloudEvents go without an array, where batching is off (A9)."""
-    if schema is not DeliverySchema.CLOUD_EVENT:
-        return Form.EVENTS
-    return Form.CLOUD_EVENTS if batching else Form.CLOUD_EVENT
+from recapito.domain.events.schema import BodyForm
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -44,10 +28,15 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     attempts_before: int
     data_version: str | None
     output_id: str | None
-    form: Form = Form.EVENTS
+    form: BodyForm = BodyForm.EVENTS
     headers: tuple[Header, ...] = ()
     traces: tuple[str, ...] = ()
     traceparent: str = ""
+
+    @property
+    def lone_event(self) -> bytes:
+        """The body of a batch of one event, without the brackets of an array."""
+        return self.body[1:-1] if self.form.is_array else self.body
 
     def __repr__(self) -> str:
         return f"<Batch of {self.events} events, {len(self.body)} bytes, for {self.subscription}>"

@@ -6,7 +6,7 @@ Names that a broker understands become its own fields (spec §1.9); all others a
 from typing import NamedTuple
 
 from recapito.domain.delivery import headers
-from recapito.domain.delivery.batch import Batch, Form
+from recapito.domain.delivery.batch import Batch
 
 MESSAGE_ID = "MessageId"
 PARTITION_KEY = "PartitionKey"
@@ -47,8 +47,7 @@ class Message(NamedTuple):
 
 def service_bus_message(batch: Batch) -> Message:
     """The bare event, without an array; its message id is the same at each delivery, for duplicate detection."""
-    body = batch.body if batch.form is Form.CLOUD_EVENT else batch.body[1:-1]
-    message = _message(batch, body, SERVICE_BUS_FIELDS)
+    message = _message(batch, batch.lone_event, SERVICE_BUS_FIELDS)
     if batch.output_id is not None:
         message.fields.setdefault(MESSAGE_ID, batch.output_id)
     return message
@@ -76,7 +75,7 @@ def _metadata(batch: Batch) -> dict[str, str]:
         headers.SUBSCRIPTION_NAME: batch.subscription.upper(),
         headers.DELIVERY_COUNT: str(batch.attempts_before),
         headers.EVENT_TYPE: headers.NOTIFICATION,
-        headers.METADATA_VERSION: "1" if batch.form is Form.EVENTS else "1.0",
+        headers.METADATA_VERSION: batch.form.metadata_version,
     }
     if batch.data_version is not None:
         properties[headers.DATA_VERSION] = batch.data_version

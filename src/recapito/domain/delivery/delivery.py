@@ -4,13 +4,13 @@
 for an event that keeps failing, so the timetable that people see is the one that lanes follow.
 """
 
-from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Outcome, Result
+from recapito.domain.delivery.vocabulary import Rule
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, Profile, Schedule
 from recapito.domain.resources.subscription import RetryPolicy
@@ -50,14 +50,6 @@ class Parked(msgspec.Struct, frozen=True):
 
 class Done(NamedTuple):
     """Delivered."""
-
-
-class Rule(StrEnum):
-    """The rule that set the time of the next attempt: the schedule, the least delay of the status, or Retry-After."""
-
-    SCHEDULE = "schedule"
-    MINIMUM = "minimum"
-    RETRY_AFTER = "retryAfter"
 
 
 class RetryAt(NamedTuple):

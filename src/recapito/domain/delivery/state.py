@@ -5,53 +5,29 @@ history shows how a delivery ended that the ledger no longer has.
 """
 
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
-from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, Rule, delay_ns
+from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked, delay_ns
 from recapito.domain.delivery.hold import Hold
-from recapito.domain.history.attempt import Attempt, DispositionKind, EventDisposition, NonRequestOutcome
+from recapito.domain.delivery.vocabulary import (
+    DEAD_LETTER_DELAY,
+    HOLD,
+    DispositionKind,
+    NonRequestOutcome,
+    Rule,
+    State,
+)
+from recapito.domain.history.attempt import Attempt, EventDisposition
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND, stamp
 from recapito.domain.profiles.profile import Profile
 from recapito.domain.resources.subscription import Subscription
 
-HOLD, DEAD_LETTER_DELAY = "hold", "deadLetterDelay"
 _GAP = "not yet, for it is written a moment later, or no longer"
 
 
-class State(StrEnum):
-    """Where a delivery is."""
-
-    UNREAD = "unread"
-    UNDER_WAY = "underWay"
-    PARKED = "parked"
-    HELD = "held"
-    DEAD_LETTER_WAITING = "deadLetterWaiting"
-    DEAD_LETTERED = "deadLettered"
-    DROPPED = "dropped"
-    DELIVERED = "delivered"
-    NOT_MATCHED = "notMatched"
-    UNKNOWN = "unknown"
-
-
-LABELS: dict[str, str] = {
-    State.UNREAD: "not read yet",
-    State.UNDER_WAY: "under way",
-    State.PARKED: "waits for its next attempt",
-    State.HELD: "held back",
-    State.DEAD_LETTER_WAITING: "waits to be dead-lettered",
-    State.DEAD_LETTERED: "dead-lettered",
-    State.DROPPED: "dropped",
-    State.DELIVERED: "delivered",
-    State.NOT_MATCHED: "not matched",
-    State.UNKNOWN: "unknown",
-}
-"""The states in words, for the command line and the portal."""
-
-
-class Next(NamedTuple):
+class NextStep(NamedTuple):
     """The next step of a delivery: when, by which rule, and the rule in words."""
 
     at: int
@@ -59,7 +35,7 @@ class Next(NamedTuple):
     text: str
 
 
-class End(NamedTuple):
+class DeliveryEnd(NamedTuple):
     """The end of a delivery: when, the reason if it was given up, and the path of its dead letter."""
 
     at: int | None
@@ -72,13 +48,13 @@ class DeliveryState(NamedTuple):
 
     state: State
     text: str
-    next: Next | None = None
+    next: NextStep | None = None
     expires_at: int | None = None
     attempts_left: int | None = None
-    end: End | None = None
+    end: DeliveryEnd | None = None
 
 
-class Try(NamedTuple):
+class DeliveryAttempt(NamedTuple):
     """One attempt of one delivery, and its disposition after it."""
 
     attempt: Attempt
@@ -98,7 +74,7 @@ class Buried(NamedTuple):
     where: str
 
 
-class Case(NamedTuple):
+class DeliveryFacts(NamedTuple):
     """Everything known of one delivery. Without a cursor its subscription has no lane yet."""
 
     subscription: Subscription
@@ -108,11 +84,11 @@ class Case(NamedTuple):
     cursor: Cursor | None
     hold: Hold
     waiting: Parked | Buried | None
-    tries: Sequence[Try]
+    tries: Sequence[DeliveryAttempt]
     now: int
 
 
-def state_of(case: Case) -> DeliveryState:
+def state_of(case: DeliveryFacts) -> DeliveryState:
     """The state of a delivery that its subscription matches."""
     match case.waiting:
         case Parked() as parked:
@@ -128,7 +104,7 @@ def state_of(case: Case) -> DeliveryState:
     return _unread(case)
 
 
-def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
+def how_it_ended(tries: Sequence[DeliveryAttempt]) -> DeliveryState | None:
     """The end that history shows, None if it shows none. A success is the end, whatever came after it.
 
     Only a dropped delivery stays dropped when a late success follows, because it is already counted.
@@ -140,7 +116,7 @@ def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
     for attempted in counted:
         if attempted.disposition.kind is DispositionKind.DELIVERED:
             text = f"Delivered at {stamp(attempted.ended_at)}."
-            return DeliveryState(State.DELIVERED, text, end=End(attempted.ended_at))
+            return DeliveryState(State.DELIVERED, text, end=DeliveryEnd(attempted.ended_at))
     if not counted:
         return None
     last, disposition = counted[-1], counted[-1].disposition
@@ -149,15 +125,15 @@ def how_it_ended(tries: Sequence[Try]) -> DeliveryState | None:
             (attempted.disposition.reason for attempted in reversed(tries) if attempted.disposition.reason), None
         )
         text = f"Dead-lettered at {stamp(last.ended_at)}: {disposition.where}."
-        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, reason, disposition.where))
+        return DeliveryState(State.DEAD_LETTERED, text, end=DeliveryEnd(last.ended_at, reason, disposition.where))
     if disposition.kind is DispositionKind.DROP:
         text = f"Dropped at {stamp(last.ended_at)}: {disposition.reason}."
         if len(counted) < len(tries):
             text += f" The endpoint took it after all, at {stamp(tries[-1].ended_at)}: too late to count."
-        return DeliveryState(State.DROPPED, text, end=End(last.ended_at, disposition.reason))
+        return DeliveryState(State.DROPPED, text, end=DeliveryEnd(last.ended_at, disposition.reason))
     if disposition.kind is DispositionKind.DEAD_LETTER:
         text = f"Given up at {stamp(last.ended_at)}: {disposition.reason}. Its dead letter is written."
-        return DeliveryState(State.DEAD_LETTERED, text, end=End(last.ended_at, disposition.reason))
+        return DeliveryState(State.DEAD_LETTERED, text, end=DeliveryEnd(last.ended_at, disposition.reason))
     return None
 
 
@@ -168,7 +144,7 @@ def before_publishing(subscription: Subscription, hold: Hold, now: int) -> Deliv
     if hold.holds(now):
         text = f"It would wait: {held_because(hold)}"
         return DeliveryState(State.HELD, text, _end_of(hold), expires_at, left)
-    first = Next(now, Rule.SCHEDULE, "the first attempt")
+    first = NextStep(now, Rule.SCHEDULE, "the first attempt")
     return DeliveryState(State.UNREAD, "It would be sent at once.", first, expires_at, left)
 
 
@@ -183,10 +159,10 @@ _PROBE = "the hold ends, and one event is sent as a probe"
 _SWEEP = "the hold ends, and everything that waits is tried"
 
 
-def _parked(case: Case, parked: Parked) -> DeliveryState:
+def _parked(case: DeliveryFacts, parked: Parked) -> DeliveryState:
     delivery, hold = parked.delivery, case.hold
     policy, now = case.subscription.retry_policy, case.now
-    following = Next(parked.due_at, *_rule(case, parked))
+    following = NextStep(parked.due_at, *_rule(case, parked))
     which = f"Its {_ordinal(delivery.attempts + 1)} attempt"
     if hold.holds(now):
         if hold.until >= parked.due_at:
@@ -203,7 +179,7 @@ def _parked(case: Case, parked: Parked) -> DeliveryState:
     return DeliveryState(state, text, following, expires_at, left)
 
 
-def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
+def _expiry(case: DeliveryFacts, expires_at: int | None, following: NextStep) -> str:
     """A sentence if the time to live ends before the next attempt: it is checked only when that is due."""
     if expires_at is None or expires_at > following.at:
         return ""
@@ -211,7 +187,7 @@ def _expiry(case: Case, expires_at: int | None, following: Next) -> str:
     return f" Its time to live ends before that, at {stamp(expires_at)}: when the attempt is due, it is {end} instead."
 
 
-def _rule(case: Case, parked: Parked) -> tuple[str | None, str]:
+def _rule(case: DeliveryFacts, parked: Parked) -> tuple[str | None, str]:
     """The rule that set the due time, if history has it, and the rule in words."""
     delivery = parked.delivery
     if not delivery.attempts:
@@ -234,7 +210,7 @@ def _step(profile: Profile, delivery: Delivery) -> str:
     return f"the {_ordinal(step)} step of the schedule, {delay}{jitter}"
 
 
-def _buried(case: Case, buried: Buried) -> DeliveryState:
+def _buried(case: DeliveryFacts, buried: Buried) -> DeliveryState:
     reason, where = buried.reason, buried.where
     if case.now - buried.write_at >= MINUTE:  # no write takes a minute, so this one failed and is tried again
         cause = "`recapito doctor` and the server's log show the cause"
@@ -244,11 +220,11 @@ def _buried(case: Case, buried: Buried) -> DeliveryState:
     wait = f"is written to {where} at {stamp(buried.write_at)}" if due else f"is being written to {where}"
     text = f"Given up: {reason}. Its dead letter {wait}."
     delay = _span(case.profile.dead_letter.delay_s * SECOND)
-    rule = Next(buried.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
+    rule = NextStep(buried.write_at, DEAD_LETTER_DELAY, f"{delay} after the last attempt")
     return DeliveryState(State.DEAD_LETTER_WAITING, text, rule, attempts_left=0)
 
 
-def _unread(case: Case) -> DeliveryState:
+def _unread(case: DeliveryFacts) -> DeliveryState:
     policy = case.subscription.retry_policy
     expires_at = None if case.published_at is None else case.published_at + policy.ttl_ns
     left = max([policy.max_attempts, *(policy.max_attempts - attempted.number for attempted in case.tries[-1:])][-1], 0)
@@ -267,8 +243,8 @@ def _unread(case: Case) -> DeliveryState:
     return DeliveryState(State.UNREAD, text, None, expires_at, left)
 
 
-def _end_of(hold: Hold) -> Next:
-    return Next(hold.until, HOLD, _SWEEP if hold.sweeps else _PROBE)
+def _end_of(hold: Hold) -> NextStep:
+    return NextStep(hold.until, HOLD, _SWEEP if hold.sweeps else _PROBE)
 
 
 def _passed(cursor: Cursor, delivery: DeliveryId) -> bool:

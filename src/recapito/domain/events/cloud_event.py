@@ -9,7 +9,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import msgspec
@@ -26,9 +26,11 @@ from recapito.domain.events.event_grid import (
     refused,
 )
 from recapito.domain.events.json_text import Fault, decode, members, shortened, too_deep
+from recapito.domain.events.schema import EventParts
 from recapito.domain.events.segment import StampedEvent
 from recapito.errors import TooLarge
 
+EVENT_NAME = "CloudEventV10"
 SPEC_VERSION = "1.0"
 SINGLE = b"application/cloudevents+json"
 BATCH = b"application/cloudevents-batch+json"
@@ -101,7 +103,20 @@ def accept(body: bytes, headers: Mapping[bytes, bytes], domain: bool = False) ->
                 raise Fault(f"Event {len(stamped)}: {fault}") from None
         return stamped
     except Fault as fault:
-        raise refused("CloudEventV10", fault) from None
+        raise refused(EVENT_NAME, fault) from None
+
+
+def compose(parts: EventParts) -> dict[str, Any]:
+    """An event of these parts; it cannot have an empty subject. In a domain its source is the domain topic."""
+    event = {
+        "specversion": SPEC_VERSION,
+        "id": parts.id,
+        "source": parts.domain_topic or parts.source,
+        "type": parts.type,
+        "time": parts.time,
+        "subject": parts.subject,
+    }
+    return {**{name: value for name, value in event.items() if value}, "data": parts.data}
 
 
 def _checked(text: bytes, domain: bool) -> StampedEvent:

@@ -1,4 +1,4 @@
-"""Converts stored events to the schema that a subscription gets: the matrix of spec §2.4.
+"""Converts stored events to the schema that a subscription gets; `schema_table` has the matrix of spec §2.4.
 
 Event Grid events and custom events are stored in the Event Grid schema with `data` last, CloudEvents as they came. The
 bytes of the data are never encoded again.
@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
-
-from recapito.domain.events.schema import DeliverySchema, InputSchema
 
 Convert = Callable[[bytes], bytes]
 
@@ -65,21 +63,6 @@ def split_data(stored: bytes) -> tuple[bytes, bytes]:
     return stored[: -len(value) - len(DATA) - 1], value
 
 
-def _refuse(stored: bytes) -> bytes:
+def refuse(stored: bytes) -> bytes:
     """No subscription can be created with such a pair of schemas; if one existed, its lane must stop."""
     raise ValueError("events of this topic's input schema are not delivered in this schema")
-
-
-_CONVERSIONS: dict[tuple[InputSchema, DeliverySchema], Convert | None] = {
-    (InputSchema.EVENT_GRID, DeliverySchema.EVENT_GRID): None,
-    (InputSchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT): to_cloud_event,
-    (InputSchema.CUSTOM, DeliverySchema.EVENT_GRID): None,
-    (InputSchema.CUSTOM, DeliverySchema.CLOUD_EVENT): to_cloud_event,
-    (InputSchema.CUSTOM, DeliverySchema.CUSTOM): to_custom_event,
-    (InputSchema.CLOUD_EVENT, DeliverySchema.CLOUD_EVENT): None,
-}
-
-
-def conversion(published: InputSchema, delivered: DeliverySchema) -> Convert | None:
-    """The conversion from stored to delivered events; None if they are delivered as they are stored."""
-    return _CONVERSIONS.get((published, delivered), _refuse)

@@ -19,12 +19,13 @@ from recapito.domain.events.event_grid import (
     refused,
     stamp,
 )
+from recapito.domain.events.input_mapping import InputMapping, MappedField
 from recapito.domain.events.json_text import Fault, decode, reach, scalar, too_deep, top
-from recapito.domain.events.schema import InputMapping, MappedField
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.instant import stamp as stamp_time
 from recapito.errors import TooLarge
 
+EVENT_NAME = "CustomEvent"
 _decode_list = msgspec.json.Decoder(list[Raw]).decode
 
 
@@ -128,4 +129,4 @@ def accept(
                 )
         return stamped
     except Fault as fault:
-        raise refused("CustomEvent", fault) from None
+        raise refused(EVENT_NAME, fault) from None

@@ -8,16 +8,18 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from recapito.domain import limits
 from recapito.domain.events.json_text import Fault, check_members_once, decode, too_deep
+from recapito.domain.events.schema import EventParts
 from recapito.domain.events.segment import StampedEvent
 from recapito.errors import InvalidInput, TooLarge
 
+EVENT_NAME = "EventGridEvent"
 METADATA_VERSION = "1"
 
 Text = Annotated[str, Meta(max_length=limits.EVENT_FIELD_CHARS)]
@@ -78,8 +80,21 @@ def accept(body: bytes, topic_id: str, domain: bool = False) -> list[StampedEven
         if spare >= _SHORTEST_MEMBER and not _only_blanks(body, stamped, members):
             check_members_once(body)
     except Fault as fault:
-        raise refused("EventGridEvent", fault) from None
+        raise refused(EVENT_NAME, fault) from None
     return stamped
+
+
+def compose(parts: EventParts) -> dict[str, Any]:
+    """An event of these parts, as a publisher sends it."""
+    event = {
+        "id": parts.id,
+        "eventTime": parts.time,
+        "eventType": parts.type,
+        "dataVersion": parts.data_version,
+        "subject": parts.subject,
+    }
+    topic = {} if parts.domain_topic is None else {"topic": parts.domain_topic}
+    return {**event, **topic, "data": parts.data}
 
 
 def stamp(event: Envelope, topic_id: str, domain: bool) -> int:

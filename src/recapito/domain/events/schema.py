@@ -1,11 +1,11 @@
-"""The schemas in which topics take events and subscriptions get them (spec §2).
+"""The names of the schemas in which topics take events and subscriptions get them (spec §2).
 
-The two lists have different names for the custom schema, as Event Grid's have.
+The two lists have different names for the custom schema, as Event Grid's have. `schema_table` has
+the facts of each. Commands load this vocabulary for their help, so it needs no library.
 """
 
-from enum import StrEnum
-
-import msgspec
+from enum import Enum, StrEnum, auto
+from typing import Any, NamedTuple
 
 
 class InputSchema(StrEnum):
@@ -22,27 +22,52 @@ class DeliverySchema(StrEnum):
     CLOUD_EVENT = "CloudEventSchemaV1_0"
 
 
-# The conversion matrix of spec §2.4; the first is the default of a subscription that does not choose.
-DELIVERABLE = {
-    InputSchema.EVENT_GRID: (DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT),
-    InputSchema.CUSTOM: (DeliverySchema.EVENT_GRID, DeliverySchema.CLOUD_EVENT, DeliverySchema.CUSTOM),
-    InputSchema.CLOUD_EVENT: (DeliverySchema.CLOUD_EVENT,),
-}
+class BodyForm(StrEnum):
+    """The three forms of a request, by content type: an array of events, a CloudEvent, an array of CloudEvents."""
+
+    EVENTS = "application/json; charset=utf-8"
+    CLOUD_EVENT = "application/cloudevents+json; charset=utf-8"
+    CLOUD_EVENTS = "application/cloudevents-batch+json; charset=utf-8"
+
+    @property
+    def is_array(self) -> bool:
+        return self is not BodyForm.CLOUD_EVENT
+
+    @property
+    def has_cloud_events(self) -> bool:
+        return self is not BodyForm.EVENTS
+
+    @property
+    def metadata_version(self) -> str:
+        """The value of the header of that name."""
+        return "1.0" if self.has_cloud_events else "1"
 
 
-class MappedField(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The source of a field of the envelope of a custom event: a path into it, else the default, else nothing."""
+def listed(schemas: type[InputSchema] | type[DeliverySchema]) -> str:
+    """The names of all schemas as az spells them, for help texts."""
+    *names, last = (schema.lower() for schema in schemas)
+    return f"{', '.join(names)} or {last}"
 
-    source: str | None = None
-    default: str | None = None
+
+class LetterForm(Enum):
+    """The form of a dead letter: the event with more properties, the same as extensions, or the stored envelope."""
+
+    PROPERTIES = auto()
+    EXTENSIONS = auto()
+    ENVELOPE = auto()
 
 
-class InputMapping(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """The mapping from a custom event to its envelope. Only type, subject and data version may have defaults."""
+class EventParts(NamedTuple):
+    """The parts of an event that is made here: from flags, in a form of the portal or in a test.
 
-    id: MappedField = MappedField()
-    topic: MappedField = MappedField()
-    event_time: MappedField = MappedField()
-    event_type: MappedField = MappedField()
-    subject: MappedField = MappedField()
-    data_version: MappedField = MappedField()
+    In a domain `domain_topic` names the topic. `source` is for CloudEvents, `data_version` for Event Grid's envelope.
+    """
+
+    id: str
+    type: str
+    subject: str
+    time: str
+    data: Any
+    source: str
+    data_version: str
+    domain_topic: str | None = None

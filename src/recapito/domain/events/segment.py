@@ -60,11 +60,11 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     traces: dict[int, str] = {}
 
 
-class _Named(msgspec.Struct):
+class _IdOnly(msgspec.Struct):
     id: str = ""
 
 
-_decode_named = msgspec.json.Decoder(_Named).decode
+_decode_named = msgspec.json.Decoder(_IdOnly).decode
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Columns).decode
 

@@ -105,21 +105,23 @@ class SegmentView:
         return passing if len(chosen) == len(passing) else chosen
 
 
-class Selection(NamedTuple):
+class MatchedEvents(NamedTuple):
     """The indexes of the events of a segment that pass a filter, and of those that its conditions tested."""
 
     chosen: Sequence[int]
     evaluated: Sequence[int] = ()
 
 
-def select(filter: Filter, segment: Segment, view: Callable[[frozenset[str]], SegmentView] | None = None) -> Selection:
+def select(
+    filter: Filter, segment: Segment, view: Callable[[frozenset[str]], SegmentView] | None = None
+) -> MatchedEvents:
     """The selection of a filter, ascending. `view` returns the kept view of the segment that covers some keys."""
     matcher = compile_filter(filter)
     passing = matcher.select(segment)
     if not passing or not matcher.keys:
-        return Selection(passing)
+        return MatchedEvents(passing)
     events = SegmentView(segment, matcher.keys) if view is None else view(matcher.keys)
-    return Selection(events.select(matcher, passing), passing)
+    return MatchedEvents(events.select(matcher, passing), passing)
 
 
 def matches(filter: Filter, event_type: str, subject: str, body: bytes, domain_topic: str = "") -> bool:

@@ -8,7 +8,7 @@ from recapito.domain.delivery.headers import EVENT_TYPE, VALIDATION
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
 from recapito.domain.handshake.handshake import ORIGIN, VALIDATION_EVENT, Invitation, allowed_origin, answered_code
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, NoReply
 from recapito.domain.instant import MINUTE, SECOND
 
 _WAIT_S = limits.ANSWER_WAIT_NS // SECOND
@@ -141,7 +141,7 @@ def advise(invitation: Invitation, answer: CallResult) -> str:
     return _advise_validation(invitation, answer)
 
 
-def _advise_validation(invitation: Invitation, reply: Reply) -> str:
+def _advise_validation(invitation: Invitation, reply: HttpReply) -> str:
     by_hand = f"or open the event's data.validationUrl within {_WINDOW_MIN} minutes."
     if reply.status == 200 and answered_code(reply) is not None:
         return (
@@ -167,7 +167,7 @@ def _advise_validation(invitation: Invitation, reply: Reply) -> str:
     return _by_status(_VALIDATION, reply.status, _ECHO)
 
 
-def _advise_options(reply: Reply) -> str:
+def _advise_options(reply: HttpReply) -> str:
     origin = allowed_origin(reply)
     if origin is not None and origin not in ("*", ORIGIN):
         return f"The endpoint allows another origin. Answer OPTIONS with {_GRANT}."

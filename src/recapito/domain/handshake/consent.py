@@ -6,7 +6,7 @@ changed one continues as it was.
 
 from msgspec.structs import replace
 
-from recapito.domain.events.schema import DeliverySchema
+from recapito.domain.events.schema_table import DELIVERY_SCHEMAS
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription
@@ -42,7 +42,7 @@ def webhook_of(subscription: Subscription) -> WebHook:
 
 def asks_by_options(subscription: Subscription) -> bool:
     """True for the handshake of CloudEvents, False for the validation event of all other schemas."""
-    return subscription.delivery_schema is DeliverySchema.CLOUD_EVENT
+    return DELIVERY_SCHEMAS[subscription.delivery_schema].asks_by_options
 
 
 def await_consent(old: Subscription | None, wanted: Subscription, handshake: Handshake) -> Subscription:

@@ -22,7 +22,7 @@ from recapito.domain.delivery.headers import (
 )
 from recapito.domain.excerpt import secrets_of
 from recapito.domain.handshake.consent import asks_by_options, webhook_of
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.domain.instant import stamp
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import StaticAttribute, Subscription
@@ -108,17 +108,17 @@ def is_code(code: str, given: str) -> bool:
     return compare_digest(code.encode(), given.encode("utf-8", "replace"))
 
 
-def validation_request(invitation: Invitation, event_id: str, now: int) -> Request:
+def validation_request(invitation: Invitation, event_id: str, now: int) -> HttpRequest:
     """The request of either handshake."""
     subscription = invitation.subscription
     if asks_by_options(subscription):
         asked = (("WebHook-Request-Origin", ORIGIN), ("WebHook-Request-Callback", invitation.callback))
-        return Request("OPTIONS", webhook_of(subscription).url, (*asked, *_static(subscription)))
+        return HttpRequest("OPTIONS", webhook_of(subscription).url, (*asked, *_static(subscription)))
     data = {"validationCode": invitation.code, "validationUrl": invitation.callback}
     return _system_event(invitation.topic, subscription, VALIDATION, VALIDATION_EVENT, data, event_id, now)
 
 
-def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> Request | None:
+def deletion_request(topic: Topic, subscription: Subscription, event_id: str, now: int) -> HttpRequest | None:
     """The request that announces a deletion to the webhook; None for CloudEvents, which has no such event."""
     if not isinstance(subscription.destination, WebHook) or asks_by_options(subscription):
         return None
@@ -129,7 +129,7 @@ def deletion_request(topic: Topic, subscription: Subscription, event_id: str, no
 
 def _system_event(
     topic: Topic, subscription: Subscription, kind: str, event_type: str, data: dict[str, str], event_id: str, now: int
-) -> Request:
+) -> HttpRequest:
     event = {
         "id": event_id,
         "topic": _scope(topic, subscription),
@@ -148,7 +148,9 @@ def _system_event(
         (DATA_VERSION, "1"),
         (METADATA_VERSION, "1"),
     )
-    return Request("POST", webhook_of(subscription).url, headers + _static(subscription), msgspec.json.encode([event]))
+    return HttpRequest(
+        "POST", webhook_of(subscription).url, headers + _static(subscription), msgspec.json.encode([event])
+    )
 
 
 def _static(subscription: Subscription) -> tuple[tuple[str, str], ...]:
@@ -168,14 +170,14 @@ def judge(invitation: Invitation, answer: CallResult) -> Verdict:
     match answer:
         case NoReply(trouble):
             return Refused(again=trouble in _TEMPORARY)
-        case Reply() if asks_by_options(invitation.subscription):
+        case HttpReply() if asks_by_options(invitation.subscription):
             return _judge_options(answer)
-        case Reply(200):
+        case HttpReply(200):
             return Granted() if answered_code(answer) == invitation.code.lower() else Awaited()
     return Refused()
 
 
-def _judge_options(reply: Reply) -> Verdict:
+def _judge_options(reply: HttpReply) -> Verdict:
     """A status alone is not consent; an origin that is not ours is none either (spec §4.2)."""
     origin = allowed_origin(reply)
     if origin is not None:
@@ -183,13 +185,13 @@ def _judge_options(reply: Reply) -> Verdict:
     return Awaited() if reply.status == 200 else Refused()
 
 
-def allowed_origin(reply: Reply) -> str | None:
+def allowed_origin(reply: HttpReply) -> str | None:
     """The origin that the endpoint allows, in lower case."""
     origin = reply.header("WebHook-Allowed-Origin")
     return None if origin is None else origin.strip().lower()
 
 
-def answered_code(reply: Reply) -> str | None:
+def answered_code(reply: HttpReply) -> str | None:
     """The `validationResponse` of a body, in lower case. Its name is read in any case, as Event Grid reads it."""
     try:
         body = msgspec.json.decode(reply.body.removeprefix(b"\xef\xbb\xbf"))

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 Method = Literal["GET", "POST", "OPTIONS"]
 
 
-class Request(NamedTuple):
+class HttpRequest(NamedTuple):
     """A request. The URL's query and the body may contain secrets: show neither."""
 
     method: Method
@@ -15,10 +15,10 @@ class Request(NamedTuple):
     body: bytes = b""
 
     def __repr__(self) -> str:
-        return f"<Request {self.method} {self.url.partition('?')[0]}>"
+        return f"<HttpRequest {self.method} {self.url.partition('?')[0]}>"
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """An answer of any status. Headers and body are as they came, cut at their limits."""
 
     status: int
@@ -50,4 +50,4 @@ class NoReply(NamedTuple):
     detail: str = ""
 
 
-CallResult = Reply | NoReply
+CallResult = HttpReply | NoReply

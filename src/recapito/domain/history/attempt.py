@@ -5,45 +5,19 @@ were written or given up are kept in the same form, with an outcome of their own
 """
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
-from recapito.domain.delivery.delivery import DeliveryId, Rule
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.outcome import Result
-
-
-class NonRequestOutcome(StrEnum):
-    """The outcomes of deliveries and dead letters that ended without a request."""
-
-    NOT_SENT = "NotSent"
-    DEAD_LETTERED = "DeadLettered"
-    DEAD_LETTER_DROPPED = "DeadLetterDropped"
-
-
-ENDING_LABELS: dict[str, str] = {
-    NonRequestOutcome.NOT_SENT: "given up without an attempt",
-    NonRequestOutcome.DEAD_LETTERED: "dead letter written",
-    NonRequestOutcome.DEAD_LETTER_DROPPED: "dead letter dropped",
-}
-"""The endings in words, for the command line and the portal."""
-
-
-class DispositionKind(StrEnum):
-    """The kinds of disposition of a delivery."""
-
-    DELIVERED = "delivered"
-    RETRY = "retry"
-    DEAD_LETTER = "deadLetter"
-    DROP = "drop"
-
+from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
 
 FAILED = "Failed"  # a query's word for every outcome but these
 NOT_FAILED = frozenset({str(Result.SUCCESS), str(NonRequestOutcome.DEAD_LETTERED)})
 
 
-class Label(NamedTuple):
+class LaneLabel(NamedTuple):
     """The lane of an attempt, with the names at that time, which outlive the subscription."""
 
     lane: int
@@ -79,7 +53,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     position). No `numbers` means the first attempt of each; no `dispositions`, that each was delivered.
     """
 
-    label: Label
+    label: LaneLabel
     at: int
     took: int
     outcome: str
@@ -126,7 +100,7 @@ class AttemptQuery(NamedTuple):
             and (self.search is None or any(self.search in id for id in attempt.ids))
         )
 
-    def takes_label(self, label: Label) -> bool:
+    def takes_label(self, label: LaneLabel) -> bool:
         """Whether attempts of this lane may be selected."""
         return (
             (self.lane is None or self.lane == label.lane)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.domain.events.segment import by_field, numbered
-from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, Label
+from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, LaneLabel
 
 MARK = b"\0"  # no id contains it
 LINE = "\n"  # no name contains it
@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
 
 
 class _Columns(msgspec.Struct, frozen=True, array_like=True):
-    labels: list[Label]
+    labels: list[LaneLabel]
     outcomes: list[str]
     details: list[str]
     lane: list[int]
@@ -49,7 +49,7 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     told: list[tuple[int, list[int], list[EventDisposition]]]  # retries, and attempts that did not deliver
 
 
-_lane_of = itemgetter(Label._fields.index("lane"))
+_lane_of = itemgetter(LaneLabel._fields.index("lane"))
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Columns).decode
 

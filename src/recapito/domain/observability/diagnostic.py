@@ -14,14 +14,14 @@ from recapito.domain.instant import MILLISECOND, stamp, utc
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Subscription
 
-Record = dict[str, str]
+DiagnosticRecord = dict[str, str]
 
 
-class _Named(msgspec.Struct):
+class _EventId(msgspec.Struct):
     id: Any = ""
 
 
-_decode = msgspec.json.Decoder(_Named).decode
+_decode = msgspec.json.Decoder(_EventId).decode
 
 
 def delivery_failure(
@@ -33,7 +33,7 @@ def delivery_failure(
     sent_at: int,
     now: int,
     hold: Hold,
-) -> Record:
+) -> DiagnosticRecord:
     """A delivery that failed; `delivery` is as it was before this attempt, `hold` as it is after it."""
     destination = subscription.destination
     url = destination.base_url if isinstance(destination, WebHook) else destination.resource_id
@@ -62,7 +62,7 @@ def delivery_failure(
     }
 
 
-def publish_failure(resource_id: str, outcome: str, report: str, url: str, response: str, now: int) -> Record:
+def publish_failure(resource_id: str, outcome: str, report: str, url: str, response: str, now: int) -> DiagnosticRecord:
     """A publish that was refused or could not be stored; `report` is the failure id that its sender got."""
     facts = {"outcome": outcome, "id": report, "url": url, "publishResponse": _one_line(response)}
     return {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from recapito.domain import limits
-from recapito.domain.connections.connection import Service
+from recapito.domain.connections.connection import AzureService
 from recapito.domain.profiles.profile import EndpointKind
 from recapito.domain.resources.resource_id import (
     EVENT_HUB,
@@ -122,7 +122,7 @@ class DestinationKind(NamedTuple):
     title: str
     noun: str
     resource: str | None = None
-    service: Service | None = None
+    service: AzureService | None = None
     batches: bool = False
     attributes: bool = True
     reserved: frozenset[str] = _NO_NAMES
@@ -145,7 +145,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Azure function",
         noun="a function",
         resource=FUNCTION,
-        service=Service.FUNCTION,
+        service=AzureService.FUNCTION,
         batches=True,
     ),
     EventHub: DestinationKind(
@@ -154,7 +154,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Event hub",
         noun="an event hub",
         resource=EVENT_HUB,
-        service=Service.MESSAGING,
+        service=AzureService.MESSAGING,
         sort_keys=frozenset({"partitionkey"}),
     ),
     ServiceBusQueue: DestinationKind(
@@ -163,7 +163,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Service Bus queue",
         noun="a Service Bus queue",
         resource=SERVICE_BUS_QUEUE,
-        service=Service.MESSAGING,
+        service=AzureService.MESSAGING,
         sort_keys=_SERVICE_BUS_KEYS,
     ),
     ServiceBusTopic: DestinationKind(
@@ -172,7 +172,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Service Bus topic",
         noun="a Service Bus topic",
         resource=SERVICE_BUS_TOPIC,
-        service=Service.MESSAGING,
+        service=AzureService.MESSAGING,
         sort_keys=_SERVICE_BUS_KEYS,
     ),
     StorageQueue: DestinationKind(
@@ -181,7 +181,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Storage queue",
         noun="a storage account",
         resource=STORAGE_ACCOUNT,
-        service=Service.QUEUE,
+        service=AzureService.QUEUE,
         attributes=False,
     ),
     HybridConnection: DestinationKind(
@@ -190,7 +190,7 @@ DESTINATION_KINDS: dict[type[Destination], DestinationKind] = {
         title="Hybrid connection",
         noun="a hybrid connection",
         resource=HYBRID_CONNECTION,
-        service=Service.RELAY,
+        service=AzureService.RELAY,
         reserved=frozenset({"servicebusauthorization"}),
     ),
 }
@@ -205,7 +205,7 @@ def kind_of(destination: Destination) -> DestinationKind:
     return DESTINATION_KINDS[type(destination)]
 
 
-def service_of(destination: AzureResource) -> Service:
+def service_of(destination: AzureResource) -> AzureService:
     """The service of a connection by which a resource is reached."""
     service = kind_of(destination).service
     assert service is not None, f"the row of {type(destination).__name__} names no service"

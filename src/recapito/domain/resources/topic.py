@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from recapito.domain.events.schema import InputMapping, InputSchema
+from recapito.domain.events.input_mapping import InputMapping
+from recapito.domain.events.schema import InputSchema
 
 
 class TopicKind(StrEnum):

@@ -25,7 +25,15 @@ from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.topic import TopicKind
 from recapito.errors import InvalidInput
-from recapito.intake.dead_letters.search import KIND, DeadLetterQuery, DeadLetterSearch, File, Name, Origin, Redriven
+from recapito.intake.dead_letters.search import (
+    KIND,
+    DeadLetterQuery,
+    DeadLetterSearch,
+    LetterFile,
+    LetterOrigin,
+    Name,
+    Redriven,
+)
 from recapito.observability.journal import Journal
 
 _encode_marks = msgspec.json.Encoder().encode
@@ -174,14 +182,14 @@ class Redriver:
 
 
 class _Chosen(NamedTuple):
-    file: File
+    file: LetterFile
     places: list[int]
 
 
 class _Restored(NamedTuple):
     """Events of a file, by the places of their letters."""
 
-    file: File
+    file: LetterFile
     events: dict[int, StampedEvent]
 
     def segments(self, now: int) -> Iterator[NewSegment]:
@@ -210,14 +218,14 @@ def _restore(progress: Progress, chosen: _Chosen) -> _Restored:
     return restored
 
 
-def _meant(file: File, selection: DeadLetterQuery, progress: Progress, first: int = 0) -> list[int]:
+def _meant(file: LetterFile, selection: DeadLetterQuery, progress: Progress, first: int = 0) -> list[int]:
     if file.problem is not None:
         progress.refuse(file.name(0), file.problem)
         return []
     return file.selected(selection, first)
 
 
-def _restore_one(letter: DeadLetter, origin: Origin) -> StampedEvent:
+def _restore_one(letter: DeadLetter, origin: LetterOrigin) -> StampedEvent:
     domain_topic = ""
     if origin.topic.kind is TopicKind.DOMAIN:
         domain_topic = origin.subscription.domain_topic or domain_topic_name(letter.topic)

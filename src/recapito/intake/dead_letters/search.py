@@ -96,7 +96,7 @@ def parse_name(text: str) -> Name:
     return Name(int(id), path, int(place))
 
 
-class Origin(NamedTuple):
+class LetterOrigin(NamedTuple):
     """A subscription with dead letters. `shared`: another subscription of that name writes to the same container."""
 
     topic: Topic
@@ -124,10 +124,10 @@ class Origin(NamedTuple):
         return any(named == id.lower() or named.startswith(f"{id.lower()}/") for id in (own, source) if id)
 
 
-class File(NamedTuple):
+class LetterFile(NamedTuple):
     """One file of dead letters. `problem` is the reason why it cannot be read."""
 
-    origin: Origin
+    origin: LetterOrigin
     path: str
     letters: list[DeadLetter]
     marks: list[Redriven]
@@ -168,7 +168,7 @@ class DeadLetterSearch:
 
     async def walk(
         self, selection: DeadLetterQuery, after: Name | None = None
-    ) -> AsyncGenerator[tuple[File, int], None]:
+    ) -> AsyncGenerator[tuple[LetterFile, int], None]:
         """Files that may have letters for the query, each with the place to start at, after the last letter seen.
 
         A caller that stops before the end must close the generator.
@@ -184,8 +184,8 @@ class DeadLetterSearch:
                         yield file
 
     async def _files(
-        self, origin: Origin, selection: DeadLetterQuery, seen: Name | None
-    ) -> AsyncGenerator[tuple[File, int], None]:
+        self, origin: LetterOrigin, selection: DeadLetterQuery, seen: Name | None
+    ) -> AsyncGenerator[tuple[LetterFile, int], None]:
         """The files of one subscription, as `walk` yields them."""
         if seen is not None and selection.takes_path(seen.path):
             file = await self._open(origin, seen.path, await self._marks_or_damage(origin, seen.path))
@@ -200,9 +200,11 @@ class DeadLetterSearch:
                 async for file in files:
                     yield file, 0
 
-    async def _read_ahead(self, origin: Origin, paths: list[tuple[str, bytes | None]]) -> AsyncGenerator[File, None]:
+    async def _read_ahead(
+        self, origin: LetterOrigin, paths: list[tuple[str, bytes | None]]
+    ) -> AsyncGenerator[LetterFile, None]:
         """Files in order, read further ahead with each file, so that a caller that takes one file reads no other."""
-        reading: deque[asyncio.Task[File | None]] = deque()
+        reading: deque[asyncio.Task[LetterFile | None]] = deque()
         left, ahead = iter(paths), 1
         try:
             while True:
@@ -219,7 +221,7 @@ class DeadLetterSearch:
                 task.cancel()
             await asyncio.gather(*reading, return_exceptions=True)
 
-    async def find(self, name: Name) -> File:
+    async def find(self, name: Name) -> LetterFile:
         """The file of a letter. NotFound if the letter does not exist."""
         async with aclosing(self._origins(DeadLetterQuery(), name.subscription)) as origins:
             async for origin in origins:
@@ -230,16 +232,16 @@ class DeadLetterSearch:
                     return file
         raise NotFound("ResourceNotFound", "There is no dead letter of this name.")
 
-    async def _marks_of(self, origin: Origin, path: str) -> bytes | None:
+    async def _marks_of(self, origin: LetterOrigin, path: str) -> bytes | None:
         return await self._registry.document(KIND, mark_key(origin.container, path))
 
-    async def _marks_or_damage(self, origin: Origin, path: str) -> bytes | None:
+    async def _marks_or_damage(self, origin: LetterOrigin, path: str) -> bytes | None:
         try:
             return await self._marks_of(origin, path)
         except RecordDamaged:
             return DAMAGED
 
-    async def _marks(self, origin: Origin, after: str, last: str) -> dict[str, bytes]:
+    async def _marks(self, origin: LetterOrigin, after: str, last: str) -> dict[str, bytes]:
         """The marks of the files after a path, up to the last one, by path: one read for many files.
 
         The store does not return damaged marks; DAMAGED stands for them, so that they do not count as missing.
@@ -258,7 +260,7 @@ class DeadLetterSearch:
         prefix = f"{KIND} {start}"
         return marks | {key.removeprefix(prefix): DAMAGED for key in damaged if key.startswith(prefix)}
 
-    async def remove(self, file: File) -> None:
+    async def remove(self, file: LetterFile) -> None:
         """Remove a file, and then its mark: a letter without its mark could be redriven twice."""
         try:
             await self._vault.delete(file.origin.container, file.path)
@@ -266,7 +268,7 @@ class DeadLetterSearch:
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
         await self._registry.delete_document(KIND, file.key)
 
-    async def _origins(self, selection: DeadLetterQuery, first: int) -> AsyncGenerator[Origin, None]:
+    async def _origins(self, selection: DeadLetterQuery, first: int) -> AsyncGenerator[LetterOrigin, None]:
         only = await self._only_topic(selection)
         if only == NOWHERE:
             return
@@ -280,7 +282,7 @@ class DeadLetterSearch:
                 if topic is not None and selection.takes_subscription(topic, subscription):
                     assert subscription.dead_letter is not None
                     shared = names[_folder_key(subscription)] > 1
-                    yield Origin(topic, subscription, subscription.dead_letter.container, shared)
+                    yield LetterOrigin(topic, subscription, subscription.dead_letter.container, shared)
 
     async def _topic(self, id: int) -> Topic | None:
         """A topic; one whose record is damaged is passed over, so that the letters of others are found."""
@@ -305,7 +307,7 @@ class DeadLetterSearch:
                     yield subscription
             after = page[-1].id
 
-    async def _has_folder(self, origin: Origin, folders: dict[str, frozenset[str]]) -> bool:
+    async def _has_folder(self, origin: LetterOrigin, folders: dict[str, frozenset[str]]) -> bool:
         """Whether there may be files: most subscriptions have none, and listing one costs a request."""
         if origin.container not in folders:
             try:
@@ -316,7 +318,7 @@ class DeadLetterSearch:
                 folders[origin.container] = frozenset()
         return origin.folder in folders[origin.container]
 
-    async def _list(self, origin: Origin, after: str) -> list[str]:
+    async def _list(self, origin: LetterOrigin, after: str) -> list[str]:
         try:
             return await self._vault.paths(origin.container, origin.prefix, after, limits.LETTER_FILES)
         except VaultUnavailable as error:
@@ -324,7 +326,7 @@ class DeadLetterSearch:
                 return []
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
 
-    async def _open(self, origin: Origin, path: str, marks: bytes | None) -> File | None:
+    async def _open(self, origin: LetterOrigin, path: str, marks: bytes | None) -> LetterFile | None:
         try:
             content = await self._vault.read(origin.container, path)
         except VaultUnavailable as error:
@@ -333,7 +335,7 @@ class DeadLetterSearch:
             raise Busy(str(error), UNAVAILABLE_RETRY_S) from None
         if content is None:
             return None
-        file = File(origin, path, [], [])
+        file = LetterFile(origin, path, [], [])
         if marks == DAMAGED:
             return file._replace(problem="the record of what was redriven from it is damaged")
         try:

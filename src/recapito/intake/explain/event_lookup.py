@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from recapito.contracts.history import HistoryReader, Kept
+from recapito.contracts.history import HistoryReader, KeptAttempt
 from recapito.contracts.log import EntryKind, Log
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
@@ -23,7 +23,7 @@ PAGE = 100
 ALL = 1 << 62  # above every position
 
 
-class Event(NamedTuple):
+class LoggedEvent(NamedTuple):
     """An event in the log; `only` is the one subscription that a redriven event is for.
 
     `origin` is the file of dead letters that it was redriven from.
@@ -35,12 +35,12 @@ class Event(NamedTuple):
     origin: str = ""
 
 
-class Found(NamedTuple):
+class FoundEvent(NamedTuple):
     """An event's topic, its places in the log, newest first, and its attempts in history, oldest first."""
 
     topic: int
     places: list[DeliveryId]
-    kept: list[Kept]
+    kept: list[KeptAttempt]
     notes: list[str]
 
 
@@ -52,7 +52,7 @@ class EventLookup:
         self._registry = registry
         self._history = history
 
-    async def find(self, id: str, topic: Topic | None) -> Found | None:
+    async def find(self, id: str, topic: Topic | None) -> FoundEvent | None:
         """The event of that id, in one topic, or in the topic that attempted it last."""
         notes: list[str] = []
         kept = [
@@ -69,9 +69,9 @@ class EventLookup:
         budget = _Budget()
         async for place in self._search(chosen.topic, id, max(places).position, budget):
             places.add(place)
-        return Found(chosen.topic, sorted(places, reverse=True), kept, notes)
+        return FoundEvent(chosen.topic, sorted(places, reverse=True), kept, notes)
 
-    async def read(self, topic: int, place: DeliveryId) -> Event | None:
+    async def read(self, topic: int, place: DeliveryId) -> LoggedEvent | None:
         try:
             entries = await self._log.read(topic, place.position, 1)
         except (LookupError, StoreFailed):
@@ -82,7 +82,7 @@ class EventLookup:
         i = place.offset
         domain_topic = segment.domain_topics[segment.domain_topic_of[i]] if segment.domain_topics else ""
         seen = FilteredEvent(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
-        return Event(seen, segment.published_at[i], segment.only, segment.origin)
+        return LoggedEvent(seen, segment.published_at[i], segment.only, segment.origin)
 
     async def is_damaged(self, topic: int, position: int) -> bool:
         try:
@@ -91,9 +91,9 @@ class EventLookup:
             return False
         return bool(entries) and entries[0].kind is EntryKind.DAMAGED
 
-    async def _kept(self, id: str, notes: list[str]) -> list[Kept]:
+    async def _kept(self, id: str, notes: list[str]) -> list[KeptAttempt]:
         """The attempts of an event in history, oldest first."""
-        selection, before, kept = AttemptQuery(event=id), None, list[Kept]()
+        selection, before, kept = AttemptQuery(event=id), None, list[KeptAttempt]()
         try:
             while len(kept) < limits.EXPLAINED_ATTEMPTS:
                 page = await self._history.newest_first(selection, before, limits.EXPLAINED_ATTEMPTS - len(kept))
@@ -107,14 +107,14 @@ class EventLookup:
             notes.append("History cannot be read at the moment, so attempts are missing here.")
         return kept[::-1]
 
-    async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> Found | None:
+    async def _find_in_logs(self, id: str, topic: Topic | None, notes: list[str]) -> FoundEvent | None:
         budget = _Budget()
         topics = await self._registry.topics("", PAGE) if topic is None else [topic]
         while topics and not budget.spent:
             for searched in topics:
                 places = [place async for place in self._search(searched.id, id, 0, budget)]
                 if places:
-                    return Found(searched.id, sorted(places, reverse=True), [], notes)
+                    return FoundEvent(searched.id, sorted(places, reverse=True), [], notes)
             topics = await self._registry.topics(topics[-1].key, PAGE) if topic is None else []
         return None
 

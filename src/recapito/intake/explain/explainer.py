@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
-from recapito.contracts.history import HistoryReader, Kept
+from recapito.contracts.history import HistoryReader, KeptAttempt
 from recapito.contracts.ledger import LaneRow, WaitingDeadLetter
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
@@ -16,23 +16,23 @@ from recapito.domain.delivery.delivery import CORRUPT, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
 from recapito.domain.delivery.state import (
     Buried,
-    Case,
+    DeliveryAttempt,
+    DeliveryFacts,
     DeliveryState,
-    State,
-    Try,
     before_publishing,
     how_it_ended,
     state_of,
 )
+from recapito.domain.delivery.vocabulary import State
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
-from recapito.domain.history.attempt import Label
+from recapito.domain.history.attempt import LaneLabel
 from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound
-from recapito.intake.explain.event_lookup import Event, EventLookup, Found, topic_named
+from recapito.intake.explain.event_lookup import EventLookup, FoundEvent, LoggedEvent, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
 
 PAGE = 500
@@ -57,9 +57,9 @@ class LaneStates(Protocol):
 class Explained(NamedTuple):
     """One subscription's part in an event. `kept` are the attempts of this event, oldest first."""
 
-    label: Label
+    label: LaneLabel
     verdict: FilterVerdict
-    kept: list[Kept]
+    kept: list[KeptAttempt]
     standing: DeliveryState
 
 
@@ -69,7 +69,7 @@ class Explanation(NamedTuple):
     id: str
     topic: str
     place: DeliveryId | None
-    event: Event | None
+    event: LoggedEvent | None
     notes: list[str]
     subscriptions: list[Explained]
 
@@ -149,12 +149,12 @@ class Explainer:
         async for subscription in self._subscriptions(topic.id, event.domain_topic):
             if subscription.deleted_position is None:
                 verdict = _verdict(subscription, None, seen)
-                label = Label(subscription.id, topic.id, topic.name, subscription.name)
+                label = LaneLabel(subscription.id, topic.id, topic.name, subscription.name)
                 state = NOT_MATCHED
                 if verdict.matched:
                     state = before_publishing(subscription, _hold_of(await self._ledger.lane(subscription.id)), now)
                 explained.append(Explained(label, verdict, [], state))
-        return Explanation(event.id, topic.name, None, Event(seen, now), [], explained)
+        return Explanation(event.id, topic.name, None, LoggedEvent(seen, now), [], explained)
 
     async def topic(self, name: str) -> Topic:
         """The topic of that name, of any kind."""
@@ -164,32 +164,32 @@ class Explainer:
         return topic
 
     async def _explain_all(
-        self, id: str, found: Found, events: dict[DeliveryId, Event | None]
+        self, id: str, found: FoundEvent, events: dict[DeliveryId, LoggedEvent | None]
     ) -> AsyncIterator[Explained]:
         """Every subscription of the topic that may take the event, and those with attempts that are deleted by now."""
         topic = await self._registry.topic_by_id(found.topic)
         profile = load((topic and topic.profile) or self._default_profile)
         domain_topic = next((event.seen.domain_topic for event in events.values() if event), "")
-        by_lane: dict[int, list[Kept]] = {}
+        by_lane: dict[int, list[KeptAttempt]] = {}
         for entry in found.kept:
             by_lane.setdefault(entry.attempt.label.lane, []).append(entry)
         async for subscription in self._subscriptions(found.topic, domain_topic):
             kept = by_lane.pop(subscription.id, [])
             place = _place_for(subscription, events)
             topic_name = topic.name if topic else ""
-            label = Label(subscription.id, found.topic, topic_name, subscription.name)
+            label = LaneLabel(subscription.id, found.topic, topic_name, subscription.name)
             yield await self._explain_one(label, subscription, profile, place, events[place], _tries(id, kept))
         for kept in by_lane.values():
             yield _explain_gone(_tries(id, kept))
 
     async def _explain_one(
         self,
-        label: Label,
+        label: LaneLabel,
         subscription: Subscription,
         profile: Profile,
         place: DeliveryId,
-        event: Event | None,
-        kept: list[tuple[Kept, Try, DeliveryId]],
+        event: LoggedEvent | None,
+        kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]],
     ) -> Explained:
         tries = [attempted for _, attempted, identity in kept if identity == place]
         attempts = _attempts(kept)
@@ -204,7 +204,7 @@ class Explainer:
         lane = await self._ledger.lane(subscription.id)
         cursor = None if lane is None else lane.cursor
         now = self._clock.now()
-        case = Case(
+        case = DeliveryFacts(
             subscription, profile, place, published_at, cursor, _hold_of(lane), _waiting_part(waiting), tries, now
         )
         return Explained(label, verdict, attempts, state_of(case))
@@ -225,7 +225,7 @@ NOT_KNOWN = DeliveryState(State.UNKNOWN, "It is no longer known whether the subs
 
 
 def _verdict(
-    subscription: Subscription, place: DeliveryId | None, seen: FilteredEvent | None, event: Event | None = None
+    subscription: Subscription, place: DeliveryId | None, seen: FilteredEvent | None, event: LoggedEvent | None = None
 ) -> FilterVerdict:
     """Whether a subscription takes an event, by its filter at that position of the log, or by its current one."""
     if place is not None and subscription.created_position > place.position:
@@ -262,7 +262,7 @@ def _waiting_part(waiting: Parked | WaitingDeadLetter | None) -> Parked | Buried
     return Buried(reason, burial.write_at, where)
 
 
-def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None]) -> DeliveryId:
+def _place_for(subscription: Subscription, events: dict[DeliveryId, LoggedEvent | None]) -> DeliveryId:
     """The newest place of an event that concerns a subscription: one redriven for another does not."""
     for place, event in events.items():
         if event is None or event.only in (0, subscription.id):
@@ -270,27 +270,27 @@ def _place_for(subscription: Subscription, events: dict[DeliveryId, Event | None
     return next(iter(events))
 
 
-def _tries(id: str, kept: list[Kept]) -> list[tuple[Kept, Try, DeliveryId]]:
+def _tries(id: str, kept: list[KeptAttempt]) -> list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]:
     """Each attempt of the event, with its number and disposition in it."""
     return [
-        (entry, Try(entry.attempt, event.number, event.disposition), event.identity)
+        (entry, DeliveryAttempt(entry.attempt, event.number, event.disposition), event.identity)
         for entry in kept
         for event in entry.attempt.events()
         if event.id == id
     ]
 
 
-def _attempts(kept: list[tuple[Kept, Try, DeliveryId]]) -> list[Kept]:
+def _attempts(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> list[KeptAttempt]:
     """Each attempt once, though a batch may contain two events of the id."""
     return list({entry.mark: entry for entry, _, _ in kept}.values())
 
 
-def _begins_late(id: str, kept: list[Kept]) -> bool:
+def _begins_late(id: str, kept: list[KeptAttempt]) -> bool:
     """Whether the oldest attempt that history has is not the first."""
     return min((attempted.number for _, attempted, _ in _tries(id, kept)), default=0) > 1
 
 
-def _explain_gone(kept: list[tuple[Kept, Try, DeliveryId]]) -> Explained:
+def _explain_gone(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> Explained:
     """The part of a subscription that no longer exists, from history alone."""
     tries = [attempted for _, attempted, _ in kept]
     verdict = FilterVerdict(True, "deleted", "it was matched; the subscription was deleted since")

@@ -28,7 +28,7 @@ class DamageReader(Protocol):
         """The number of records set aside after a number, by table."""
 
 
-class Record(NamedTuple):
+class NamedDamage(NamedTuple):
     """A damaged record with the names of its topic and its subscription, empty if unknown."""
 
     damage: Damage
@@ -63,13 +63,13 @@ class DamageReport:
         records = "1 damaged record was" if count == 1 else f"{count} damaged records were"
         return f"{records} set aside: see `recapito damaged list`"
 
-    async def page(self, after: int, limit: int) -> list[Record]:
+    async def page(self, after: int, limit: int) -> list[NamedDamage]:
         """Damaged records after a number; those of the registry, which have no number, are on the first page."""
         seen = await self._seen()
         registry = [] if after else await self._registry.damaged_records()
         return [await self._named(damage, seen) for damage in (*registry, *await self._ledger.damaged(after, limit))]
 
-    async def find(self, name: str) -> Record:
+    async def find(self, name: str) -> NamedDamage:
         table, _, number = name.rpartition("-")
         if number.isascii() and number.isdigit() and len(number) < limits.NUMBER_DIGITS:
             for record in await self.page(int(number) - 1, 1):
@@ -87,7 +87,7 @@ class DamageReport:
             raise InvalidInput("InvalidRequest", "No damaged record has this number.", "number")
         await self._registry.put_document(KIND, SEEN, str(max(number, await self._seen())).encode())
 
-    async def holding(self, text: bytes) -> Record | None:
+    async def holding(self, text: bytes) -> NamedDamage | None:
         """A damaged record that contains these bytes, among the first N."""
         for after in range(0, limits.DAMAGED_SEARCHED, limits.DAMAGED_PAGE_DEFAULT):
             for record in await self.page(after, limits.DAMAGED_PAGE_DEFAULT):
@@ -101,7 +101,7 @@ class DamageReport:
         except RecordDamaged:  # this very document is damaged: dismissing writes it anew
             return 0
 
-    async def _named(self, damage: Damage, seen: int) -> Record:
+    async def _named(self, damage: Damage, seen: int) -> NamedDamage:
         topic: Topic | None = None
         subscription: Subscription | None = None
         with suppress(RecordDamaged):
@@ -109,4 +109,4 @@ class DamageReport:
         with suppress(RecordDamaged):
             subscription = await self._registry.subscription_by_id(damage.lane)
         names = (topic.name if topic else "", subscription.name if subscription else "")
-        return Record(damage, *names, 0 < damage.number <= seen)
+        return NamedDamage(damage, *names, 0 < damage.number <= seen)

@@ -17,7 +17,7 @@ from recapito.domain import limits
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import SettingsError, StoreFailed
-from recapito.intake.maintenance.retention import NOTHING, Keeping, Retention
+from recapito.intake.maintenance.retention import NOTHING, Retention, RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.observability.journal import Journal, silent
 
@@ -68,7 +68,7 @@ class Janitor:
         trimming: Callable[[], AbstractContextManager[bool]] = allowed,
         disk: DiskWatch | None = None,
         journal: Journal = silent,
-        keeping: Keeping = NOTHING,
+        keeping: RetentionBounds = NOTHING,
         on_survey: Callable[[Set[int]], None] = lambda topics: None,
     ) -> None:
         self._on_survey = on_survey

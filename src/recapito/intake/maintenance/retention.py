@@ -21,14 +21,14 @@ class Sizes(Protocol):
         """The total bytes of the entries from `first` up to, not including, `below`."""
 
 
-class Keeping(NamedTuple):
+class RetentionBounds(NamedTuple):
     """How much stays: N bytes, no older than `age_ns`; none by default."""
 
     size: int = 0
     age_ns: int = DAY
 
 
-NOTHING = Keeping()
+NOTHING = RetentionBounds()
 
 
 class _Passed(NamedTuple):
@@ -43,7 +43,7 @@ class _Passed(NamedTuple):
 class Retention:
     """A queue of passed entries, oldest first, with their total size."""
 
-    def __init__(self, log: Sizes, keeping: Keeping = NOTHING) -> None:
+    def __init__(self, log: Sizes, keeping: RetentionBounds = NOTHING) -> None:
         self._log = log
         self._keeping = keeping
         self._queue: deque[_Passed] = deque()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from recapito.clock import Clock
 from recapito.contracts.registry import Registry
 from recapito.domain import limits
-from recapito.domain.connections.connection import AccountKey, Connection, Service, check_usable
+from recapito.domain.connections.connection import AccountKey, AzureService, Connection, check_usable
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.destination import DESTINATION_KINDS, WebHook, service_of
@@ -38,7 +38,7 @@ _ASK = {
 Probe = Callable[[ResourceId, Connection], Awaitable[Outcome]]
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """The result of trying one resource."""
 
     state: str
@@ -47,34 +47,34 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-class Target(NamedTuple):
+class CheckTarget(NamedTuple):
     """A resource that is reached by a service; `made_up` is a name that does not exist there."""
 
-    service: Service
+    service: AzureService
     place: ResourceId
     made_up: bool = False
 
 
-class Uses(NamedTuple):
+class ConnectionUses(NamedTuple):
     """The resources that subscriptions reach, by the keys of their connections, and those without a connection."""
 
-    by_connection: dict[str, list[Target]]
+    by_connection: dict[str, list[CheckTarget]]
     unconnected: list[str]
 
 
 class ConnectionChecker:
     """Tries connections from where deliveries start. `wall` is real time, which bounds each try."""
 
-    def __init__(self, registry: Registry, find: Find, probes: Mapping[Service, Probe], wall: Clock) -> None:
+    def __init__(self, registry: Registry, find: Find, probes: Mapping[AzureService, Probe], wall: Clock) -> None:
         self._registry = registry
         self._find = find
         self._probes = probes
         self._wall = wall
 
-    async def uses(self) -> Uses:
+    async def uses(self) -> ConnectionUses:
         """The resources that subscriptions name, and the connection of each."""
-        uses = Uses({}, [])
-        seen: set[tuple[Service, str]] = set()
+        uses = ConnectionUses({}, [])
+        seen: set[tuple[AzureService, str]] = set()
         async for subscription in self._subscriptions():
             for target in _named(subscription):
                 key = target.service, target.place.key
@@ -91,34 +91,34 @@ class ConnectionChecker:
                     uses.by_connection.setdefault(connection.key, []).append(target)
         return uses
 
-    async def examine(self, resource_id: str) -> list[Finding]:
+    async def examine(self, resource_id: str) -> list[CheckFinding]:
         """Try the connection of a resource. NotFound if it has none."""
         try:
             connection = await self._find(resource_id)
         except SettingsError as error:
-            return [Finding(WRONG, resource_id, CLOSED, str(error))]
+            return [CheckFinding(WRONG, resource_id, CLOSED, str(error))]
         if connection is None:
             remedy = f"recapito connection set {resource_id}"
             raise NotFound("ResourceNotFound", f"There is no connection for {resource_id}. Set one: {remedy}")
         targets = (await self.uses()).by_connection.get(connection.key) or _stand_ins(connection)
         return await asyncio.gather(*(self._try(connection, target) for target in targets[: limits.EXAMINED_RESOURCES]))
 
-    async def _try(self, connection: Connection, target: Target) -> Finding:
+    async def _try(self, connection: Connection, target: CheckTarget) -> CheckFinding:
         name = target.place.top.text if target.made_up else target.place.text
         try:
             check_usable(connection, target.service, self._wall.now())
         except InvalidInput as error:
-            return Finding(WRONG, name, "The signature is not usable.", error.message)
-        if target.service is Service.RELAY and not target.made_up:
+            return CheckFinding(WRONG, name, "The signature is not usable.", error.message)
+        if target.service is AzureService.RELAY and not target.made_up:
             if parse_resource_id(connection.resource_id).key == target.place.key:
                 said = "It is not tried, because its listener would get the request."
-                return Finding(NOTE, name, said, "publish an event, and look at its delivery")
-            target = _stand_in(target.place.top, Service.RELAY)
+                return CheckFinding(NOTE, name, said, "publish an event, and look at its delivery")
+            target = _stand_in(target.place.top, AzureService.RELAY)
         try:
             async with asyncio.timeout(limits.EXAMINATION_WAIT_NS / SECOND):
                 outcome = await self._probes[target.service](target.place, connection)
         except TimeoutError:
-            return Finding(WRONG, name, "There is no answer.", "Is it up, and may this machine reach it?")
+            return CheckFinding(WRONG, name, "There is no answer.", "Is it up, and may this machine reach it?")
         return _judge(name, connection, target, outcome)
 
     async def _subscriptions(self) -> AsyncIterator[Subscription]:
@@ -130,23 +130,23 @@ class ConnectionChecker:
             after = page[-1].id
 
 
-def _judge(name: str, connection: Connection, target: Target, outcome: Outcome) -> Finding:
+def _judge(name: str, connection: Connection, target: CheckTarget, outcome: Outcome) -> CheckFinding:
     if outcome.result is Result.SUCCESS:
-        return Finding(OK, name, f"its {target.service} service takes what is sent")
-    absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is Service.FUNCTION else Result.NOT_FOUND
+        return CheckFinding(OK, name, f"its {target.service} service takes what is sent")
+    absence = Result.INVALID_AZURE_FUNCTION_DESTINATION if target.service is AzureService.FUNCTION else Result.NOT_FOUND
     absent = outcome.result is absence
-    if absent and target.made_up and target.service is Service.RELAY:
+    if absent and target.made_up and target.service is AzureService.RELAY:
         text = "It answers; whether it takes the key, only a delivery shows."
-        return Finding(NOTE, name, text, "publish an event, and look at its delivery")
+        return CheckFinding(NOTE, name, text, "publish an event, and look at its delivery")
     if absent and target.made_up:
-        return Finding(OK, name, f"its {target.service} service answers, and knows us")
+        return CheckFinding(OK, name, f"its {target.service} service answers, and knows us")
     keyed = isinstance(connection.credential, AccountKey)
-    if outcome.result is Result.FORBIDDEN and target.service is Service.QUEUE and not keyed:
+    if outcome.result is Result.FORBIDDEN and target.service is AzureService.QUEUE and not keyed:
         text = "The credential may not look at it; whether it may add messages is not known."
-        return Finding(NOTE, name, text, "publish an event, and look at its delivery")
+        return CheckFinding(NOTE, name, text, "publish an event, and look at its delivery")
     status = "" if outcome.status is None else f" ({outcome.status})"
     text = outcome.detail.removeprefix(f"{STAND_IN} of ")  # a name that does not exist
-    return Finding(WRONG, name, f"{outcome.result}{status}", _remedy(text, connection, outcome))
+    return CheckFinding(WRONG, name, f"{outcome.result}{status}", _remedy(text, connection, outcome))
 
 
 def _remedy(text: str, connection: Connection, outcome: Outcome) -> str:
@@ -159,32 +159,34 @@ def _remedy(text: str, connection: Connection, outcome: Outcome) -> str:
     return f"{text}. {ask}: recapito connection set {connection.resource_id}"
 
 
-def _named(subscription: Subscription) -> list[Target]:
+def _named(subscription: Subscription) -> list[CheckTarget]:
     destination, place = subscription.destination, subscription.dead_letter
-    targets: list[Target] = []
+    targets: list[CheckTarget] = []
     if not isinstance(destination, WebHook):
-        targets.append(Target(service_of(destination), parse_resource_id(destination.resource_id)))
+        targets.append(CheckTarget(service_of(destination), parse_resource_id(destination.resource_id)))
     if isinstance(place, DeadLetterBlobs):
-        targets.append(Target(Service.BLOB, parse_resource_id(container_id(place.account, place.container_name))))
+        targets.append(
+            CheckTarget(AzureService.BLOB, parse_resource_id(container_id(place.account, place.container_name)))
+        )
     return targets
 
 
-def _stand_ins(connection: Connection) -> list[Target]:
+def _stand_ins(connection: Connection) -> list[CheckTarget]:
     """The targets for a connection that no subscription uses: its own resource, or names that do not exist in it."""
     resource = parse_resource_id(connection.resource_id)
     if resource != resource.top:
-        return [Target(service, resource) for service in connection.endpoints]
+        return [CheckTarget(service, resource) for service in connection.endpoints]
     return [_stand_in(resource, service) for service in connection.endpoints]
 
 
-def _stand_in(top: ResourceId, service: Service) -> Target:
+def _stand_in(top: ResourceId, service: AzureService) -> CheckTarget:
     """A name that is not in an account or a namespace; of a resource that has no parts, the resource itself."""
-    if service is Service.BLOB:
-        return Target(service, parse_resource_id(container_id(top.text, STAND_IN)), made_up=True)
-    if service is Service.QUEUE:
-        return Target(service, parse_resource_id(queue_id(top.text, STAND_IN)), made_up=True)
+    if service is AzureService.BLOB:
+        return CheckTarget(service, parse_resource_id(container_id(top.text, STAND_IN)), made_up=True)
+    if service is AzureService.QUEUE:
+        return CheckTarget(service, parse_resource_id(queue_id(top.text, STAND_IN)), made_up=True)
     for kind in DESTINATION_KINDS.values():
         parent, _, collection = (kind.resource or "").rpartition("/")
         if kind.service is service and parent == top.kind:
-            return Target(service, parse_resource_id(f"{top.text}/{collection}/{STAND_IN}"), made_up=True)
-    return Target(service, top)
+            return CheckTarget(service, parse_resource_id(f"{top.text}/{collection}/{STAND_IN}"), made_up=True)
+    return CheckTarget(service, top)

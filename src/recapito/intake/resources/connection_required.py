@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from recapito.domain.connections.connection import STORAGE_SERVICES, Connection, Service, check_usable, command_for
+from recapito.domain.connections.connection import STORAGE_SERVICES, AzureService, Connection, check_usable, command_for
 from recapito.domain.resources.destination import AzureResource, service_of
 from recapito.domain.resources.resource_id import parse_resource_id
 from recapito.domain.resources.subscription import DeadLetterBlobs, DeadLetterDestination
@@ -25,10 +25,10 @@ async def check_connected(find: Find, destination: AzureResource, now: int) -> N
 async def check_dead_letters_connected(find: Find, place: DeadLetterDestination | None, now: int) -> None:
     """Raise InvalidInput, with the command to run, if this blob container has no usable connection."""
     if isinstance(place, DeadLetterBlobs):
-        await _check(find, place.container, Service.BLOB, now, "deadLetterDestination", place.account)
+        await _check(find, place.container, AzureService.BLOB, now, "deadLetterDestination", place.account)
 
 
-async def _check(find: Find, id: str, service: Service, now: int, target: str, top: str = "") -> None:
+async def _check(find: Find, id: str, service: AzureService, now: int, target: str, top: str = "") -> None:
     top = top or parse_resource_id(id).top.text
     command = command_for(parse_resource_id(top))
     try:

@@ -1,63 +1,60 @@
-"""Drafts: a topic or a subscription as a client wants it, before it has an id, keys or a position."""
+"""Drafts: a topic or a subscription as a client wants it, before it has an id, keys or a position.
+
+A draft wraps the struct of its resource, so that a field is stated once. Beside it are only the fields that a client
+may leave to us: None in a draft, never None in a resource. Fields that the service writes have no meaning in `wanted`.
+"""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple, Self
 
-import msgspec
+from msgspec.structs import replace
 
-from recapito.domain.events.schema import DeliverySchema, InputMapping, InputSchema
+from recapito.domain.events.schema import DeliverySchema, InputSchema
 from recapito.domain.filters.filter import TAKE_ALL, Filter
-from recapito.domain.resources.destination import Destination
-from recapito.domain.resources.subscription import (
-    Batching,
-    DeadLetterDestination,
-    DeliveryAttribute,
-    RetryPolicy,
-    Subscription,
-)
-from recapito.domain.resources.topic import Domain, Source, Topic, TopicKind
+from recapito.domain.handshake.consent import shown
+from recapito.domain.resources.subscription import FilterSince, Subscription
+from recapito.domain.resources.topic import Topic
 
 
-class TopicDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A topic as a client wants it. Without a location or an input schema it keeps its own, or gets the default.
+class TopicDraft(NamedTuple):
+    """A topic as a client wants it. Without a location or an input schema it keeps its own, or gets the default."""
 
-    `kept` holds settings that have no effect here and are returned as they came.
-    """
+    wanted: Topic
+    location: str | None
+    input_schema: InputSchema | None
 
-    kind: TopicKind = TopicKind.CUSTOM
-    name: str
-    azure_subscription: str
-    resource_group: str
-    location: str | None = None
-    tags: dict[str, str] = {}
-    input_schema: InputSchema | None = None
-    mapping: InputMapping | None = None
-    local_auth: bool = True
-    public_access: bool = True
-    ip_rules: tuple[str, ...] = ()
-    domain: Domain | None = None
-    source: Source | None = None
-    kept: dict[str, Any] = {}
+    @classmethod
+    def of(cls, *, location: str | None = None, input_schema: InputSchema | None = None, **fields: Any) -> Self:
+        """A draft with these fields of a topic, and its defaults."""
+        wanted = Topic(**fields, location="", key1="", key2="", created_at=0, modified_at=0)
+        return cls(wanted, location, input_schema)
+
+    def changed(self, **fields: Any) -> Self:
+        location = fields.pop("location", self.location)
+        input_schema = fields.pop("input_schema", self.input_schema)
+        return self._replace(wanted=replace(self.wanted, **fields), location=location, input_schema=input_schema)
 
 
-class SubscriptionDraft(msgspec.Struct, frozen=True, kw_only=True):
+class SubscriptionDraft(NamedTuple):
     """An event subscription as a client wants it, with Event Grid's defaults.
 
     Without a delivery schema it gets the default of its topic's input schema.
     """
 
-    name: str
-    domain_topic: str | None = None
-    destination: Destination
-    delivery_schema: DeliverySchema | None = None
-    attributes: tuple[DeliveryAttribute, ...] = ()
-    batching: Batching = Batching()
-    retry_policy: RetryPolicy = RetryPolicy()
-    dead_letter: DeadLetterDestination | None = None
-    filter: Filter = TAKE_ALL
-    labels: tuple[str, ...] = ()
-    expires_at: int | None = None
-    kept: dict[str, Any] = {}
+    wanted: Subscription
+    delivery_schema: DeliverySchema | None
+
+    @classmethod
+    def of(cls, *, filter: Filter = TAKE_ALL, delivery_schema: DeliverySchema | None = None, **fields: Any) -> Self:
+        """A draft with these fields of a subscription, and its defaults."""
+        wanted = Subscription(**fields, topic=0, filters=_since_ever(filter), created_at=0, modified_at=0)
+        return cls(wanted, delivery_schema)
+
+    def changed(self, **fields: Any) -> Self:
+        delivery_schema = fields.pop("delivery_schema", self.delivery_schema)
+        if "filter" in fields:
+            fields["filters"] = _since_ever(fields.pop("filter"))
+        return self._replace(wanted=replace(self.wanted, **fields), delivery_schema=delivery_schema)
 
 
 # The change that a PATCH makes: from the draft of the stored resource to the draft of the wanted one.
@@ -67,18 +64,14 @@ SubscriptionChange = Callable[[SubscriptionDraft], SubscriptionDraft]
 
 def topic_draft(topic: Topic) -> TopicDraft:
     """The draft that would make a topic what it is."""
-    return TopicDraft(**_values_of(TopicDraft, topic))
+    return TopicDraft(topic, topic.location, topic.input_schema)
 
 
 def subscription_draft(subscription: Subscription) -> SubscriptionDraft:
     """The draft that would make a subscription what it is, or will be once its endpoint has consented."""
-    return SubscriptionDraft(**_values_of(SubscriptionDraft, subscription.proposed or subscription))
+    wanted = shown(subscription)
+    return SubscriptionDraft(wanted, wanted.delivery_schema)
 
 
-def draft_values(draft: TopicDraft | SubscriptionDraft) -> dict[str, Any]:
-    """The values of a draft by field. Fields have the same names in a draft and in its resource."""
-    return _values_of(type(draft), draft)
-
-
-def _values_of(fields_of: type[msgspec.Struct], source: object) -> dict[str, Any]:
-    return {name: getattr(source, name) for name in fields_of.__struct_fields__}
+def _since_ever(filter: Filter) -> tuple[FilterSince, ...]:
+    return (FilterSince(0, filter),)

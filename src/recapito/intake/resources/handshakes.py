@@ -33,7 +33,7 @@ from recapito.domain.handshake.handshake import (
     judge,
     validation_request,
 )
-from recapito.domain.handshake.http_call import CallResult, FailureKind, Reply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, HttpRequest
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Handshake, StaticAttribute, Subscription
 from recapito.domain.resources.topic import Topic
@@ -198,7 +198,7 @@ class Handshakes:
         result = await self._request(request)
         self._journal("handshake.deletion_told", **_named(subscription), **_outcome(result))
 
-    async def _request(self, request: Request) -> CallResult:
+    async def _request(self, request: HttpRequest) -> CallResult:
         return await ask_in_time(self._caller, request, self._patience, limits.ANSWER_WAIT_NS)
 
     def _new_id(self) -> str:
@@ -206,7 +206,7 @@ class Handshakes:
 
 
 def _refusal(invitation: Invitation, result: CallResult, tries: int) -> Exception:
-    if not isinstance(result, Reply) and result.trouble is FailureKind.CLOSED:
+    if not isinstance(result, HttpReply) and result.trouble is FailureKind.CLOSED:
         return Busy("The server is stopping and did not ask the endpoint. Try again.")
     return InvalidInput("Url validation", explain_refusal(invitation, result, tries), "endpointUrl")
 
@@ -216,6 +216,6 @@ def _named(subscription: Subscription) -> dict[str, object]:
 
 
 def _outcome(result: CallResult) -> dict[str, object]:
-    if isinstance(result, Reply):
+    if isinstance(result, HttpReply):
         return {"status": result.status}
     return {"status": None, "reason": result.trouble, "detail": result.detail}

@@ -110,7 +110,7 @@ class StorageAccounts:
 
 def implicit_topic(account: StorageAccount, suffix: str) -> TopicDraft:
     """The system topic that is created with the first subscription to an account that has none."""
-    return TopicDraft(
+    return TopicDraft.of(
         kind=TopicKind.SYSTEM,
         name=f"{account.name}-{suffix}",
         azure_subscription=account.azure_subscription,

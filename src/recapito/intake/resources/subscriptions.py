@@ -7,8 +7,6 @@ lock, so everything is planned again after its answer.
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.registry import Registry
 from recapito.domain.access.egress import Egress
@@ -37,7 +35,7 @@ from recapito.intake.resources.validation import (
 )
 
 
-class _Request(NamedTuple):
+class _SubscriptionRequest(NamedTuple):
     """A PUT, with the draft of a whole subscription, or a PATCH, with a change of an existing one."""
 
     topic: Topic
@@ -113,8 +111,9 @@ class Subscriptions:
         self, topic: Topic, draft: SubscriptionDraft, precondition: Precondition = UNCONDITIONAL
     ) -> Subscription:
         """Create a subscription, or change the existing one. It sees every event published after this returns."""
-        check_subscription_name(draft.name)
-        return await self._write(_Request(topic, draft.name, draft.domain_topic, draft, precondition))
+        wanted = draft.wanted
+        check_subscription_name(wanted.name)
+        return await self._write(_SubscriptionRequest(topic, wanted.name, wanted.domain_topic, draft, precondition))
 
     async def change(
         self,
@@ -125,9 +124,9 @@ class Subscriptions:
         precondition: Precondition = UNCONDITIONAL,
     ) -> Subscription:
         """Apply a PATCH: `change` makes the new draft from the draft of the subscription as it is then."""
-        return await self._write(_Request(topic, name, domain_topic, change, precondition))
+        return await self._write(_SubscriptionRequest(topic, name, domain_topic, change, precondition))
 
-    async def _write(self, request: _Request) -> Subscription:
+    async def _write(self, request: _SubscriptionRequest) -> Subscription:
         """Plan and store; between the two ask an endpoint whose consent is needed, while others make their changes."""
         async with self._changes.lock:
             plan = await self._plan(request)
@@ -143,23 +142,25 @@ class Subscriptions:
         self._changes.announce()
         return stored
 
-    async def _plan(self, request: _Request) -> Ready | NeedsConsent:
+    async def _plan(self, request: _SubscriptionRequest) -> Ready | NeedsConsent:
         """Check a request against everything that is stored now; the caller holds the lock."""
         topic = await self._topics.current(request.topic)
         if isinstance(request.wanted, SubscriptionDraft):
-            old = await self._replaced(topic, request.wanted)
+            old = await self._replaced(topic, request.name, request.domain_topic)
             request.precondition.check(None if old is None else old.version)
             draft = request.wanted
         else:
             old = await self.get(topic, request.name, request.domain_topic)
             request.precondition.check(old.version)
             draft = request.wanted(subscription_draft(old))
-        await self._check_destinations(draft)
-        if old is None and draft.domain_topic is not None:
-            draft = replace(draft, domain_topic=await self._domain_topic_name(topic, draft.domain_topic))
+        await self._check_destinations(draft.wanted)
+        domain_topic = draft.wanted.domain_topic
+        if old is None and domain_topic is not None:
+            domain_topic = await self._domain_topic_name(topic, domain_topic)
+            draft = draft.changed(domain_topic=domain_topic)
         wanted = build_subscription(topic, self._topics.profile_of(topic), old, draft, self._clock.now())
         if old is None:
-            await self._check_room(topic, draft.domain_topic)
+            await self._check_room(topic, domain_topic)
         if self._handshakes is not None and needs_consent(old, wanted):
             return NeedsConsent(topic, old, wanted)
         return Ready(topic, wanted)
@@ -174,21 +175,21 @@ class Subscriptions:
             self._on_expiry(stored)
         return stored
 
-    async def _replaced(self, topic: Topic, draft: SubscriptionDraft) -> Subscription | None:
+    async def _replaced(self, topic: Topic, name: str, domain_topic: str | None) -> Subscription | None:
         """The subscription that a draft replaces. An expired one is deleted here, and the draft makes a new one."""
-        old = await self._registry.subscription(topic.id, draft.name, draft.domain_topic)
+        old = await self._registry.subscription(topic.id, name, domain_topic)
         if old is not None and self._has_expired(old):
             await self._registry.delete_subscription(old.id)
             return None
         return old
 
-    async def _check_destinations(self, draft: SubscriptionDraft) -> None:
-        if isinstance(draft.destination, WebHook):
-            check_endpoint(draft.destination.url, self._egress)
-            check_protection(draft.destination, self._signs_tokens)
+    async def _check_destinations(self, wanted: Subscription) -> None:
+        if isinstance(wanted.destination, WebHook):
+            check_endpoint(wanted.destination.url, self._egress)
+            check_protection(wanted.destination, self._signs_tokens)
         else:
-            await check_connected(self._find_connection, draft.destination, SystemClock().now())
-        await check_dead_letters_connected(self._find_connection, draft.dead_letter, SystemClock().now())
+            await check_connected(self._find_connection, wanted.destination, SystemClock().now())
+        await check_dead_letters_connected(self._find_connection, wanted.dead_letter, SystemClock().now())
 
     async def give_consent(self, target: ConsentTarget, name: str, code: str) -> None:
         """Take an endpoint's consent by the URL that its handshake sent: the proposed subscription is now in force."""

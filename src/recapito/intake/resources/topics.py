@@ -21,7 +21,7 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.errors import Conflict, NotFound
 from recapito.intake.resources.domain_topics import DomainTopic, DomainTopics
-from recapito.intake.resources.drafts import TopicChange, TopicDraft, draft_values, topic_draft
+from recapito.intake.resources.drafts import TopicChange, TopicDraft, topic_draft
 from recapito.intake.resources.groups import Group, Groups
 from recapito.intake.resources.handshakes import Handshakes
 from recapito.intake.resources.not_found import resource_missing
@@ -185,11 +185,12 @@ class Topics:
 
     async def put(self, draft: TopicDraft, precondition: Precondition = UNCONDITIONAL) -> Topic:
         """Create a topic, or change the existing one, which keeps its keys."""
-        check_topic_name(draft.name, draft.kind)
-        check_scope(draft.azure_subscription, "subscriptionId")
-        check_scope(draft.resource_group, "resourceGroupName")
+        wanted = draft.wanted
+        check_topic_name(wanted.name, wanted.kind)
+        check_scope(wanted.azure_subscription, "subscriptionId")
+        check_scope(wanted.resource_group, "resourceGroupName")
         async with self._changes.lock:
-            old = await self._registry.topic(draft.name, draft.kind)
+            old = await self._registry.topic(wanted.name, wanted.kind)
             precondition.check(None if old is None else old.version)
             return await self._put(old, draft)
 
@@ -286,27 +287,31 @@ class Topics:
 
     async def _put(self, old: Topic | None, draft: TopicDraft) -> Topic:
         topic = await self._new_topic(draft) if old is None else await self._changed_topic(old, draft)
-        topic = replace(topic, mapping=check_mapping(topic.input_schema, draft.mapping))
+        topic = replace(topic, mapping=check_mapping(topic.input_schema, draft.wanted.mapping))
         await self.groups.ensure(topic.azure_subscription, topic.resource_group, topic.location)
         return await self._store(topic)
 
     async def _new_topic(self, draft: TopicDraft) -> Topic:
-        if draft.kind not in self._counts:
-            self._counts[draft.kind] = sum([1 async for _ in self.walk(draft.kind)])
-        check_room(self._counts[draft.kind], self._quota.of_kind(draft.kind), "topics")
-        await self._check_source(draft)
-        now = self._clock.now()
-        values = draft_values(draft) | {
-            "location": draft.location or DEFAULT_LOCATION,
-            "profile": profile_named_by(draft.tags),
-            "input_schema": draft.input_schema or InputSchema.EVENT_GRID,
-        }
-        return Topic(**values, key1=self._new_key(), key2=self._new_key(), created_at=now, modified_at=now)
+        wanted, now = draft.wanted, self._clock.now()
+        if wanted.kind not in self._counts:
+            self._counts[wanted.kind] = sum([1 async for _ in self.walk(wanted.kind)])
+        check_room(self._counts[wanted.kind], self._quota.of_kind(wanted.kind), "topics")
+        await self._check_source(wanted)
+        return replace(
+            wanted,
+            location=draft.location or DEFAULT_LOCATION,
+            profile=profile_named_by(wanted.tags),
+            input_schema=draft.input_schema or InputSchema.EVENT_GRID,
+            key1=self._new_key(),
+            key2=self._new_key(),
+            created_at=now,
+            modified_at=now,
+        )
 
     async def _changed_topic(self, old: Topic, draft: TopicDraft) -> Topic:
         check_unmoved(old, draft)
-        values = {name: value for name, value in draft_values(draft).items() if name in _CHANGEABLE}
-        topic = replace(old, **values, profile=profile_named_by(draft.tags), modified_at=self._clock.now())
+        values = {name: getattr(draft.wanted, name) for name in _CHANGEABLE}
+        topic = replace(old, **values, profile=profile_named_by(draft.wanted.tags), modified_at=self._clock.now())
         if self.profile_of(topic) != self.profile_of(old):
             await self._check_subscriptions(topic)
         return topic
@@ -333,11 +338,11 @@ class Topics:
         finally:
             self._cache.drop(topic.key)
 
-    async def _check_source(self, draft: TopicDraft) -> None:
+    async def _check_source(self, wanted: Topic) -> None:
         """Raise unless a system topic has a source that has no other system topic."""
-        if draft.kind is not TopicKind.SYSTEM:
+        if wanted.kind is not TopicKind.SYSTEM:
             return
-        source = check_source(draft.source)
+        source = check_source(wanted.source)
         other = await self.system_topic_of(source.resource_id)
         if other is not None:
             raise Conflict("SystemTopicExists", f"The source already has the system topic '{other.name}'.", "source")

@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge_endpoint, parse_endpoint
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputMapping, InputSchema
+from recapito.domain.events.input_mapping import InputMapping
+from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.filters.filter import Filter
 from recapito.domain.handshake.consent import shown
 from recapito.domain.profiles import profile
@@ -21,7 +23,7 @@ from recapito.domain.resources.subscription import Batching, DeliveryAttribute, 
 from recapito.domain.resources.topic import Source, Topic, TopicKind
 from recapito.domain.resources.topic_type import TOPIC_TYPES, topic_type
 from recapito.errors import Conflict, InvalidInput, PreconditionFailed
-from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft, draft_values
+from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
 
 ANY = "*"
 DEFAULT_LOCATION = "local"
@@ -100,7 +102,8 @@ def check_topic_name(name: str, kind: TopicKind = TopicKind.CUSTOM) -> None:
 
 def check_unmoved(old: Topic, draft: TopicDraft) -> None:
     """Raise if a draft moves an existing topic, or changes its input schema or source."""
-    groups = (old.azure_subscription, old.resource_group), (draft.azure_subscription, draft.resource_group)
+    wanted = draft.wanted
+    groups = (old.azure_subscription, old.resource_group), (wanted.azure_subscription, wanted.resource_group)
     if [part.lower() for part in groups[0]] != [part.lower() for part in groups[1]]:
         raise Conflict("ResourceNameInUse", f"A topic named '{old.name}' exists in another resource group.", "name")
     if draft.location is not None and draft.location.lower() != old.location.lower():
@@ -111,10 +114,10 @@ def check_unmoved(old: Topic, draft: TopicDraft) -> None:
             f"The inputSchema is {old.input_schema} and cannot change once the topic exists.",
             "inputSchema",
         )
-    if draft.source is not None and old.source is not None:
+    if wanted.source is not None and old.source is not None:
         for name, new, current in (
-            ("source", draft.source.resource_id, old.source.resource_id),
-            ("topicType", draft.source.topic_type, old.source.topic_type),
+            ("source", wanted.source.resource_id, old.source.resource_id),
+            ("topicType", wanted.source.topic_type, old.source.topic_type),
         ):
             if new.lower() != current.lower():
                 raise InvalidInput("InvalidRequest", f"The {name} of a system topic cannot change.", name)
@@ -181,7 +184,7 @@ def check_attributes(attributes: tuple[DeliveryAttribute, ...], profile: Profile
 
 def check_mapping(schema: InputSchema, mapping: InputMapping | None) -> InputMapping | None:
     """The mapping of a topic: only the custom schema has one, by default an empty one."""
-    if schema is InputSchema.CUSTOM:
+    if INPUT_SCHEMAS[schema].mapped:
         return mapping or InputMapping()
     if mapping is not None:
         raise InvalidInput(
@@ -194,7 +197,7 @@ def check_mapping(schema: InputSchema, mapping: InputMapping | None) -> InputMap
 
 def delivery_schema(wanted: DeliverySchema | None, topic: Topic) -> DeliverySchema:
     """The schema that a subscription asks for, if its topic's events convert to it, or the default one (spec §2.4)."""
-    possible = DELIVERABLE[topic.input_schema]
+    possible = tuple(INPUT_SCHEMAS[topic.input_schema].conversions)
     if wanted is None:
         return possible[0]
     if wanted not in possible:
@@ -268,19 +271,29 @@ def build_subscription(
 
     A successor keeps the id, version, name and time of creation. An expiration time is checked only if it changes.
     """
-    check_batching(draft.batching, profile)
-    check_attributes(draft.attributes, profile)
-    check_event_types(draft.filter, topic)
-    if old is None or draft.expires_at != shown(old).expires_at:
-        check_expiry(draft.expires_at, now)
-    values = draft_values(draft)
-    filter = values.pop("filter")
-    if old is not None:
-        values.update({name: getattr(old, name) for name in ("id", "version", "name", "domain_topic")})
-    values["delivery_schema"] = delivery_schema(draft.delivery_schema, topic)
-    values["filters"] = (FilterSince(0, replace(filter, domain_topic=values["domain_topic"])),)
-    created_at = now if old is None else old.created_at
-    return Subscription(**values, topic=topic.id, created_at=created_at, modified_at=now)
+    wanted = draft.wanted
+    check_batching(wanted.batching, profile)
+    check_attributes(wanted.attributes, profile)
+    check_event_types(wanted.filter, topic)
+    if old is None or wanted.expires_at != shown(old).expires_at:
+        check_expiry(wanted.expires_at, now)
+    named = wanted if old is None else old
+    return replace(
+        wanted,
+        id=0 if old is None else old.id,
+        version=0 if old is None else old.version,
+        topic=topic.id,
+        name=named.name,
+        domain_topic=named.domain_topic,
+        delivery_schema=delivery_schema(draft.delivery_schema, topic),
+        filters=(FilterSince(0, replace(wanted.filter, domain_topic=named.domain_topic)),),
+        handshake=None,
+        proposed=None,
+        created_position=0,
+        deleted_position=None,
+        created_at=now if old is None else old.created_at,
+        modified_at=now,
+    )
 
 
 def _check_name(name: str, chars: tuple[int, int], what: str) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 
 from nicegui import ui
 
-from recapito.portal.client import Refused
+from recapito.portal.client import RequestRefused
 from recapito.portal.page import Page
 from recapito.portal.panels.explanation import ExplanationPanel
 from recapito.portal.urls import explain_path
@@ -73,7 +73,7 @@ def _dry_run(page: Page, topic: str) -> None:
                 fates = ExplanationPanel(page, tried)
             try:
                 await fates.refresh()
-            except Refused as error:
+            except RequestRefused as error:
                 place.clear()
                 form.blame(error)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from recapito.portal import format
-from recapito.portal.api_types import Count, Lane, Readiness
+from recapito.portal.api_types import Readiness, ShownCounts, ShownLane
 from recapito.portal.page import Page
 from recapito.portal.urls import resource_path
 from recapito.portal.widgets.pieces import attribute, bar, chip, empty, link, link_button, panel, set_tone, text
@@ -70,7 +70,7 @@ async def build(page: Page) -> None:
     page.poll(refresh, _POLL_S)
 
 
-def _failing_row(lane: Lane) -> Row:
+def _failing_row(lane: ShownLane) -> Row:
     state, tone = lane.state
     why = lane.hold.reason if lane.hold and lane.hold.on else format.tally(lane.failed_attempts)
     return Row(
@@ -85,7 +85,7 @@ def _failing_row(lane: Lane) -> Row:
     )
 
 
-def _topic_row(id: str, count: Count) -> Row:
+def _topic_row(id: str, count: ShownCounts) -> Row:
     return Row(
         id,
         (

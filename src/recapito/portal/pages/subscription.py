@@ -6,8 +6,8 @@ from typing import Any
 from nicegui import ui
 
 from recapito.portal import format
-from recapito.portal.api_types import Lane
-from recapito.portal.client import KINDS, Refused
+from recapito.portal.api_types import ShownLane
+from recapito.portal.client import KINDS, RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import POLL_S, Page
 from recapito.portal.pages.subscription_facts import settings_facts
@@ -71,12 +71,12 @@ async def build(page: Page, address: Address) -> None:
     page.poll(refresh)
 
 
-async def _find(page: Page, address: Address) -> Lane:
+async def _find(page: Page, address: Address) -> ShownLane:
     found = await page.server.lanes(topic=address.topic, subscription=address.subscription)
     for lane in found.value:
         if lane.topic_kind == KINDS[address.kind] and _same(lane.domain_topic, address.domain_topic):
             return lane
-    raise Refused(404, "NotFound", "This subscription does not exist any more.", None)
+    raise RequestRefused(404, "NotFound", "This subscription does not exist any more.", None)
 
 
 def _same(one: str | None, other: str | None) -> bool:
@@ -115,7 +115,7 @@ def _consent(shown: dict[str, Any]) -> None:
         )
 
 
-def _why(lane: Lane) -> str:
+def _why(lane: ShownLane) -> str:
     if lane.stopped:
         return f"This subscription has stopped: {lane.stopped}"
     if lane.hold is not None and lane.hold.on:
@@ -123,7 +123,7 @@ def _why(lane: Lane) -> str:
     return ""
 
 
-def _now(lane: Lane) -> dict[str, str]:
+def _now(lane: ShownLane) -> dict[str, str]:
     mean = lane.took_ms / lane.answers if lane.answers else None
     return {
         "pending": format.number(lane.pending),
@@ -133,7 +133,7 @@ def _now(lane: Lane) -> dict[str, str]:
     }
 
 
-def _reasons(lane: Lane) -> str:
+def _reasons(lane: ShownLane) -> str:
     parts = []
     if lane.next_due_at is not None:
         parts.append(f"Next retry due {format.instant(lane.next_due_at)} UTC.")

@@ -10,8 +10,9 @@ from typing import Any
 from nicegui import ui
 
 from recapito.domain import limits
-from recapito.domain.events.schema import DELIVERABLE, DeliverySchema, InputSchema
-from recapito.portal.client import Refused
+from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import DELIVERY_SCHEMAS, INPUT_SCHEMAS
+from recapito.portal.client import RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.pages.topic import LISTS
@@ -23,11 +24,6 @@ from recapito.portal.urls import Address, read_id, resource_path
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import bar, button, link_button, note, panel, text
 
-_SCHEMAS = {
-    DeliverySchema.EVENT_GRID: "Event Grid schema",
-    DeliverySchema.CLOUD_EVENT: "CloudEvents v1.0",
-    DeliverySchema.CUSTOM: "Custom input schema",
-}
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 _CONSENT = (
     "A web hook must consent before it gets events: it answers a validation event with its code, or OPTIONS with "
@@ -39,7 +35,7 @@ async def build_new(page: Page) -> None:
     """Create a subscription on the topic that the path names."""
     address = read_id("/" + page.request.path_params["id"])
     if address is None or address.subscription is not None:
-        raise Refused(404, "NotFound", "This is not the id of a topic or a domain.", None)
+        raise RequestRefused(404, "NotFound", "This is not the id of a topic or a domain.", None)
     topic = await page.server.arm("GET", address.topic_id)
     page.layout("Create an event subscription", LISTS[address.kind].path, *_way(address))
     _Editor(page, address, topic, None)
@@ -104,11 +100,11 @@ class _Editor:
             id = f"{self._address.parent_id}/eventSubscriptions/{self._name.value.strip()}"
             if await self._is_taken(id):
                 message = "There is a subscription of this name already; choose another, or edit that one."
-                self._form.blame(Refused(409, "Conflict", message, "name"))
+                self._form.blame(RequestRefused(409, "Conflict", message, "name"))
                 return
         try:
             await self._page.server.arm("PUT", id, {"properties": await self._read()})
-        except Refused as error:
+        except RequestRefused as error:
             self._refused(error)
             return
         ui.navigate.to(resource_path(id))
@@ -151,18 +147,20 @@ class _Editor:
     async def _is_taken(self, id: str) -> bool:
         try:
             await self._page.server.arm("GET", id)
-        except Refused as error:
+        except RequestRefused as error:
             if error.status == 404:
                 return False
             raise
         return True
 
-    def _refused(self, error: Refused) -> None:
+    def _refused(self, error: RequestRefused) -> None:
         if "validate the provided endpoint" not in error.message:
             self._form.blame(error)
             return
         short = "The endpoint did not consent; see the advice at the top."
-        self._form.blame(Refused(error.status, error.code, short, "properties.destination.properties.endpointUrl"))
+        self._form.blame(
+            RequestRefused(error.status, error.code, short, "properties.destination.properties.endpointUrl")
+        )
         self._show_help(error.message)
 
     def _show_help(self, message: str) -> None:
@@ -188,7 +186,7 @@ def _destinations(shown: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[st
 
 def _schemas(topic: dict[str, Any]) -> dict[str, str]:
     schema = InputSchema(topic["properties"].get("inputSchema", InputSchema.EVENT_GRID))
-    return {one.value: _SCHEMAS[one] for one in DELIVERABLE[schema]}
+    return {one.value: DELIVERY_SCHEMAS[one].title for one in INPUT_SCHEMAS[schema].conversions}
 
 
 def _check_name(given: str) -> str | None:

@@ -6,7 +6,7 @@ from nicegui import ui
 from nicegui.element import Element
 
 from recapito.portal import format
-from recapito.portal.api_types import Lane, Lanes
+from recapito.portal.api_types import LanePage, ShownLane
 from recapito.portal.client import KINDS, PAGE
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
@@ -111,10 +111,10 @@ def _subscriptions(page: Page, address: Address, search: ui.input) -> PagedList:
     with empty("There is no such subscription.", "A subscription delivers events of a topic to an endpoint.") as none:
         link_button("Create a subscription", f"/new-subscription{address.parent_id}", "primary")
 
-    async def load(start: str | None) -> Lanes:
+    async def load(start: str | None) -> LanePage:
         return await page.server.lanes(topic=address.topic, search=search.value, after=start, limit=str(PAGE))
 
-    async def show(found: Lanes) -> str | None:
+    async def show(found: LanePage) -> str | None:
         lanes = [lane for lane in found.value if _belongs(lane, address)]
         none.set_visibility(not lanes)
         table.show([lane_row(lane) for lane in lanes])
@@ -125,14 +125,14 @@ def _subscriptions(page: Page, address: Address, search: ui.input) -> PagedList:
     return listing
 
 
-def _belongs(lane: Lane, address: Address) -> bool:
+def _belongs(lane: ShownLane, address: Address) -> bool:
     if lane.topic_kind != KINDS[address.kind]:
         return False
     wanted = address.domain_topic
     return wanted is None or (lane.domain_topic or "").lower() == wanted.lower()
 
 
-def lane_row(lane: Lane) -> Row:
+def lane_row(lane: ShownLane) -> Row:
     """A subscription with its counts."""
     state, tone = lane.state
     name = lane.subscription if lane.domain_topic is None else f"{lane.domain_topic} / {lane.subscription}"

@@ -8,8 +8,9 @@ from nicegui import ui
 
 from recapito.domain import limits
 from recapito.domain.events.schema import InputSchema
+from recapito.domain.events.schema_table import INPUT_SCHEMAS
 from recapito.domain.profiles import profile
-from recapito.portal.client import PROVIDER, Refused
+from recapito.portal.client import PROVIDER, RequestRefused
 from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.urls import Address, resource_path
@@ -17,11 +18,7 @@ from recapito.portal.widgets.form import Form, check_required
 from recapito.portal.widgets.pieces import bar, button, link_button, panel, text
 
 PROFILE_TAG = "recapito-profile"
-_SCHEMAS = {
-    InputSchema.EVENT_GRID.value: "Event Grid schema",
-    InputSchema.CLOUD_EVENT.value: "CloudEvents v1.0",
-    InputSchema.CUSTOM.value: "Custom input schema",
-}
+_SCHEMAS = {schema.value: row.title for schema, row in INPUT_SCHEMAS.items()}
 _TOPICS = Crumb("Topics", "/topics")
 _NAME = re.compile(r"[A-Za-z0-9-]+")
 
@@ -45,7 +42,7 @@ async def build_new(page: Page) -> None:
             given = f"/subscriptions/{azure.value.strip()}/resourceGroups/{group.value.strip()}"
             id = f"{given}{PROVIDER}/topics/{name.value.strip()}"
             if await _exists(page, id):
-                refused = Refused(409, "Conflict", "A topic with this name exists; choose another name.", "name")
+                refused = RequestRefused(409, "Conflict", "A topic with this name exists; choose another name.", "name")
                 form.blame(refused)
                 return
             body = {"properties": {"inputSchema": schema.value}, "tags": _tags(tags, chosen)}
@@ -91,7 +88,7 @@ def _behaviour(page: Page, form: Form, tags: dict[str, str]) -> tuple[ui.select,
 async def _exists(page: Page, id: str) -> bool:
     try:
         await page.server.arm("GET", id)
-    except Refused as error:
+    except RequestRefused as error:
         if error.status == 404:
             return False
         raise
@@ -101,7 +98,7 @@ async def _exists(page: Page, id: str) -> bool:
 async def _send(page: Page, form: Form, method: str, id: str, body: dict[str, Any]) -> None:
     try:
         topic = await page.server.arm(method, id, body)
-    except Refused as error:
+    except RequestRefused as error:
         form.blame(error)
         return
     ui.navigate.to(resource_path(topic["id"]))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from nicegui import ui
 
 from recapito.portal import format
-from recapito.portal.api_types import Count
+from recapito.portal.api_types import ShownCounts
 from recapito.portal.client import PROVIDER, ResultPage
 from recapito.portal.page import Page
 from recapito.portal.urls import resource_path
@@ -79,7 +79,7 @@ async def _build(kind: _Kind, page: Page) -> None:
     page.poll(listing.refresh, 5.0)
 
 
-def _row(topic: dict[str, Any], count: Count) -> Row:
+def _row(topic: dict[str, Any], count: ShownCounts) -> Row:
     return Row(
         topic["id"],
         (

@@ -3,9 +3,9 @@
 from nicegui import ui
 
 from recapito.domain.delivery.outcome import Result
-from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.delivery.vocabulary import DISPOSITION_LABELS, ENDING_LABELS
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, AttemptEvent, Attempts
+from recapito.portal.api_types import AttemptEvent, Attempts, ShownAttempt
 from recapito.portal.client import PAGE
 from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
@@ -19,7 +19,6 @@ OUTCOMES: dict[str, str] = {
     **{result.value: result.value for result in Result},
     **{str(ending): label.capitalize() for ending, label in ENDING_LABELS.items()},
 }
-THEN = {"delivered": "delivered", "retry": "retried", "deadLetter": "dead-lettered", "drop": "dropped"}
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
 _COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "DispositionKind", "Answer")
 
@@ -59,7 +58,7 @@ def recent_deliveries(page: Page, topic: str | None = None, subscription: str | 
     return listing
 
 
-def _row(attempt: Attempt, with_subscription: bool) -> Row:
+def _row(attempt: ShownAttempt, with_subscription: bool) -> Row:
     event = attempt.events[0] if attempt.events else AttemptEvent()
     more = f" and {attempt.event_count - 1} more" if attempt.event_count > 1 else ""
     cells = (
@@ -75,17 +74,17 @@ def _row(attempt: Attempt, with_subscription: bool) -> Row:
     return Row(attempt.mark, (cells[0], name, *cells[1:]) if with_subscription else cells)
 
 
-def tone_of(attempt: Attempt) -> str:
+def tone_of(attempt: ShownAttempt) -> str:
     """How good that is."""
     return "good" if attempt.outcome == "Success" else "bad"
 
 
-def number_text(attempt: Attempt, event: AttemptEvent) -> str:
+def number_text(attempt: ShownAttempt, event: AttemptEvent) -> str:
     """The number of the attempt; a dash for an end without a request."""
     return "–" if attempt.outcome in ENDING_LABELS else str(event.attempt)
 
 
-def outcome_text(attempt: Attempt) -> str:
+def outcome_text(attempt: ShownAttempt) -> str:
     """How an attempt ended, in a few words."""
     named = OUTCOMES.get(attempt.outcome, attempt.outcome)
     parts = [named if attempt.status is None else f"{named} {attempt.status}"]
@@ -98,7 +97,7 @@ def outcome_text(attempt: Attempt) -> str:
 
 def then_text(event: AttemptEvent) -> str:
     """The decision about the event."""
-    decision = THEN.get(event.then, event.then)
+    decision = DISPOSITION_LABELS.get(event.then, event.then)
     if event.due_at is not None:
         rule = f", by {RULES.get(event.rule or '', event.rule)}" if event.rule else ""
         return f"{decision} at {format.clock_time(event.due_at)[:8]}{rule}"

@@ -5,7 +5,7 @@ from functools import partial
 
 from recapito.domain import limits
 from recapito.portal import format
-from recapito.portal.api_types import Moved
+from recapito.portal.api_types import ShownMove
 from recapito.portal.page import Page
 from recapito.portal.widgets.form import Form
 from recapito.portal.widgets.pieces import attribute, bar, button, panel, text
@@ -51,7 +51,7 @@ def clock_panel(page: Page, moved: Callable[[], Awaitable[None]] | None = None) 
     return show
 
 
-def _happened(moved: Moved) -> str:
+def _happened(moved: ShownMove) -> str:
     return (
         f"It is now {format.instant(moved.now)}. Meanwhile: {moved.attempts} attempts, {moved.delivered} delivered, "
         f"{moved.dead_lettered} dead-lettered, {moved.dropped} dropped; {moved.pending} are pending."

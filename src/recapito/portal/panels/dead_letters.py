@@ -7,7 +7,7 @@ from nicegui import ui
 from nicegui.elements.mixins.text_element import TextElement
 
 from recapito.portal import format
-from recapito.portal.api_types import DeadLetter, DeadLetters, Progress
+from recapito.portal.api_types import DeadLetterPage, ShownDeadLetter, ShownProgress
 from recapito.portal.client import PAGE
 from recapito.portal.page import Page
 from recapito.portal.widgets.paged_list import PagedList
@@ -41,10 +41,10 @@ class DeadLetterList:
         self.listing = PagedList(page, self._load, self._show)
         self._which.on_value_change(self.listing.restart)
 
-    async def _load(self, start: str | None) -> DeadLetters:
+    async def _load(self, start: str | None) -> DeadLetterPage:
         return await self._page.server.letters(**self._where, redriven=self._which.value, after=start, limit=str(PAGE))
 
-    async def _show(self, found: DeadLetters) -> str | None:
+    async def _show(self, found: DeadLetterPage) -> str | None:
         self._none.set_visibility(not found.value)
         self._table.show([_row(one, self._where["subscription"] is None) for one in found.value])
         self._problems.clear()
@@ -76,9 +76,9 @@ class DeadLetterList:
             self._say(f"Done: {_letters(done.done)} removed; {format.number(done.kept)} files stay.{_refused(done)}")
             await self.listing.restart()
 
-    async def _go_through(self, verb: str, dry_run: bool) -> Progress:
+    async def _go_through(self, verb: str, dry_run: bool) -> ShownProgress:
         """Page by page, with the progress of each."""
-        total = Progress()
+        total = ShownProgress()
         body: dict[str, Any] = {name: value for name, value in self._where.items() if value}
         body |= {"limit": _STEP, "dryRun": dry_run}
         if verb == "purge" and self._which.value:
@@ -98,8 +98,8 @@ class DeadLetterList:
         self._progress.set_visibility(True)
 
 
-def _sum(total: Progress, turn: Progress) -> Progress:
-    return Progress(
+def _sum(total: ShownProgress, turn: ShownProgress) -> ShownProgress:
+    return ShownProgress(
         selected=total.selected + turn.selected,
         done=total.done + turn.done,
         refused=total.refused + turn.refused,
@@ -112,13 +112,13 @@ def _letters(count: int) -> str:
     return f"{format.number(count)} dead letter{'' if count == 1 else 's'}"
 
 
-def _refused(progress: Progress) -> str:
+def _refused(progress: ShownProgress) -> str:
     if not progress.refused:
         return ""
     return f" {format.number(progress.refused)} were refused: {'; '.join(progress.problems)}"
 
 
-def _row(letter: DeadLetter, with_subscription: bool) -> Row:
+def _row(letter: ShownDeadLetter, with_subscription: bool) -> Row:
     cells = (
         Cell(letter.event_id or "(no id)", f"/dead-letter/{quote(letter.name)}"),
         Cell(letter.reason, tone="bad"),

@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from nicegui import ui
 
-from recapito.domain.delivery.state import LABELS, State
-from recapito.domain.history.attempt import ENDING_LABELS
+from recapito.domain.delivery.vocabulary import ENDING_LABELS, STATE_LABELS, State
 from recapito.portal import format
-from recapito.portal.api_types import Attempt, AttemptEvent, Explanation, SubscriptionOutcome
+from recapito.portal.api_types import AttemptEvent, ShownAttempt, ShownExplanation, SubscriptionOutcome
 from recapito.portal.page import Page
 from recapito.portal.panels.attempts import number_text, outcome_text, then_text, tone_of
 from recapito.portal.widgets.paged_list import PagedList
@@ -20,15 +19,15 @@ from recapito.portal.widgets.pieces import Fact, bar, chip, facts, note, panel, 
 from recapito.portal.widgets.table import Cell, Row, Table
 
 PAGE = 10  # a fate is some ten lines, and more with its attempts
-_TONES = {
-    "delivered": "good",
-    "parked": "wait",
-    "held": "wait",
-    "unread": "wait",
-    "underWay": "wait",
-    "deadLetterWaiting": "bad",
-    "deadLettered": "bad",
-    "dropped": "bad",
+_TONES: dict[str, str] = {
+    State.DELIVERED: "good",
+    State.PARKED: "wait",
+    State.HELD: "wait",
+    State.UNREAD: "wait",
+    State.UNDER_WAY: "wait",
+    State.DEAD_LETTER_WAITING: "bad",
+    State.DEAD_LETTERED: "bad",
+    State.DROPPED: "bad",
 }
 _SHOWN_FIRST = (
     State.DROPPED,
@@ -45,10 +44,10 @@ _SHOWN_FIRST = (
 _ORDER = {state.value: n for n, state in enumerate(_SHOWN_FIRST)}
 
 
-class Part(NamedTuple):
+class OutcomePage(NamedTuple):
     """The part of an explanation that is shown: the fates of one page, and the number of all that match."""
 
-    found: Explanation
+    found: ShownExplanation
     fates: list[SubscriptionOutcome]
     first: int
     chosen: int
@@ -57,7 +56,7 @@ class Part(NamedTuple):
 class ExplanationPanel:
     """The explanation of an event, loaded again at each refresh."""
 
-    def __init__(self, page: Page, ask: Callable[[], Awaitable[Explanation]]) -> None:
+    def __init__(self, page: Page, ask: Callable[[], Awaitable[ShownExplanation]]) -> None:
         self._ask = ask
         self._shown: object = None
         self._head = ui.element("div")
@@ -73,10 +72,10 @@ class ExplanationPanel:
         """Load it again, and show the changes."""
         await self._listing.refresh()
 
-    async def _load(self, start: str | None) -> Part:
+    async def _load(self, start: str | None) -> OutcomePage:
         return choose(await self._ask(), self._search.value or "", int(start or 0))
 
-    async def _show(self, part: Part) -> str | None:
+    async def _show(self, part: OutcomePage) -> str | None:
         found = part.found
         seen = (found.note, found.event, len(found.subscriptions), part.fates)
         if seen != self._shown:
@@ -87,7 +86,7 @@ class ExplanationPanel:
         following = part.first + PAGE
         return str(following) if following < part.chosen else None
 
-    def _rebuild(self, part: Part) -> None:
+    def _rebuild(self, part: OutcomePage) -> None:
         self._head.clear()
         with self._head:
             _event(part.found)
@@ -102,11 +101,11 @@ class ExplanationPanel:
                 say_empty("There is no such subscription.", "Search for another name.")
 
 
-def choose(found: Explanation, search: str, first: int) -> Part:
+def choose(found: ShownExplanation, search: str, first: int) -> OutcomePage:
     """A page of the fates whose subscriptions are searched for."""
     chosen = [fate for fate in found.subscriptions if search.lower() in fate.subscription.lower()]
     chosen.sort(key=lambda fate: _ORDER.get(fate.state, 0))
-    return Part(found, chosen[first : first + PAGE], first, len(chosen))
+    return OutcomePage(found, chosen[first : first + PAGE], first, len(chosen))
 
 
 def tally(fates: list[SubscriptionOutcome]) -> str:
@@ -115,11 +114,11 @@ def tally(fates: list[SubscriptionOutcome]) -> str:
         return ""
     counts = Counter(fate.state for fate in fates)
     states = sorted(counts, key=lambda state: _ORDER.get(state, 0))
-    summary = ", ".join(f"{LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
+    summary = ", ".join(f"{STATE_LABELS.get(state, state)} {format.number(counts[state])}" for state in states)
     return f"{format.number(len(fates))} subscriptions: {summary}."
 
 
-def _event(found: Explanation) -> None:
+def _event(found: ShownExplanation) -> None:
     if found.note:
         note(found.note)
     if found.event is not None:
@@ -142,7 +141,7 @@ def _fate(fate: SubscriptionOutcome, now: str) -> None:
     with panel(classes="fate"):
         with bar():
             text("h2", f"{fate.topic} / {fate.subscription}")
-            chip(LABELS.get(fate.state, fate.state).capitalize(), _TONES.get(fate.state, "plain"))
+            chip(STATE_LABELS.get(fate.state, fate.state).capitalize(), _TONES.get(fate.state, "plain"))
         if fate.state_text:
             text("p", fate.state_text)
         facts(_fate_facts(fate, now))
@@ -171,7 +170,7 @@ def _fate_facts(fate: SubscriptionOutcome, now: str) -> list[Fact]:
     return shown
 
 
-def _attempt_row(attempt: Attempt) -> Row:
+def _attempt_row(attempt: ShownAttempt) -> Row:
     event = attempt.events[0] if attempt.events else AttemptEvent()
     return Row(
         attempt.mark or attempt.at,

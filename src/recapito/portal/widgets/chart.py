@@ -11,7 +11,7 @@ from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
 from recapito.portal import format
-from recapito.portal.api_types import Lane
+from recapito.portal.api_types import ShownLane
 from recapito.portal.widgets.pieces import attribute, text
 
 SERIES = {
@@ -37,10 +37,10 @@ class Sampler:
     """Turns counts since the start into differences between refreshes. It keeps the last samples only."""
 
     def __init__(self) -> None:
-        self._last: Lane | None = None
+        self._last: ShownLane | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
 
-    def take(self, lane: Lane) -> None:
+    def take(self, lane: ShownLane) -> None:
         """Look at the lane."""
         last, self._last = self._last, lane
         if last is None or last.id != lane.id or lane.matched < last.matched:  # the first look, or another lane
@@ -50,7 +50,7 @@ class Sampler:
         self.samples.append(Sample(counts, (lane.took_ms - last.took_ms) / answers if answers > 0 else None))
 
 
-def totals(lane: Lane) -> tuple[int, ...]:
+def totals(lane: ShownLane) -> tuple[int, ...]:
     """The counts of a lane, in the order of the series."""
     return (lane.matched, lane.delivered, lane.failures, lane.expired, lane.lost - lane.expired, lane.dead_lettered)
 
@@ -118,7 +118,7 @@ class LaneChart:
                 text("h3", "Mean time of an answer")
                 self._latency = _Lines("Mean time of an answer", ("latency",), interval_s)
 
-    def show(self, lane: Lane) -> None:
+    def show(self, lane: ShownLane) -> None:
         """Take a sample, and draw."""
         self._sampler.take(lane)
         samples = self._sampler.samples

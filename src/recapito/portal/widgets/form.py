@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from nicegui import ui
 from nicegui.elements.mixins.validation_element import ValidationElement
 
-from recapito.portal.client import Refused
+from recapito.portal.client import RequestRefused
 from recapito.portal.widgets.pieces import text
 
 Check = Callable[[str], str | None]
@@ -102,7 +102,7 @@ class Form:
             found[0].run_method("focus")
         return not found
 
-    def blame(self, refused: Refused) -> None:
+    def blame(self, refused: RequestRefused) -> None:
         """Show the server's refusal beside the field that it names, else above the form."""
         field = self._find(refused.target or "")
         if field is None:

@@ -17,7 +17,7 @@ import pycurl
 
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
-from recapito.senders.http.transfer import Post, Reply, Transfer, Trust
+from recapito.senders.http.transfer import CurlPost, CurlReply, OutboundTrust, Transfer
 
 _WATCH = {
     pycurl.POLL_IN: select.EPOLLIN,
@@ -32,13 +32,13 @@ _NEVER = float("inf")
 class CurlLoop:
     """Makes POSTs on the event loop that runs when it is made. After a failure of its own it makes no more."""
 
-    def __init__(self, trust: Trust) -> None:
+    def __init__(self, trust: OutboundTrust) -> None:
         self._trust = trust
         self._loop = asyncio.get_running_loop()
         self._failure: Exception | None = None
         self._closed = False
-        self._inbox: deque[Post] = deque()
-        self._outbox: deque[tuple[Post, Reply]] = deque()
+        self._inbox: deque[CurlPost] = deque()
+        self._outbox: deque[tuple[CurlPost, CurlReply]] = deque()
         self._woken = False
         self._running: set[Transfer] = set()
         self._free: list[Transfer] = []
@@ -59,13 +59,13 @@ class CurlLoop:
     def __repr__(self) -> str:
         return f"<CurlLoop, {len(self._running)} running, {len(self._free)} free>"
 
-    def submit(self, post: Post) -> None:
+    def submit(self, post: CurlPost) -> None:
         """Start a POST; its `finish` is called later, on the event loop, unless it is aborted."""
         if self._failure is not None:
             raise RuntimeError("Driving libcurl failed.") from self._failure
         self._put(post)
 
-    def abort(self, post: Post) -> None:
+    def abort(self, post: CurlPost) -> None:
         """Close the connection of a POST whose `over` was set; one that is over already is left alone."""
         self._put(post)
 
@@ -74,7 +74,7 @@ class CurlLoop:
         if not self._closed:
             self._shut()
 
-    def _put(self, post: Post) -> None:
+    def _put(self, post: CurlPost) -> None:
         if self._closed:
             return
         self._inbox.append(post)
@@ -139,7 +139,7 @@ class CurlLoop:
             elif post.transfer is not None:
                 self._stop(post.transfer)
 
-    def _start(self, post: Post) -> None:
+    def _start(self, post: CurlPost) -> None:
         transfer = self._free.pop() if self._free else Transfer(self._trust, self._opened)
         try:
             transfer.load(post)
@@ -152,7 +152,7 @@ class CurlLoop:
         if self._look_round_at == _NEVER:
             self._look_round_at = time.monotonic() + _LOOK_ROUND_S
 
-    def _stop(self, transfer: Transfer, code: int = 0, problem: str = "") -> tuple[Post, Reply]:
+    def _stop(self, transfer: Transfer, code: int = 0, problem: str = "") -> tuple[CurlPost, CurlReply]:
         """Take a transfer out; one that is under way loses its connection."""
         self._multi.remove_handle(transfer.curl)
         self._running.discard(transfer)
@@ -208,7 +208,7 @@ class CurlLoop:
             self._outbox.append(transfer.unload(pycurl.E_FAILED_INIT, problem))
         while self._inbox:
             post = self._inbox.popleft()
-            self._outbox.append((post, Reply(0, [], b"", pycurl.E_FAILED_INIT, problem, "")))
+            self._outbox.append((post, CurlReply(0, [], b"", pycurl.E_FAILED_INIT, problem, "")))
 
     def _shut(self) -> None:
         self._closed = True

@@ -24,7 +24,7 @@ _BLANK = (b"\r\n", b"\n")
 _HEADER_LINES = limits.RESPONSE_HEADERS + 2  # with the status line and the blank one
 
 
-class Reply(msgspec.Struct, frozen=True, gc=False):
+class CurlReply(msgspec.Struct, frozen=True, gc=False):
     """The end of a request. Without a final `status` (0), `code` is libcurl's error and `problem` its text."""
 
     status: int
@@ -35,7 +35,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
     note: str  # the reason why we refused to dial or to read on
 
 
-class Post(Protocol):
+class CurlPost(Protocol):
     """A request to be made, mostly a POST. `resolve` is libcurl's entry for the host's addresses, None for a literal
     address; of the answer's body the first `kept_bytes` are kept.
     """
@@ -55,11 +55,11 @@ class Post(Protocol):
     over: bool
     transfer: "Transfer | None"
 
-    def finish(self, reply: Reply) -> None:
+    def finish(self, reply: CurlReply) -> None:
         """Called once, on the event loop."""
 
 
-class Trust(NamedTuple):
+class OutboundTrust(NamedTuple):
     """The addresses and certificates to trust: `judge` refuses addresses, authorities are in `ca_file` or `ca_path`."""
 
     judge: Callable[[str], str | None]
@@ -67,23 +67,23 @@ class Trust(NamedTuple):
     ca_path: str | None
 
 
-def trust(judge: Callable[[str], str | None], ca_file: str | None) -> Trust:
+def trust(judge: Callable[[str], str | None], ca_file: str | None) -> OutboundTrust:
     """The authorities of a file, or OpenSSL's own."""
     if ca_file is not None:
         if not Path(ca_file).is_file():
             raise SettingsError(f"ca_file: there is no file {ca_file}.")
-        return Trust(judge, ca_file, None)
+        return OutboundTrust(judge, ca_file, None)
     paths = ssl.get_default_verify_paths()
-    return Trust(judge, paths.cafile, paths.capath)
+    return OutboundTrust(judge, paths.cafile, paths.capath)
 
 
 class Transfer:
     """A reusable easy handle, and the answer that it has received so far."""
 
-    def __init__(self, trust: Trust, opened: Callable[[int], None]) -> None:
+    def __init__(self, trust: OutboundTrust, opened: Callable[[int], None]) -> None:
         self._judge = trust.judge
         self._opened = opened
-        self._post: Post | None = None
+        self._post: CurlPost | None = None
         self._method = "POST"
         self._url = ""
         self.curl: Any = pycurl.Curl()
@@ -103,7 +103,7 @@ class Transfer:
     def __repr__(self) -> str:
         return f"<Transfer {'free' if self._post is None else 'under way'}>"
 
-    def load(self, post: Post) -> None:
+    def load(self, post: CurlPost) -> None:
         """Prepare the handle for a request."""
         self._post = post
         post.transfer = self
@@ -119,11 +119,11 @@ class Transfer:
         if post.resolve is not None:
             self.curl.setopt(pycurl.RESOLVE, [post.resolve])
 
-    def unload(self, code: int, problem: str) -> tuple[Post, Reply]:
+    def unload(self, code: int, problem: str) -> tuple[CurlPost, CurlReply]:
         """The request and its reply; the handle is free again and keeps nothing of either."""
         post, status = self._post, self._status(code)
         assert post is not None
-        reply = Reply(status, self._headers, self._body, code, problem, self._note)
+        reply = CurlReply(status, self._headers, self._body, code, problem, self._note)
         if self._method == "POST":
             self.curl.setopt(pycurl.POSTFIELDS, b"")
         self._post = post.transfer = None

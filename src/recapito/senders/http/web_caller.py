@@ -12,7 +12,7 @@ from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.excerpt import excerpt
-from recapito.domain.handshake.http_call import CallResult, FailureKind, NoReply, Reply, Request
+from recapito.domain.handshake.http_call import CallResult, FailureKind, HttpReply, HttpRequest, NoReply
 from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http import transfer
 from recapito.senders.http.curl import CurlLoop
@@ -45,7 +45,7 @@ class _Call:
 
     kept_bytes = limits.RESPONSE_BODY_BYTES
 
-    def __init__(self, request: Request, route: EndpointRoute) -> None:
+    def __init__(self, request: HttpRequest, route: EndpointRoute) -> None:
         self.method: str = request.method
         self.url = route.url
         self.headers = [line for name, value in request.headers for line in header(name, value)]
@@ -58,7 +58,7 @@ class _Call:
         self._secrets = route.secrets
         self.answer: asyncio.Future[CallResult] = asyncio.get_running_loop().create_future()
 
-    def finish(self, reply: transfer.Reply) -> None:
+    def finish(self, reply: transfer.CurlReply) -> None:
         """Called by the CurlLoop at the end."""
         self.end(_answer_of(reply, self._secrets))
 
@@ -83,7 +83,7 @@ class WebCaller:
     def __repr__(self) -> str:
         return f"<WebCaller {self._curl or 'unused'}>"
 
-    async def ask(self, request: Request) -> CallResult:
+    async def ask(self, request: HttpRequest) -> CallResult:
         route = EndpointRoute(self._egress, request.url)
         if route.host:
             route.settle(await self._resolve(route.host))
@@ -135,10 +135,10 @@ class WebCaller:
                 self._curl.abort(call)
 
 
-def _answer_of(reply: transfer.Reply, secrets: tuple[str, ...]) -> CallResult:
+def _answer_of(reply: transfer.CurlReply, secrets: tuple[str, ...]) -> CallResult:
     if reply.status:
         pairs = (line.decode("latin-1").partition(":") for line in reply.headers[1:])
-        return Reply(
+        return HttpReply(
             reply.status, tuple((name.strip(), value.strip()) for name, colon, value in pairs if colon), reply.body
         )
     detail = reply.note or reply.problem or "the connection was closed before an answer was complete"

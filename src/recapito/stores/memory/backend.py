@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.backend import Prepared, Stores
-from recapito.contracts.history import Keep
+from recapito.contracts.backend import PreparedState, Stores
+from recapito.contracts.history import HistoryBounds
 from recapito.errors import SettingsError
 from recapito.stores.memory.disk import MemoryDisk
 from recapito.stores.memory.history import MemoryHistory
@@ -16,7 +16,7 @@ from recapito.stores.memory.log import MemoryLog
 class MemoryBackend:
     """Stores on a MemoryDisk of its own. `keep` bounds the history; None: none is kept."""
 
-    def __init__(self, keep: Keep | None) -> None:
+    def __init__(self, keep: HistoryBounds | None) -> None:
         self._keep = keep
         self._disk = MemoryDisk()
         self._open = False
@@ -24,8 +24,8 @@ class MemoryBackend:
     def __repr__(self) -> str:
         return f"<MemoryBackend{', open' if self._open else ''}>"
 
-    async def prepare(self) -> Prepared:
-        return Prepared(0, doubtful=False)
+    async def prepare(self) -> PreparedState:
+        return PreparedState(0, doubtful=False)
 
     @asynccontextmanager
     async def open_both(self, clock: Clock) -> AsyncIterator[Stores]:

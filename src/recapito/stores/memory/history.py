@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from recapito.contracts.history import Extent, Keep, Kept, Page
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 
@@ -13,7 +13,7 @@ class MemoryHistory:
 
     def __init__(
         self,
-        keep: Keep,
+        keep: HistoryBounds,
         now: Callable[[], int],
         first_mark: int = 1,
         capacity: int = limits.HISTORY_MEMORY_EVENTS,
@@ -21,7 +21,7 @@ class MemoryHistory:
         self._keep = keep
         self._now = now
         self._capacity = capacity
-        self._ring: deque[Kept] = deque()
+        self._ring: deque[KeptAttempt] = deque()
         self._events = 0
         self._newest = first_mark - 1
         self._not_kept = 0
@@ -34,7 +34,7 @@ class MemoryHistory:
             self._not_kept += 1
             return
         self._newest += 1
-        self._ring.append(Kept(self._newest, attempt))
+        self._ring.append(KeptAttempt(self._newest, attempt))
         self._events += _weight(attempt)
         while self._events > self._capacity:
             self._events -= _weight(self._ring.popleft().attempt)
@@ -42,31 +42,31 @@ class MemoryHistory:
     async def flush(self) -> None:
         """Attempts are recorded at once."""
 
-    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
         older = [kept for kept in reversed(self._recent()) if before is None or kept.mark < before]
         return self._page(older, selection, limit)
 
-    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         page = self._page([kept for kept in self._recent() if kept.mark > after], selection, limit)
         return page if page.next is None else page._replace(newest=page.next)
 
-    async def extent(self) -> Extent:
+    async def extent(self) -> HistoryExtent:
         recent = self._recent()
         since = min((kept.attempt.at for kept in recent), default=None)
-        return Extent(since, len(recent), self._not_kept)
+        return HistoryExtent(since, len(recent), self._not_kept)
 
     async def close(self) -> None:
         """There is nothing to release."""
 
-    def _recent(self) -> list[Kept]:
+    def _recent(self) -> list[KeptAttempt]:
         oldest = self._now() - self._keep.age_ns
         while self._ring and self._ring[0].attempt.at < oldest:
             self._events -= _weight(self._ring.popleft().attempt)
         return list(self._ring)
 
-    def _page(self, attempts: Iterable[Kept], selection: AttemptQuery, limit: int) -> Page:
+    def _page(self, attempts: Iterable[KeptAttempt], selection: AttemptQuery, limit: int) -> AttemptPage:
         selected = [kept for kept in attempts if selection.takes(kept.attempt)]
-        return Page(selected[:limit], selected[limit - 1].mark if len(selected) > limit else None, self._newest)
+        return AttemptPage(selected[:limit], selected[limit - 1].mark if len(selected) > limit else None, self._newest)
 
 
 def _weight(attempt: Attempt) -> int:

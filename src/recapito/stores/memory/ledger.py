@@ -11,7 +11,7 @@ from recapito.contracts.damage import Damage
 from recapito.contracts.ledger import (
     Burial,
     DeadLetterGroup,
-    Due,
+    DueDeliveries,
     LaneCounts,
     LaneRow,
     Notice,
@@ -81,16 +81,16 @@ class MemoryLedger:
         for result in [self._settled(settlement) for settlement in settlements]:
             _store(self._lanes[result.lane.id], result)
 
-    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         if lane not in self._lanes:
-            return Due([], None)
+            return DueDeliveries([], None)
         stored = self._intact(lane)
         count = min(bisect_right(stored.order, (now, LAST)), limit)
         sizes = [len(stored.parked[identity].delivery.body) for _, identity in stored.order[:count]]
         fits = bisect_right(list(accumulate(sizes)), limits.PARKED_SLICE_BYTES)
         count = min(count, max(fits, at_least))
         next_at = stored.order[count][0] if count < len(stored.order) else None
-        return Due([stored.parked[identity] for _, identity in stored.order[:count]], next_at)
+        return DueDeliveries([stored.parked[identity] for _, identity in stored.order[:count]], next_at)
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:
         if lane not in self._lanes:

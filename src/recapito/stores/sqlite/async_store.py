@@ -10,7 +10,7 @@ import apsw
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files import volume
-from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium
+from recapito.stores.sqlite.files.connection import DISK, FileKind, FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
 from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
@@ -37,7 +37,7 @@ class AsyncStore:
         directory: Path,
         *,
         threaded: bool = True,
-        medium: Medium = DISK,
+        medium: FileMedium = DISK,
         ballast: Ballast | None = None,
         allow_network: bool = False,
         journal: Journal = silent,

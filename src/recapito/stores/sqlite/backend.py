@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from recapito.clock import Clock, SystemClock
-from recapito.contracts.backend import Prepared, Stores
-from recapito.contracts.history import HistoryReader, Keep
+from recapito.contracts.backend import PreparedState, Stores
+from recapito.contracts.history import HistoryBounds, HistoryReader
 from recapito.domain import limits
 from recapito.domain.capacity import Room, Shares, Space, share_out
 from recapito.errors import SettingsError
@@ -39,7 +39,7 @@ class SqliteOptions(NamedTuple):
     """
 
     data: Path
-    keep: Keep | None
+    keep: HistoryBounds | None
     stop_fraction: float = limits.DISK_STOP_FRACTION
     stop_bytes: int = limits.DISK_STOP_BYTES
     ballast_bytes: int = limits.BALLAST_BYTES
@@ -57,7 +57,7 @@ class SqliteBackend:
     def __repr__(self) -> str:
         return f"<SqliteBackend on {self._data}>"
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         data = self._data
         try:
             make_directory(data)
@@ -68,7 +68,7 @@ class SqliteBackend:
         newest = max((file.stat().st_mtime_ns for file in data.glob("*.db*")), default=0)
         doubtful = stopped_uncleanly(data)
         async with self.open_both(SystemClock()):
-            return Prepared(newest, doubtful)
+            return PreparedState(newest, doubtful)
 
     @asynccontextmanager
     async def open_both(self, clock: Clock) -> AsyncIterator[Stores]:

@@ -16,8 +16,8 @@ from recapito.domain import limits
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, VolumeFull
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.files import damage
-from recapito.stores.sqlite.files.connection import DISK, FileKind, Medium, open_reader, open_writer
-from recapito.stores.sqlite.files.damage import FileWatch, Lost
+from recapito.stores.sqlite.files.connection import DISK, FileKind, FileMedium, open_reader, open_writer
+from recapito.stores.sqlite.files.damage import FileFault, FileWatch
 from recapito.stores.sqlite.files.volume import Ballast, free_bytes
 from recapito.stores.sqlite.sql_files import transact
 
@@ -35,7 +35,7 @@ class Database:
         kind: FileKind,
         *,
         read_only: bool = False,
-        medium: Medium = DISK,
+        medium: FileMedium = DISK,
         ballast: Ballast | None = None,
         journal: Journal = silent,
     ) -> None:
@@ -222,7 +222,7 @@ class Database:
         if lost is not None:
             raise StoreFailed(f"{self.path.name}: {lost.why}")
 
-    def _look(self) -> Lost | None:
+    def _look(self) -> FileFault | None:
         lost = None if self._file_watch is None else self._file_watch.look(self._wal_pages)
         if lost is not None and lost.suspect:
             self.suspect(lost.why)

@@ -12,15 +12,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from recapito.clock import SECOND, Clock
-from recapito.contracts.history import Extent, Keep, Page
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.errors import SettingsError, StoreFailed
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.files.connection import HISTORY, Medium
+from recapito.stores.sqlite.files.connection import HISTORY, FileMedium
 from recapito.stores.sqlite.sql import history_sql
-from recapito.stores.sqlite.sql.history_sql import Bounds
+from recapito.stores.sqlite.sql.history_sql import ChunkTotals
 from recapito.stores.sqlite.worker import InlineWorker, ThreadWorker, Worker
 
 P = ParamSpec("P")
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 FLUSH_EVERY_NS = SECOND // 2
 TIDY_EVERY = 120  # flushes: old attempts are removed even when nothing is recorded
-UNSYNCED = Medium(synchronous="OFF")
+UNSYNCED = FileMedium(synchronous="OFF")
 ASIDE = ".damaged"
 
 
@@ -47,13 +47,13 @@ class SqliteHistoryReader:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._path}>"
 
-    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
         return await self._read(history_sql.newest_first, selection, before, limit)
 
-    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> Page:
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         return await self._read(history_sql.oldest_first, selection, after, limit)
 
-    async def extent(self) -> Extent:
+    async def extent(self) -> HistoryExtent:
         return await self._read(history_sql.extent)
 
     async def close(self) -> None:
@@ -95,7 +95,7 @@ class SqliteHistory(SqliteHistoryReader):
     def __init__(
         self,
         directory: Path,
-        keep: Keep,
+        keep: HistoryBounds,
         now: Callable[[], int],
         wall: Clock,
         *,
@@ -110,7 +110,7 @@ class SqliteHistory(SqliteHistoryReader):
         self._waiting: list[Attempt] = []
         self._events = 0
         self._omitted = 0
-        self._bounds = Bounds(0, 0)
+        self._bounds = ChunkTotals(0, 0)
         super().__init__(directory, threaded=threaded, journal=journal)
 
     def record(self, attempt: Attempt) -> None:

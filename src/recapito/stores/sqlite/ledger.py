@@ -10,7 +10,7 @@ import apsw
 from recapito.contracts.damage import Damage
 from recapito.contracts.ledger import (
     DeadLetterGroup,
-    Due,
+    DueDeliveries,
     LaneRow,
     Notice,
     Settlement,
@@ -70,7 +70,7 @@ class SqliteLedger(AsyncStore):
     async def settle(self, settlements: Sequence[Settlement]) -> None:
         await self._worker(partial(self._settle, settlements))
 
-    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> Due:
+    async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         return await self._read_around(ledger_sql.due, lane, now, limit, at_least)
 
     async def parked(self, lane: int, limit: int) -> list[Parked]:

@@ -18,7 +18,7 @@ from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import LOG
 from recapito.stores.sqlite.sql import log_sql, registry_sql
-from recapito.stores.sqlite.sql.rows import DamagedRecord, Listed
+from recapito.stores.sqlite.sql.rows import DamagedRecord, ReadRecords
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -143,7 +143,7 @@ class SqliteLog(AsyncStore):
             raise
 
     async def _records(
-        self, verb: Callable[Concatenate[apsw.Connection, P], Listed[T]], *args: P.args, **kwargs: P.kwargs
+        self, verb: Callable[Concatenate[apsw.Connection, P], ReadRecords[T]], *args: P.args, **kwargs: P.kwargs
     ) -> list[T]:
         """Read sound records, and remember the damaged ones among them."""
         records, damaged = await self._read(verb, *args, **kwargs)

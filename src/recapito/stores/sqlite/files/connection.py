@@ -41,7 +41,7 @@ DISPATCH = FileKind("dispatch", 0x52636470, limits.DISPATCH_PAGE_BYTES)  # "Rcdp
 HISTORY = FileKind("history", 0x52636873, limits.LOG_PAGE_BYTES, promised=False)  # "Rchs"
 
 
-class Names(Protocol):
+class FileNaming(Protocol):
     """Gives names to files and makes them durable."""
 
     def make(self, path: Path) -> None:
@@ -51,7 +51,7 @@ class Names(Protocol):
         """Make the names in a directory durable."""
 
 
-class Medium(NamedTuple):
+class FileMedium(NamedTuple):
     """The medium of files: the disk; or, in the power-loss test alone, a VFS that loses writes that were not synced.
 
     `trusted_times`: modification times are reliable, as on every local file system.
@@ -62,14 +62,14 @@ class Medium(NamedTuple):
     checkpoint_bytes: int = limits.WAL_CHECKPOINT_BYTES
     trusted_times: bool = True
     wal_kept_bytes: int = limits.WAL_KEPT_BYTES
-    names: Names = FileNames()
+    names: FileNaming = FileNames()
 
 
-DISK = Medium()
+DISK = FileMedium()
 SYNCHRONOUS = {"OFF": 0, "NORMAL": 1, "FULL": 2}
 
 
-def open_writer(path: Path, kind: FileKind, medium: Medium = DISK, make: bool = True) -> apsw.Connection:
+def open_writer(path: Path, kind: FileKind, medium: FileMedium = DISK, make: bool = True) -> apsw.Connection:
     """The one connection that writes a file, after its migration.
 
     With `make`, a missing or empty file is made. Without it, a missing file was lost, or its volume is gone.
@@ -138,7 +138,7 @@ _WRITER: dict[str, tuple[object, ...]] = _READER | {
 }
 
 
-def _by_medium(medium: Medium) -> dict[str, tuple[object, ...]]:
+def _by_medium(medium: FileMedium) -> dict[str, tuple[object, ...]]:
     return {
         "synchronous": (medium.synchronous, SYNCHRONOUS[medium.synchronous]),
         "journal_size_limit": (medium.wal_kept_bytes, medium.wal_kept_bytes),

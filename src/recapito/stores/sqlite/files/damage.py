@@ -34,7 +34,7 @@ WAL_HEADER_BYTES = 32
 FRAME_HEADER_BYTES = 24
 
 
-class Sign(msgspec.Struct, frozen=True):
+class DamageSign(msgspec.Struct, frozen=True):
     """A sign of damage to a file. `at` is the time in ISO 8601."""
 
     file: str
@@ -42,11 +42,11 @@ class Sign(msgspec.Struct, frozen=True):
     at: str
 
 
-UNREADABLE = Sign(MARKER, "the marker itself cannot be read", "")
-_decode = msgspec.json.Decoder(list[Sign]).decode
+UNREADABLE = DamageSign(MARKER, "the marker itself cannot be read", "")
+_decode = msgspec.json.Decoder(list[DamageSign]).decode
 
 
-def read_signs(directory: Path) -> list[Sign]:
+def read_signs(directory: Path) -> list[DamageSign]:
     """The signs in the marker; none if there is no marker."""
     try:
         return _decode((directory / MARKER).read_bytes()) or [UNREADABLE]
@@ -66,7 +66,7 @@ def leave_sign(directory: Path, file: str, why: str) -> None:
     with contextlib.suppress(OSError):
         handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         try:
-            os.write(handle, msgspec.json.encode([*signs, Sign(file, why, at)]))
+            os.write(handle, msgspec.json.encode([*signs, DamageSign(file, why, at)]))
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -93,7 +93,7 @@ def reason(directory: Path) -> str:
     return ""
 
 
-class Lost(NamedTuple):
+class FileFault(NamedTuple):
     """A fault of a file. `gone`: its name is gone or leads to another file. `suspect`: a person has to look at it."""
 
     why: str
@@ -101,12 +101,12 @@ class Lost(NamedTuple):
     suspect: bool = True
 
 
-REMOVED = Lost("it was removed", gone=True, suspect=False)  # that is plain to see, and it may be put back
-REPLACED = Lost("it was replaced by another file", gone=True)
-TRUNCATED = Lost("it was truncated")
-OVERWRITTEN = Lost("another program wrote to it")
-WAL_LOST = Lost("its -wal was removed or replaced")
-WAL_TRUNCATED = Lost("its -wal was truncated")
+REMOVED = FileFault("it was removed", gone=True, suspect=False)  # that is plain to see, and it may be put back
+REPLACED = FileFault("it was replaced by another file", gone=True)
+TRUNCATED = FileFault("it was truncated")
+OVERWRITTEN = FileFault("another program wrote to it")
+WAL_LOST = FileFault("its -wal was removed or replaced")
+WAL_TRUNCATED = FileFault("its -wal was truncated")
 
 
 class FileWatch:
@@ -125,7 +125,7 @@ class FileWatch:
         stored = os.stat(self._path)  # noqa: PTH116 - a Path takes twice as long
         self._number, self._size, self._written_at = stored.st_ino, stored.st_size, stored.st_mtime_ns
 
-    def look(self, wal_pages: int) -> Lost | None:
+    def look(self, wal_pages: int) -> FileFault | None:
         """The fault of the files, given the number of pages committed to the WAL; None if there is none."""
         try:
             stored = os.stat(self._path)  # noqa: PTH116 - a Path takes twice as long
@@ -139,7 +139,7 @@ class FileWatch:
             return OVERWRITTEN
         return self._look_at_wal(wal_pages) if wal_pages else None
 
-    def _look_at_wal(self, pages: int) -> Lost | None:
+    def _look_at_wal(self, pages: int) -> FileFault | None:
         try:
             wal = os.stat(self._wal_path)  # noqa: PTH116
         except OSError:

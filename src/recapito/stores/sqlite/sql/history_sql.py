@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from recapito.contracts.history import Extent, Keep, Kept, Page
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
@@ -16,26 +16,31 @@ END = 1 << 62  # above every mark
 REMOVED_AT_ONCE = 64
 
 
-class Bounds(NamedTuple):
+class ChunkTotals(NamedTuple):
     """The bytes of all chunks, and the newest mark."""
 
     size: int
     newest: int
 
 
-def bounds(connection: apsw.Connection) -> Bounds:
+def bounds(connection: apsw.Connection) -> ChunkTotals:
     found: Any = connection.execute(SQL["bounds"]).fetchone()
-    return Bounds(*found)
+    return ChunkTotals(*found)
 
 
-def extent(connection: apsw.Connection) -> Extent:
+def extent(connection: apsw.Connection) -> HistoryExtent:
     found: Any = connection.execute(SQL["extent"]).fetchone()
-    return Extent(*found)
+    return HistoryExtent(*found)
 
 
 def write(
-    connection: apsw.Connection, attempts: Sequence[Attempt], omitted: int, before: Bounds, keep: Keep, now: int
-) -> Bounds:
+    connection: apsw.Connection,
+    attempts: Sequence[Attempt],
+    omitted: int,
+    before: ChunkTotals,
+    keep: HistoryBounds,
+    now: int,
+) -> ChunkTotals:
     """Store attempts in chunks, and remove those that are too old or too many."""
     size, newest = before
     for part in _parts(attempts):
@@ -46,38 +51,38 @@ def write(
         size, newest = size + length, newest + chunk.attempts
     if omitted:
         connection.execute(SQL["omit"], (omitted,))
-    return Bounds(size - _remove(connection, size - keep.size, now - keep.age_ns), newest)
+    return ChunkTotals(size - _remove(connection, size - keep.size, now - keep.age_ns), newest)
 
 
-def newest_first(connection: apsw.Connection, selection: AttemptQuery, before: int | None, limit: int) -> Page:
+def newest_first(connection: apsw.Connection, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
     """A page back in time."""
     newest = bounds(connection).newest
     edge = END if before is None else before
-    found: list[Kept] = []
+    found: list[KeptAttempt] = []
     for n, (first, attempts, ids, packed) in enumerate(_chunks(connection, "newest_first", selection, before=edge)):
         if n >= limits.HISTORY_CHUNKS:
-            return Page(found, first + attempts, newest)
+            return AttemptPage(found, first + attempts, newest)
         places = range(min(attempts, edge - first) - 1, -1, -1)
         for place, attempt in Unpacked(ids, packed).select(selection, places):
             if len(found) == limit:
-                return Page(found, found[-1].mark, newest)
-            found.append(Kept(first + place, attempt))
-    return Page(found, None, newest)
+                return AttemptPage(found, found[-1].mark, newest)
+            found.append(KeptAttempt(first + place, attempt))
+    return AttemptPage(found, None, newest)
 
 
-def oldest_first(connection: apsw.Connection, selection: AttemptQuery, after: int, limit: int) -> Page:
+def oldest_first(connection: apsw.Connection, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
     """A page forward in time."""
     newest = bounds(connection).newest
-    found: list[Kept] = []
+    found: list[KeptAttempt] = []
     for n, (first, attempts, ids, packed) in enumerate(_chunks(connection, "oldest_first", selection, after=after)):
         if n >= limits.HISTORY_CHUNKS:
-            return Page(found, first - 1, first - 1)
+            return AttemptPage(found, first - 1, first - 1)
         places = range(max(after + 1 - first, 0), attempts)
         for place, attempt in Unpacked(ids, packed).select(selection, places):
             if len(found) == limit:
-                return Page(found, found[-1].mark, found[-1].mark)
-            found.append(Kept(first + place, attempt))
-    return Page(found, None, newest)
+                return AttemptPage(found, found[-1].mark, found[-1].mark)
+            found.append(KeptAttempt(first + place, attempt))
+    return AttemptPage(found, None, newest)
 
 
 def _chunks(

@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.ledger import Due, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -96,9 +96,9 @@ def settle(connection: apsw.Connection, settlements: Sequence[Settlement]) -> No
         raise StoreStale(f"one of the lanes {sorted(tallies)} is not at the version that was settled")
 
 
-def due(connection: apsw.Connection, lane: int, now: int, limit: int, at_least: int) -> Due:
+def due(connection: apsw.Connection, lane: int, now: int, limit: int, at_least: int) -> DueDeliveries:
     found = _read(lane, _bounded(connection.execute(SQL["due"], (lane, now, limit)), at_least))
-    return Due(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
+    return DueDeliveries(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
 
 
 def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:

@@ -15,7 +15,7 @@ from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.stores import revision
 from recapito.stores.sqlite.sql import log_sql, rows
 from recapito.stores.sqlite.sql.log_sql import TOPIC_ITSELF
-from recapito.stores.sqlite.sql.rows import Listed
+from recapito.stores.sqlite.sql.rows import ReadRecords
 from recapito.stores.sqlite.sql_files import load
 
 SQL = load("registry")
@@ -34,7 +34,7 @@ def topic_by_id(connection: apsw.Connection, id: int) -> Topic | None:
     return _one(connection, "topic_by_id", (id,), rows.topic)
 
 
-def topics(connection: apsw.Connection, after: str, limit: int) -> Listed[Topic]:
+def topics(connection: apsw.Connection, after: str, limit: int) -> ReadRecords[Topic]:
     return _page(lambda at: connection.execute(SQL["topics"], (at, limit)).fetchall(), after.lower(), -1, rows.topic)
 
 
@@ -75,7 +75,7 @@ def subscription_by_id(connection: apsw.Connection, id: int) -> Subscription | N
     return _one(connection, "subscription_by_id", (id,), rows.subscription)
 
 
-def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> Listed[Subscription]:
+def subscriptions(connection: apsw.Connection, topic: int | None, after: int, limit: int) -> ReadRecords[Subscription]:
     sql, of = ("subscriptions", ()) if topic is None else ("subscriptions_of", (topic,))
     return _page(lambda at: connection.execute(SQL[sql], (*of, at, limit)).fetchall(), after, 0, rows.subscription)
 
@@ -86,7 +86,7 @@ def subscription_counts(connection: apsw.Connection, topics: Sequence[int]) -> d
 
 def domain_topic_subscriptions(
     connection: apsw.Connection, topic: int, domain_topic: str, after: str, limit: int
-) -> Listed[Subscription]:
+) -> ReadRecords[Subscription]:
     end = subscription_key("", domain_topic)[:-1] + AFTER_SLASH
     sql = SQL["subscriptions_between"]
     return _page(
@@ -138,7 +138,7 @@ def document(connection: apsw.Connection, kind: str, key: str) -> bytes | None:
     return None if found is None else found.content
 
 
-def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> Listed[Document]:
+def documents(connection: apsw.Connection, kind: str, after: str, limit: int) -> ReadRecords[Document]:
     return _page(lambda at: connection.execute(SQL["documents"], (kind, at, limit)).fetchall(), after, 1, rows.document)
 
 
@@ -221,13 +221,13 @@ def _all(stored: Sequence[Row], read: Callable[[Row], R | Damage]) -> list[R]:
 
 def _page(
     fetch: Callable[[Any], Sequence[Row]], after: Any, column: int, read: Callable[[Row], R | Damage]
-) -> Listed[R]:
+) -> ReadRecords[R]:
     """A page of sound records; it is empty only if there are no more. A row has its key, for `after`, in `column`."""
     damaged: list[Damage] = []
     while stored := fetch(after):
         listed = rows.sift(stored, read)
         damaged += listed.damaged
         if listed.found:
-            return Listed(listed.found, damaged)
+            return ReadRecords(listed.found, damaged)
         after = stored[-1][column]
-    return Listed([], damaged)
+    return ReadRecords([], damaged)

@@ -28,7 +28,7 @@ R = TypeVar("R")
 REMEDY = "others are not; `recapito damaged list` has it, and a backup has it whole"
 
 
-class Record(msgspec.Struct, frozen=True, array_like=True):
+class DeliveryRecord(msgspec.Struct, frozen=True, array_like=True):
     """A delivery without its id, which is the row's key."""
 
     published_at: int
@@ -42,7 +42,7 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
 
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(Record).decode
+_unpack = msgspec.msgpack.Decoder(DeliveryRecord).decode
 _json = msgspec.json.Encoder().encode
 _cursor = msgspec.json.Decoder(Cursor).decode
 _hold = msgspec.json.Decoder(Hold).decode
@@ -138,7 +138,7 @@ def parked_row(lane: int, parked: Parked) -> tuple[tuple[int, ...], bytes]:
     delivery = parked.delivery
     last = (delivery.last_attempt_at, delivery.last_result, delivery.last_status)
     record = _pack(
-        Record(delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
+        DeliveryRecord(delivery.published_at, delivery.attempts, delivery.skipped, *last, delivery.body, delivery.trace)
     )
     key = (lane, *delivery.identity, parked.due_at)
     return (*key, checksum(key, record)), record
@@ -202,7 +202,7 @@ class DamagedRecord(RecordDamaged):
         self.damage = damage
 
 
-class Listed(NamedTuple, Generic[R]):
+class ReadRecords(NamedTuple, Generic[R]):
     """Sound records, and the damaged ones among them."""
 
     found: list[R]
@@ -249,9 +249,9 @@ def demand(record: R | Damage | None) -> R | None:
     return record
 
 
-def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Damage]) -> Listed[R]:
+def sift(rows: Iterable[Sequence[Any]], read: Callable[[Sequence[Any]], R | Damage]) -> ReadRecords[R]:
     """Read rows, and separate the sound records from the damaged ones."""
-    listed: Listed[R] = Listed([], [])
+    listed: ReadRecords[R] = ReadRecords([], [])
     for row in rows:
         record = read(row)
         if isinstance(record, Damage):
