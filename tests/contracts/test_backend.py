@@ -26,10 +26,10 @@ Make = Callable[[HistoryBounds | None], Backend]
 class OwningBackend(ReplicatedBackend):
     """A node of a cluster that founds the streams and owns them."""
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         if not self._streams.log.state().last:
             await self.found()
-            return Prepared(0, doubtful=False)
+            return PreparedState(0, doubtful=False)
         prepared = await super().prepare()
         await self.claim()
         return prepared

@@ -10,7 +10,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from recapito.contracts.backend import Prepared
+from recapito.contracts.backend import PreparedState
 from recapito.contracts.stream import Stream, Streams
 from recapito.domain import limits
 from recapito.domain.capacity import Room, Space
@@ -72,7 +72,7 @@ class ReplicatedBackend(SqliteBackend):
     def __repr__(self) -> str:
         return f"<ReplicatedBackend of {self._node} on {self._data}>"
 
-    async def prepare(self) -> Prepared:
+    async def prepare(self) -> PreparedState:
         """Load the copies, or bring them up to date, without owning anything."""
         self._make_directory()
         newest = max((file.stat().st_mtime_ns for file in self._data.glob("*.db*")), default=0)
@@ -80,7 +80,7 @@ class ReplicatedBackend(SqliteBackend):
             for database in databases:
                 await _in_thread(database.catch_up)
                 await _in_thread(database.verify)
-        return Prepared(newest, doubtful=False)
+        return PreparedState(newest, doubtful=False)
 
     async def follow(self) -> None:
         """Apply the owner's commits as they come, until cancelled. A stream that is out of reach is tried again."""

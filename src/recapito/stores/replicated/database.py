@@ -26,7 +26,7 @@ from recapito.stores.replicated.message import OVERHEAD_BYTES, Head, Kind, check
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
 from recapito.stores.replicated.sweep import Fill, Sweep
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.files.connection import FileKind, Medium
+from recapito.stores.sqlite.files.connection import FileKind, FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
 from recapito.stores.sqlite.sql_files import transact
 
@@ -57,7 +57,7 @@ class ReplicatedDatabase(Database):
         kind: FileKind,
         stream: Stream,
         node: str,
-        medium: Medium,
+        medium: FileMedium,
         *,
         threaded: bool = True,
         founding: bool = False,
