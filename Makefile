@@ -60,8 +60,9 @@ mutants: .venv/.proof ## Plant MUTANTS bugs in copies of the tree, and list thos
 bench: .venv/.bench ## Measure speed and print a table (ARGS="--quick" for a short run)
 	@$(BIN)/python -m bench $(ARGS)
 
-docs: .venv/.test ## Generate docs/reference
+docs: .venv/.test ## Generate docs/reference, and build the site into build/site
 	@$(BIN)/python -m docs.generate
+	@$(BIN)/python -m docs.site
 
 lock: ## Resolve and lock all requirements (needs uv and npm)
 	@for set in run test proof bench az; do \
@@ -71,7 +72,7 @@ lock: ## Resolve and lock all requirements (needs uv and npm)
 		(cd $$set && npm install --loglevel=error --no-audit --no-fund --package-lock-only); done
 
 clean: ## Remove the virtual environments and node's modules
-	@rm -rf .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
+	@rm -rf build .venv .venv-az $(NODE)/node_modules $(AZURITE)/node_modules $(RELAY)/node_modules $(AMQP)/node_modules
 
 .venv/bin/python .venv-az/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -1,4 +1,4 @@
-"""The event of every run: 1 KB of the Event Grid schema, whose id and data carry the instant of its publishing."""
+"""The event of every run: in the Event Grid schema, of 1 KB unless asked; id and data have its publishing instant."""
 
 SIZE = 1024
 MARK = b'"sent":"'
@@ -6,9 +6,9 @@ STAMP_CHARS = 19
 _STAMP = b"@" * STAMP_CHARS
 
 
-def template(batch: int) -> list[bytes]:
-    """The body of a publish of so many events, in parts: between them comes its instant."""
-    return (b"[%b]" % b",".join([_event(n) for n in range(batch)])).split(_STAMP)
+def template(batch: int, size: int = SIZE) -> list[bytes]:
+    """The body of a publish of `batch` events of `size` bytes, in parts: between them comes its instant."""
+    return (b"[%b]" % b",".join([_event(n, size) for n in range(batch)])).split(_STAMP)
 
 
 def stamped(parts: list[bytes], instant_ns: int) -> bytes:
@@ -31,7 +31,7 @@ def stamp_of(delivered: bytes) -> int:
     return int(delivered[start : start + STAMP_CHARS])
 
 
-def _event(number: int) -> bytes:
+def _event(number: int, size: int) -> bytes:
     head = b'{"id":"%b-%04d","subject":"bench/%d","eventType":"Bench.Event",' % (_STAMP, number, number % 10)
     head += b'"eventTime":"2026-01-01T00:00:00Z","dataVersion":"1","data":{%b%b","pad":"' % (MARK, _STAMP)
-    return head + b"x" * (SIZE - len(head) - 3) + b'"}}'
+    return head + b"x" * (size - len(head) - 3) + b'"}}'

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from bench.event import SIZE
 from bench.load import Order, Result
 from bench.process import Child, Machine, cpu_s, module
 from bench.server import Recapito, Target
@@ -125,10 +126,18 @@ class Lab:
             child.tell(msgspec.json.encode(order))
             return msgspec.convert(child.json(order.seconds + 60), Result)
 
-    def pile_up(self, target: Target, receiver: Receiver, events: int) -> None:
-        """Publish so many events as fast as they are taken, whether or not they are delivered."""
-        tally = str(receiver.path)
-        order = Order(*target, tally=tally, seconds=300, connections=16, batch=100, fan_out=0, events=events)
+    def pile_up(self, target: Target, receiver: Receiver, events: int, size: int = SIZE, batch: int = 100) -> None:
+        """Publish `events` events as fast as they are taken, whether or not they are delivered."""
+        order = Order(
+            *target,
+            tally=str(receiver.path),
+            seconds=300,
+            connections=16,
+            batch=batch,
+            fan_out=0,
+            events=events,
+            size=size,
+        )
         result = self.load(order)
         if result.events != events:
             raise RuntimeError(f"only {result.events} events of {events} were accepted: {result.first_failure}")

@@ -15,7 +15,7 @@ from typing import cast
 import msgspec
 import uvloop
 
-from bench.event import stamped, template
+from bench.event import SIZE, stamped, template
 from bench.tally import STEP_NS, Tally, percentile
 
 AHEAD_S = 0.5
@@ -37,6 +37,7 @@ class Order(msgspec.Struct, frozen=True):
     fan_out: int = 1
     rate: float = 0.0
     events: int = 0  # stop after so many, whatever the time
+    size: int = SIZE  # bytes of an event
 
 
 class Result(msgspec.Struct):
@@ -89,7 +90,7 @@ class Generator:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._tally = Tally(Path(order.tally))
-        self._body = template(order.batch)
+        self._body = template(order.batch, order.size)
         size = len(stamped(self._body, 0))
         self._head = (
             f"POST {order.path} HTTP/1.1\r\nHost: 127.0.0.1:{order.port}\r\naeg-sas-key: {order.key}\r\n"

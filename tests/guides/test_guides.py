@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -18,6 +17,7 @@ from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_K
 from recapito.settings import settings
 from tests.azurite.server import Azurite
 from tests.guides.page import NAMES, block, blocks, check_command, commands
+from tests.kit.launch import free_port
 from tests.system.machine import receiver, server, until
 
 BIN = Path(sys.executable).parent
@@ -147,7 +147,7 @@ def test_any_other_language(tmp_path: Path) -> None:
         assert os.environ.get("CI") != "true", reason
         pytest.skip(reason)
     script = block("testing-in-ci", "sh", "--clock manual")
-    ports = {"8585": free_port(), "9000": free_port()}
+    ports = {"8585": str(free_port()), "9000": str(free_port())}
     for shown, free in ports.items():
         script = script.replace(shown, free)
     own = f"http://127.0.0.1:{ports['8585']}"
@@ -155,11 +155,6 @@ def test_any_other_language(tmp_path: Path) -> None:
     arrived = [json.loads(line) for line in (tmp_path / "arrived.jsonl").read_text("utf-8").splitlines()]
     attempts = [(one["attempt"], one["status"]) for one in arrived if one["kind"] == "events"]
     assert attempts == [(1, 503), (2, 503), (3, 200)]
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
 
 
 def test_backup_and_restore_as_printed(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ class FakeServer:
     last: int = 0
     late: list[tuple[bytes, int]] = field(default_factory=list)
     missing: bool = False
+    full_once: bool = False
     published: int = 0
 
     def store(self, body: bytes, expected: int) -> int:
@@ -48,7 +49,8 @@ class FakeServer:
             raise StreamMissing(f"there is no stream {self.name}")
         if self.last != expected:
             raise StreamFenced(f"the last sequence is {self.last}, not {expected}")
-        if self.size + len(body) > self.max_bytes:
+        if self.full_once or self.size + len(body) > self.max_bytes:
+            self.full_once = False
             raise StreamFull(self.name)
         self.last += 1
         self.messages[self.last] = body

@@ -62,7 +62,11 @@ class NatsCluster:
             config = self._directory / f"{name}.conf"
             config.write_text(self._config(name))
             self._processes[name] = subprocess.Popen(
-                [SERVER, "-c", config, "-l", self._directory / f"{name}.log"], start_new_session=True
+                [SERVER, "-c", config, "-l", self._directory / f"{name}.log"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
 
     def kill(self, name: str) -> None:

@@ -305,11 +305,9 @@ class Cluster:
         await self._compare(n)
 
     async def _fill(self, n: int) -> None:
-        """The stream is full for a while."""
-        server = self._sides[n].server
-        before, server.max_bytes = server.max_bytes, server.size
+        """The stream has no room for the next message."""
+        self._sides[n].server.full_once = True
         await self._try(n, await self._sides[n].verb())
-        server.max_bytes = before
 
     async def _take_over(self, n: int) -> None:
         """The other node claims: the owner is dead, or only paused."""

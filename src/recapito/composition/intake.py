@@ -8,10 +8,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from recapito.api.app import Surface, make_surface
+from recapito.api.blob_front.front import BlobFront
 from recapito.api.services import ClockControl, Services
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
 from recapito.clock import SECOND, Clock, SystemClock
+from recapito.composition.blob_front import make_blob_front
 from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
@@ -86,6 +88,7 @@ class Intake:
     expiry: Expiry
     notifier: BlobNotifier
     outbound: _Outbound
+    blob_front: BlobFront | None
 
     async def close(self) -> None:
         """End everything that waits for another server."""
@@ -165,7 +168,8 @@ def make_intake(
         cluster=cluster,
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
-    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound)
+    front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
+    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound, front)
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:

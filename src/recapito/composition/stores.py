@@ -55,7 +55,8 @@ def make_keyring(settings: Settings, registry: Registry) -> Keyring:
     """
     secret_box = SecretBox.in_memory() if settings.in_memory else SecretBox.in_file(settings.connection_key)
     configured = read_configured(settings.connection.resources, os.environ)
-    return Keyring(registry, secret_box, settings.azure.azurite, configured)
+    behind_front = settings.azure.azurite_url.rstrip("/") if settings.azure.azurite_front else ""
+    return Keyring(registry, secret_box, settings.azure.azurite, configured, behind_front)
 
 
 @asynccontextmanager

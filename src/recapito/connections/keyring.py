@@ -11,7 +11,7 @@ import msgspec
 from recapito.connections.encryption import SecretBox
 from recapito.contracts.registry import Registry
 from recapito.domain.connections.connection import AzureService, Connection, check_unexpired
-from recapito.domain.connections.parse_storage import azurite
+from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, azurite
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
 from recapito.errors import Conflict, NotFound, SettingsError
 
@@ -38,7 +38,7 @@ class Keyring:
     """Keeps connections by resource id, without regard to case.
 
     Connections that are `given` by the settings are not stored and cannot be set. With `azurite`, a storage account
-    without a connection of its own is an Azurite on this machine.
+    without a connection of its own is an Azurite on this machine, whose blob service is at `blobs_at` if that is given.
     """
 
     def __init__(
@@ -47,11 +47,13 @@ class Keyring:
         secret_box: SecretBox,
         azurite: bool = False,
         given: Mapping[str, Connection] | None = None,
+        blobs_at: str = "",
     ) -> None:
         self._registry = registry
         self._secret_box = secret_box
         self._azurite = azurite
         self._given = given or {}
+        self._blobs_at = blobs_at
 
     async def set(self, connection: Connection, now: int) -> None:
         """Store a connection, in place of any other. InvalidInput if it has expired."""
@@ -75,7 +77,9 @@ class Keyring:
         top = parse_resource_id(resource_id).top
         connection = await self.get(resource_id) or await self.get(top.text)
         if connection is None and self._azurite and top.kind == STORAGE_ACCOUNT:
-            return azurite(top.text)
+            connection = azurite(top.text)
+            blobs = {AzureService.BLOB: f"{self._blobs_at}/{AZURITE_ACCOUNT}"} if self._blobs_at else {}
+            return msgspec.structs.replace(connection, endpoints={**connection.endpoints, **blobs})
         return connection
 
     async def list(self) -> list[ListedConnection]:

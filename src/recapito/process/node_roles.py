@@ -98,4 +98,4 @@ class ProcessRoles:
         return supervisor
 
     def _make_supervisor(self) -> Supervisor:
-        return Supervisor(self._settings, self._listener, self._journal, self._links.of_roles)
+        return Supervisor(self._settings, self._listener, self._journal, links=self._links.of_roles)

@@ -9,6 +9,7 @@ class RoleConfig(msgspec.Struct, frozen=True):
     """The line on a role's standard input: the settings, the clock's origin and its file descriptors.
 
     node: the socket by which the parent tells a node of a cluster what it knows; -1 elsewhere.
+    front: the listening socket of an Azurite's front; -1 if there is none.
     """
 
     settings: dict[str, object]
@@ -17,3 +18,4 @@ class RoleConfig(msgspec.Struct, frozen=True):
     wake: int
     ready: int
     node: int = -1
+    front: int = -1

@@ -66,6 +66,7 @@ async def run_alone(
     listener: socket.socket,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
+    front: socket.socket | None = None,
 ) -> None:
     """Run both roles in this process until `stopping` is set."""
     _tune_process()
@@ -97,7 +98,7 @@ async def run_alone(
         services = [
             _dispatcher(dispatch, lambda: DRAIN_NS),
             ServiceTask(partial(_report, dispatch.reporter, status.update), vital=False),
-            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify),
+            *_services_of_intake(settings, intake, listener, dispatch.dispatcher.notify, front),
         ]
         try:
             await create_initial_resources(settings, intake.topics, stores.registry)
@@ -145,7 +146,9 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
         client_of = None if link is None else make_client_of(settings)
-        services = [ServiceTask(lost.wait), *_services_of_intake(settings, intake, listener, wakeup.ring, client_of)]
+        front = socket.socket(fileno=config.front) if config.front >= 0 else None
+        services = _services_of_intake(settings, intake, listener, wakeup.ring, front, client_of)
+        services = [ServiceTask(lost.wait), *services]
         await run_services(services, stop_order(), partial(_report_ready, config, b"intake"))
     await observers.close()
     lost.check()
@@ -229,6 +232,7 @@ def _services_of_intake(
     intake: Intake,
     listener: socket.socket,
     ring: Callable[[], None],
+    front: socket.socket | None,
     client_of: ClientOf | None = None,
 ) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
@@ -251,8 +255,17 @@ def _services_of_intake(
         ServiceTask(lambda: intake.expiry.run(intake.subscriptions.expire)),
         ServiceTask(intake.janitor.run),
         ServiceTask(intake.publisher.run, finish_publishes),
+        *_services_of_front(intake, front),
         ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests),
     ]
+
+
+def _services_of_front(intake: Intake, listener: socket.socket | None) -> list[ServiceTask]:
+    """The front of an Azurite, and the search for changes whose event is missing; nothing without a socket."""
+    if listener is None or intake.blob_front is None:
+        return []
+    front = intake.blob_front
+    return [ServiceTask(front.reporter.run), ServiceTask(lambda: front.serve(listener))]
 
 
 def _tune_process() -> None:

@@ -71,10 +71,12 @@ class Supervisor:
         settings: Settings,
         listener: socket.socket,
         journal: Journal,
+        front: socket.socket | None = None,
         links: Mapping[str, socket.socket] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
         self._listener = listener
+        self._front = front
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._ready_pipe = os.pipe()
@@ -83,8 +85,8 @@ class Supervisor:
         self._failure: str | None = None
         self.lost = False
         self._roles = {
-            "intake": self._child("intake", listener.fileno(), self._wakes[0], links.get("intake")),
-            "dispatch": self._child("dispatch", -1, self._wakes[1], links.get("dispatch")),
+            "intake": self._child("intake", self._wakes[0], links.get("intake")),
+            "dispatch": self._child("dispatch", self._wakes[1], links.get("dispatch")),
         }
 
     def __repr__(self) -> str:
@@ -142,8 +144,11 @@ class Supervisor:
         finally:
             loop.remove_reader(read_end)
 
-    def _child(self, role: str, listener: int, wake: socket.socket, link: socket.socket | None) -> Child:
-        numbers = (listener, wake.fileno(), self._ready_pipe[1], -1 if link is None else link.fileno())
+    def _child(self, role: str, wake: socket.socket, link: socket.socket | None) -> Child:
+        """One role. Only intake gets the listening sockets."""
+        outer = (self._listener, self._front) if role == "intake" else (None, None)
+        listener, front, node = (-1 if end is None else end.fileno() for end in (*outer, link))
+        numbers = (listener, wake.fileno(), self._ready_pipe[1], node, front)
 
         def config() -> bytes:
             assert self._origin is not None

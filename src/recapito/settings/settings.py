@@ -141,6 +141,8 @@ class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     storage_accounts: tuple[str, ...]
     azurite: bool
+    azurite_front: int
+    azurite_url: str
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -288,9 +290,16 @@ def _explain(error: str) -> str:
 
 
 def _check(settings: Settings) -> None:
-    for section, port in (("server", settings.server.port), ("portal", settings.portal.port)):
+    ports = {
+        "server.port": settings.server.port,
+        "portal.port": settings.portal.port,
+        "azure.azurite_front": settings.azure.azurite_front,
+    }
+    for key, port in ports.items():
         if not 0 <= port <= 65535:
-            raise SettingsError(f"{section}.port: {port} is not a port (0 to 65535)")
+            raise SettingsError(f"{key}: {port} is not a port (0 to 65535)")
+    if not settings.azure.azurite_url.startswith(("http://", "https://")):
+        raise SettingsError("azure.azurite_url: it must begin with http:// or https://")
     check_store(settings.server.store)
     check_cluster(settings.cluster)
     if not settings.server.data:
@@ -305,6 +314,8 @@ def _check(settings: Settings) -> None:
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
     if settings.in_cluster and mode != "system":
         raise SettingsError("clock.mode: a node of a cluster runs by real time: leave it at 'system'")
+    if settings.in_cluster and settings.azure.azurite_front:
+        raise SettingsError("azure.azurite_front: the front of an Azurite is for a server of its own, not for a node")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
     if bool(settings.tls.cert) != bool(settings.tls.key):

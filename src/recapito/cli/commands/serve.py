@@ -61,6 +61,9 @@ def serve(
     azurite: Annotated[
         bool, typer.Option("--azurite", help="Use a local Azurite for storage accounts without a connection.")
     ] = False,
+    azurite_front: Annotated[
+        int | None, typer.Option(help="Port of a front for an Azurite, for events of blobs.")
+    ] = None,
     no_portal: Annotated[bool, typer.Option("--no-portal", help="Do not serve the portal.")] = False,
     portal_port: Annotated[
         int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
@@ -82,6 +85,7 @@ def serve(
             "delivery.handshake": handshake,
             "clock.mode": clock,
             "azure.azurite": azurite or None,
+            "azure.azurite_front": azurite_front,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
             "tls.key": tls_key,
@@ -109,7 +113,11 @@ async def _listen(
 ) -> None:
     access.prepare_tls(settings)
     identity = access.prepare_identity(settings)
-    with listen(settings.server.host, settings.server.port) as listener, _listen_portal(settings, insists) as door:
+    with (
+        listen(settings.server.host, settings.server.port) as listener,
+        _listen_portal(settings, insists) as door,
+        _listen_front(settings) as front,
+    ):
         settings = settings_module.with_port(settings, listener.getsockname()[1])
         access.leave_url(settings)
         settings = with_portal(settings, door.getsockname()[1] if door else None)
@@ -132,7 +140,7 @@ async def _listen(
 
                 await run_node(settings, listener, stopping, on_ready, journal)
                 return
-            await _run(settings, identity, origin, listener, stopping, on_ready, journal)
+            await _run(settings, identity, origin, listener, front, stopping, on_ready, journal)
         finally:
             stopping.set()
             await portal
@@ -143,6 +151,7 @@ async def _run(
     identity: ServerIdentity | None,
     origin: ClockOrigin,
     listener: socket.socket,
+    front: socket.socket | None,
     stopping: asyncio.Event,
     on_ready: Callable[[], None],
     journal: LineJournal,
@@ -151,15 +160,25 @@ async def _run(
     if settings.one_process:
         from recapito.process import roles  # it takes a while to load, and the parent of two processes needs none of it
 
-        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready)
+        await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
-    supervisor = Supervisor(settings, listener, journal)
+    supervisor = Supervisor(settings, listener, journal, front)
     running = asyncio.create_task(supervisor.run(origin, on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     supervisor.stop()
     await running
+
+
+@contextmanager
+def _listen_front(settings: Settings) -> Iterator[socket.socket | None]:
+    """The listening socket of an Azurite's front; None if the settings have none."""
+    if not settings.azure.azurite_front:
+        yield None
+        return
+    with listen(settings.server.host, settings.azure.azurite_front, "azure.azurite_front", "--azurite-front") as front:
+        yield front
 
 
 @contextmanager

@@ -62,4 +62,4 @@ def blob_created(notice: BlobNotice, number: int, source: str) -> StampedEvent:
             "storageDiagnostics": {"batchId": str(uuid5(NAMESPACE_URL, notice.event_id))},
         },
     }
-    return StampedEvent(msgspec.json.encode(event), BLOB_CREATED, subject, "")
+    return StampedEvent(msgspec.json.encode(event), BLOB_CREATED, subject, "", id=notice.event_id)

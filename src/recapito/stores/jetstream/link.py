@@ -137,7 +137,9 @@ class Link:
         return self._wait(self._request_many(subject, body), ANSWER_S)
 
     def close(self) -> None:
-        """Close the connection; verbs under way raise StreamUnknown."""
+        """Close the connection; verbs under way raise StreamUnknown. A second call does nothing."""
+        if self._loop.is_closed():
+            return
         with contextlib.suppress(StreamUnknown, NatsError):
             self._wait(self._client.close(), ANSWER_S)
         self._stop()

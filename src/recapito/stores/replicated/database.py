@@ -94,6 +94,11 @@ class ReplicatedDatabase(Database):
         """Whether the outcome of a commit is unknown."""
         return bool(self._doubt)
 
+    def await_certainty(self) -> None:
+        """Wait for the end of a doubt, if there is one and a thread resolves it."""
+        if self._resolver is not None:
+            self._resolver.join()
+
     def catch_up(self) -> int:
         """Apply the messages that the stream has by now, of any owner, and return the last sequence."""
         self._check_stream()
@@ -177,7 +182,7 @@ class ReplicatedDatabase(Database):
                 self.stream.purge(self._purge_below)
                 self._purge_below = 0
                 self._measure()
-        if self._sweep is not None and self.fill.is_over(limits.SWEEP_FILL):
+        if self.fill.is_over(limits.SWEEP_FILL) and (self._sweep is not None or self._wants_sweep()):
             with contextlib.suppress(StoreFailed):
                 self._sweep_now = True
                 self._commit(lambda _: None, drains=True)
@@ -187,8 +192,7 @@ class ReplicatedDatabase(Database):
 
     def close(self) -> None:
         self._ending.set()
-        if self._resolver is not None and self._resolver is not threading.current_thread():
-            self._resolver.join()
+        self.await_certainty()
         if self._owner and not self._doubt and not self._why_lost:
             self._mark()
         super().close()
@@ -214,14 +218,16 @@ class ReplicatedDatabase(Database):
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T], drains: bool) -> T:
         if not self._owner:
             raise StoreLost(f"this node does not own stream {self.stream.name}")
-        if not drains and self.fill.is_over(limits.STREAM_WRITES_FILL):
-            raise StoreFailed(f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes")
         note: Note | None = None
 
         def publish(connection: apsw.Connection) -> T:
             nonlocal note
             with self._new_capture(connection) as capture:
                 result = work(connection)
+            if capture.operations and not drains and self._is_full():
+                raise StoreFailed(
+                    f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes"
+                )
             if capture.operations or self._sweep_now:
                 note = self._publish(capture.operations, capture.digest)
                 self._copy.write_note(note)
@@ -389,6 +395,13 @@ class ReplicatedDatabase(Database):
 
     def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> Head:
         return Head(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
+
+    def _is_full(self) -> bool:
+        """Whether only the verbs that finish work may still write; before it refuses, it asks the servers again."""
+        if not self.fill.is_over(limits.STREAM_WRITES_FILL):
+            return False
+        self._measure()
+        return self.fill.is_over(limits.STREAM_WRITES_FILL)
 
     def _measure(self) -> None:
         with contextlib.suppress(StreamUnknown, StreamMissing):

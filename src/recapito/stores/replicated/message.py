@@ -7,7 +7,7 @@ notices a damaged message, a missing one, and one of another history. A commit t
 
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -98,4 +98,6 @@ def cut(rows: bytes, size: int) -> Iterator[tuple[bytes, bool]]:
 
 
 def _sum(previous: bytes, content: bytes) -> bytes:
-    return blake2b(content, key=previous, digest_size=SUM_BYTES).digest()
+    sum = sha256(previous)
+    sum.update(content)
+    return sum.digest()[:SUM_BYTES]

@@ -1,0 +1,179 @@
+"""The front: one connection to the storage service for each connection of a client, request after request."""
+
+import asyncio
+import socket
+import ssl
+from asyncio import StreamReader, StreamWriter
+from contextlib import suppress
+from typing import NamedTuple
+
+from recapito.api.blob_front.head import MessageHead, WrongHead, read_answer, read_request
+from recapito.api.blob_front.passing import pass_body, take_head
+from recapito.api.blob_front.storage_service import StorageService
+from recapito.domain import limits
+from recapito.domain.storage.blob_change import read_change
+from recapito.errors import AppendFailed, Busy, StoreFailed
+from recapito.intake.storage.blob_reporter import BlobReporter
+from recapito.intake.storage.change_notes import ChangeNote
+from recapito.observability.journal import Journal
+
+_NEEDS_DOUBT = (ConnectionError, TimeoutError, WrongHead)
+
+
+class _Peer(NamedTuple):
+    reader: StreamReader
+    writer: StreamWriter
+
+
+class BlobFront:
+    """Serves a listening socket until its task is cancelled."""
+
+    def __init__(
+        self, service: StorageService, reporter: BlobReporter, journal: Journal, tls: ssl.SSLContext | None
+    ) -> None:
+        self.reporter = reporter
+        self._service = service
+        self._journal = journal
+        self._tls = tls
+        self._connections: set[asyncio.Task[None]] = set()
+
+    async def serve(self, listener: socket.socket) -> None:
+        """Accept connections; at the end, requests under way are cut off, and their notes are left to a restart."""
+        server = await asyncio.start_server(self._accept, sock=listener, ssl=self._tls, limit=limits.FRONT_HEAD_BYTES)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            server.close()
+            for task in self._connections:
+                task.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._connections) >= limits.FRONT_CONNECTIONS:
+            await _refuse(writer, 503, "ServerBusy", "Too many connections are open.")
+            return
+        self._connections.add(task)
+        try:
+            await self._serve_client(_Peer(reader, writer))
+        except (OSError, TimeoutError, asyncio.CancelledError):
+            pass  # the client is gone or silent, or the front ends: asyncio would print the cancelling of a connection
+        except WrongHead as error:
+            with suppress(OSError):
+                await _refuse(writer, 400, "InvalidInput", f"This is no request that may pass: {error}.")
+        finally:
+            self._connections.discard(task)
+            writer.close()
+
+    async def _serve_client(self, client: _Peer) -> None:
+        """Pass requests on until one side ends its connection."""
+        service: _Peer | None = None
+        try:
+            while raw := await take_head(client.reader):
+                if service is not None and service.reader.at_eof():  # the service ends idle connections
+                    service.writer.close()
+                    service = None
+                request = read_request(raw)
+                try:
+                    service = service or _Peer(*await self._service.connect())
+                except (OSError, TimeoutError) as error:
+                    self._journal("blob_front.unreachable", why=str(error) or "it does not answer")
+                    message = f"No Azurite answers at {self._service.url}: {error or 'timeout'}. Is it running there?"
+                    await _refuse(client.writer, 502, "BadGateway", message)
+                    return
+                if not await self._exchange(request, client, service):
+                    return
+        finally:
+            if service is not None:
+                service.writer.close()
+
+    async def _exchange(self, request: MessageHead, client: _Peer, service: _Peer) -> bool:
+        """Pass one request and its answer on; returns whether both connections can be used again."""
+        method, target, _ = request.start
+        change = read_change(method, target, request.headers)
+        note = None
+        if change is not None:
+            try:
+                note = await self.reporter.begin(change, "https" if self._tls else "http")
+            except Busy as error:
+                await _refuse(client.writer, 503, "ServerBusy", error.message, error.retry_after_s)
+                return False
+            except (OSError, StoreFailed) as error:
+                await _refuse(client.writer, 503, "ServerBusy", f"The event cannot be stored now: {error}.", 5)
+                return False
+        try:
+            return await self._converse(request, note, client, service)
+        except (*_NEEDS_DOUBT, asyncio.CancelledError):
+            if note is not None:
+                self.reporter.doubtful(note)
+            raise
+
+    async def _converse(self, request: MessageHead, note: ChangeNote | None, client: _Peer, service: _Peer) -> bool:
+        """The request to the service while its answers come back: an early answer ends an upload."""
+        service.writer.write(request.raw)
+        uploading = asyncio.create_task(pass_body(request, client.reader, service.writer))
+        try:
+            answer = await self._final_answer(request.start[0], client, service, uploading)
+            if answer is None:
+                if note is not None:
+                    self.reporter.doubtful(note)
+                await _refuse(client.writer, 502, "BadGateway", f"The Azurite at {self._service.url} hung up.")
+                return False
+            if note is not None and not await self._report(note, answer, client):
+                return False
+            client.writer.write(answer.raw)
+            await pass_body(answer, service.reader, client.writer)
+            return uploading.done() and not uploading.exception() and request.persistent and answer.persistent
+        finally:
+            uploading.cancel()
+            with suppress(asyncio.CancelledError, OSError, TimeoutError, WrongHead):
+                await uploading
+
+    async def _final_answer(
+        self, method: str, client: _Peer, service: _Peer, uploading: "asyncio.Task[None]"
+    ) -> MessageHead | None:
+        """The head of the answer; interim answers pass on. None if the service hung up."""
+        while True:
+            waiting = asyncio.create_task(take_head(service.reader))
+            await asyncio.wait({waiting, uploading}, return_when=asyncio.FIRST_COMPLETED)
+            if not waiting.done() and uploading.exception() is not None:
+                waiting.cancel()
+                raise uploading.exception() or ConnectionError
+            try:
+                raw = await waiting
+            except ConnectionError:
+                return None
+            if raw is None:
+                return None
+            answer = read_answer(raw, method)
+            if answer.status >= 200:
+                return answer
+            client.writer.write(answer.raw)
+            await client.writer.drain()
+
+    async def _report(self, note: ChangeNote, answer: MessageHead, client: _Peer) -> bool:
+        """Whether the client may get the answer: the event of a change that was made is stored."""
+        if not note.change.succeeded(answer.status, answer.headers):
+            self.reporter.not_made(note)
+            return True
+        try:
+            await self.reporter.made(note, answer.headers)
+        except (Busy, AppendFailed, StoreFailed, OSError) as error:
+            self._journal("blob.not_settled", why=str(error))
+            message = "The blob was changed, and its event cannot be stored yet; it follows."
+            await _refuse(client.writer, 503, "ServerBusy", message, 5)
+            return False
+        return True
+
+
+async def _refuse(writer: StreamWriter, status: int, code: str, message: str, retry_after_s: int = 0) -> None:
+    """An answer of the front itself, in the form of the storage service's errors; the connection ends with it."""
+    escaped = message.replace("&", "&amp;").replace("<", "&lt;")
+    body = f'<?xml version="1.0" encoding="utf-8"?><Error><Code>{code}</Code><Message>{escaped}</Message></Error>'
+    retry = f"Retry-After: {retry_after_s}\r\n" if retry_after_s else ""
+    writer.write(
+        f"HTTP/1.1 {status} {code}\r\nContent-Type: application/xml\r\nx-ms-error-code: {code}\r\n{retry}"
+        f"Content-Length: {len(body.encode())}\r\nConnection: close\r\n\r\n{body}".encode()
+    )
+    await writer.drain()

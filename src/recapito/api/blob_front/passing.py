@@ -1,0 +1,79 @@
+"""Bytes from one connection to another, in pieces: whole heads, and bodies of any size."""
+
+import asyncio
+from asyncio import StreamReader, StreamWriter
+
+from recapito.api.blob_front.head import END, MessageHead, WrongHead
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
+
+PATIENCE_S = limits.FRONT_SILENCE_NS / SECOND
+
+
+async def take_head(reader: StreamReader) -> bytes | None:
+    """The bytes of the next head; None if the connection ended before it began."""
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await reader.readuntil(END)
+    except asyncio.IncompleteReadError as error:
+        if error.partial.strip():
+            raise WrongHead("the connection ended within a head") from None
+        return None
+    except asyncio.LimitOverrunError:
+        raise WrongHead(f"a head of more than {limits.FRONT_HEAD_BYTES} bytes") from None
+
+
+async def pass_body(head: MessageHead, source: StreamReader, target: StreamWriter) -> None:
+    """Pass the body behind a head on. ConnectionError if it ends early."""
+    if head.until_close:
+        while piece := await _some(source, limits.FRONT_PIECE_BYTES):
+            await _send(target, piece)
+    elif head.length is not None:
+        await _pass_exactly(head.length, source, target)
+    else:
+        await _pass_chunks(source, target)
+
+
+async def _pass_exactly(length: int, source: StreamReader, target: StreamWriter) -> None:
+    while length:
+        piece = await _some(source, min(length, limits.FRONT_PIECE_BYTES))
+        if not piece:
+            raise ConnectionError("the connection ended within a body")
+        length -= len(piece)
+        await _send(target, piece)
+
+
+async def _pass_chunks(source: StreamReader, target: StreamWriter) -> None:
+    """Chunks with their sizes, up to the empty one, and the trailer behind it."""
+    while True:
+        line = await _line(source)
+        try:
+            size = int(line.partition(b";")[0].strip(), 16)
+        except ValueError:
+            raise WrongHead("a chunk without a size") from None
+        await _send(target, line)
+        if size == 0:
+            break
+        await _pass_exactly(size + 2, source, target)
+    while (line := await _line(source)) != b"\r\n":
+        await _send(target, line)
+    await _send(target, line)
+
+
+async def _line(source: StreamReader) -> bytes:
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            return await source.readuntil(b"\r\n")
+    except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+        raise ConnectionError("the connection ended within a body") from None
+
+
+async def _some(source: StreamReader, most: int) -> bytes:
+    async with asyncio.timeout(PATIENCE_S):
+        return await source.read(most)
+
+
+async def _send(target: StreamWriter, piece: bytes) -> None:
+    target.write(piece)
+    async with asyncio.timeout(PATIENCE_S):
+        await target.drain()

@@ -1,0 +1,178 @@
+"""Stores the events of blob changes, and finds the changes whose event a crash or a failed commit left out."""
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+
+from recapito.clock import Clock
+from recapito.contracts.log import Log
+from recapito.contracts.registry import Registry, has_subscription
+from recapito.domain import limits
+from recapito.domain.connections.connection import AccountKey, Connection
+from recapito.domain.instant import SECOND
+from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
+from recapito.domain.resources.topic import Topic, TopicKind, topic_key
+from recapito.domain.storage.blob_change import BlobChange
+from recapito.domain.storage.blob_event import BlobFacts, blob_event
+from recapito.domain.storage.event_names import BLOB_DELETED
+from recapito.errors import AppendFailed, Busy, CallerError, SettingsError, StoreFailed
+from recapito.intake.publish.publisher import Publisher
+from recapito.intake.storage.change_notes import ChangeNote, ChangeNotes
+from recapito.observability.journal import Journal
+
+RECOVER_NS = 5 * SECOND
+_PAGE = 200
+_ALL = 2**62
+
+Look = Callable[[BlobChange], Awaitable[BlobFacts | None]]
+"""The facts of a blob; None if there is no such blob. OSError if the storage service cannot be asked."""
+
+
+class BlobReporter:
+    """Reports blob changes to the system topics of their storage account. `run` is its loop, one task.
+
+    log, registry: the stores, which are only read here; the publisher writes.
+    clock: the service's clock, for the time of an event.
+    wall: real time, by which the storage service dates blobs, and for pauses.
+    find_connection: the connection of a resource, None if it has none.
+    look: asks the storage service about a blob.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        registry: Registry,
+        publisher: Publisher,
+        clock: Clock,
+        wall: Clock,
+        find_connection: Callable[[str], Awaitable[Connection | None]],
+        look: Look,
+        notes: ChangeNotes,
+        journal: Journal,
+    ) -> None:
+        self._log = log
+        self._registry = registry
+        self._publisher = publisher
+        self._clock = clock
+        self._wall = wall
+        self._find_connection = find_connection
+        self._look = look
+        self._notes = notes
+        self._journal = journal
+        self._under_way: dict[str, list[Topic]] = {}  # the topics of each change that a client waits for
+        self._sequencer = 0
+        self._failing = ""
+
+    async def begin(self, change: BlobChange, scheme: str) -> ChangeNote | None:
+        """Note a change before it is asked for; None if no subscription wants its event.
+
+        Busy if its event could not be stored now: the change should not be made.
+        """
+        topics = await self._topics(change.account)
+        if not topics:
+            return None
+        self._publisher.check_open()
+        facts = await self._look(change) if change.event_type == BLOB_DELETED else None
+        note = ChangeNote(str(uuid.uuid4()), change, scheme, self._wall.now(), facts)
+        self._notes.put(note)
+        self._under_way[note.id] = topics
+        return note
+
+    async def made(self, note: ChangeNote, answer: Mapping[str, str]) -> None:
+        """Return when the event of a change that the service confirmed is stored. A failure leaves the note."""
+        try:
+            change = note.change
+            facts = note.facts or (None if change.complete else await self._look(change))
+            await self._store(note, self._under_way[note.id], answer, facts)
+            self._notes.remove(note.id)
+        finally:
+            self._under_way.pop(note.id, None)
+
+    def not_made(self, note: ChangeNote) -> None:
+        """Forget a change that the service refused."""
+        self._notes.remove(note.id)
+        self._under_way.pop(note.id, None)
+
+    def doubtful(self, note: ChangeNote) -> None:
+        """Leave a change whose answer was lost to `run`, which asks the service."""
+        self._under_way.pop(note.id, None)
+
+    async def run(self) -> None:
+        """Settle the notes that a crash or a failure left, forever."""
+        while True:
+            for note in self._notes.left():
+                if note.id not in self._under_way:
+                    await self._settle(note)
+            await self._wall.sleep_until(self._wall.now() + RECOVER_NS)
+
+    async def _settle(self, note: ChangeNote) -> None:
+        """Report a change if the service made it and its event is not in the log; a failure leaves the note."""
+        try:
+            facts = await self._look(note.change)
+            if _was_made(note, facts):
+                topics = [
+                    topic
+                    for topic in await self._topics(note.change.account)
+                    if not await self._is_stored(topic, note.id)
+                ]
+                await self._store(note, topics, {}, note.facts or facts)
+                self._journal("blob.found_again", api=note.change.api, topics=len(topics))
+            self._notes.remove(note.id)
+            self._failing = ""
+        except (OSError, Busy, AppendFailed, StoreFailed) as error:
+            if self._failing != str(error):  # once for each reason, not every few seconds
+                self._failing = str(error)
+                self._journal("blob.not_settled", why=str(error))
+
+    async def _store(
+        self, note: ChangeNote, topics: list[Topic], answer: Mapping[str, str], facts: BlobFacts | None
+    ) -> None:
+        self._sequencer = max(self._sequencer + 1, self._wall.now())
+        number = self._sequencer
+        for topic in topics:
+            assert topic.source is not None
+            source = topic.source.resource_id
+            event = blob_event(note.change, note.id, note.scheme, source, self._clock.now(), number, answer, facts)
+            await self._publisher.publish(topic, [event], len(event.body))
+
+    async def _is_stored(self, topic: Topic, id: str) -> bool:
+        below: int | None = _ALL
+        while below is not None:
+            found = await self._log.search(topic.id, id.encode(), below, limits.SEARCH_SLICE)
+            if found.positions:
+                return True
+            below = found.below
+        return False
+
+    async def _topics(self, account: str) -> list[Topic]:
+        """The system topics of a storage account that have a subscription."""
+        found: list[Topic] = []
+        prefix = key = topic_key(TopicKind.SYSTEM, "")
+        while page := await self._registry.topics(key, _PAGE):
+            for topic in page:
+                if not topic.key.startswith(prefix):
+                    return found
+                if await self._is_source(topic, account) and await has_subscription(self._registry, topic):
+                    found.append(topic)
+            key = page[-1].key
+        return found
+
+    async def _is_source(self, topic: Topic, account: str) -> bool:
+        """Whether a system topic's source is this account, by its name or by the connection that leads to it."""
+        if topic.source is None:
+            return False
+        try:
+            resource = parse_resource_id(topic.source.resource_id)
+            if resource.kind != STORAGE_ACCOUNT or resource.names[0].lower() == account.lower():
+                return resource.kind == STORAGE_ACCOUNT
+            connection = await self._find_connection(resource.text)
+        except (CallerError, SettingsError):
+            return False
+        credential = None if connection is None else connection.credential
+        return isinstance(credential, AccountKey) and credential.account == account
+
+
+def _was_made(note: ChangeNote, facts: BlobFacts | None) -> bool:
+    """Whether the blob, as it is now, shows that a change was made. The service dates a blob in whole seconds."""
+    if note.change.event_type == BLOB_DELETED:
+        return facts is None and note.facts is not None
+    return facts is not None and facts.modified_s >= note.at // SECOND
