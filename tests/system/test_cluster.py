@@ -1,7 +1,6 @@
 """A cluster of real nodes: any node answers, and whatever happens to nodes and servers, nothing is lost."""
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,7 +17,6 @@ from tests.system.machine import Receiver, receiver, server, until
 from tests.system.nodes import SIZES, Nodes, publishing
 
 pytestmark = pytest.mark.xdist_group("nats")
-HAND_OVER_S = 2.0
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +56,9 @@ def test_a_killed_owner_loses_nothing(nodes: Nodes, hook: Receiver) -> None:
     with publishing(nodes, "killed") as publisher:
         publisher.after(50)
         nodes.kill(owner)
-        began = time.monotonic()
         nodes.await_owner(standby)
-        took = time.monotonic() - began
         publisher.after(50)
         hook.wait_for(set(publisher.stop()), 60)
-    print(f"took over after {took:.1f} s")
 
 
 def test_a_paused_owner_is_fenced(nodes: Nodes, hook: Receiver) -> None:
@@ -101,15 +96,12 @@ def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
     owner, standby = nodes.heal()
     with publishing(nodes, "drained") as publisher:
         publisher.after(30)
-        began = time.monotonic()
         assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=False, wait_s=30))
         nodes.await_owner(standby)
-        took = time.monotonic() - began
         publisher.after(30)
         hook.wait_for(set(publisher.stop()), 60)
     assert nodes.ready(owner)["state"] == "drained"
     assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=True, wait_s=30))
-    print(f"handed over after {took:.1f} s")
 
 
 def test_a_store_moves_in_and_out(nodes: Nodes, tmp_path: Path) -> None:
