@@ -69,6 +69,16 @@ class NatsCluster:
                 start_new_session=True,
             )
 
+    def resize(self, stream: JetStreamStream, size: int) -> None:
+        """Give a stream another bound."""
+        config = stream.info()["config"] | {"max_bytes": size}
+        link = Link(self.options())
+        try:
+            answer = link.request(f"$JS.API.STREAM.UPDATE.{stream.name}", msgspec.json.encode(config))
+        finally:
+            link.close()
+        assert "error" not in msgspec.json.decode(answer), answer
+
     def kill(self, name: str) -> None:
         self._processes[name].kill()
         self._processes[name].wait()

@@ -10,12 +10,12 @@ from recapito.stores.sqlite.files.connection import DISK, DISPATCH, LOG
 COPY = DISK._replace(synchronous="OFF")
 
 
-class SweepingDatabase(ReplicatedDatabase):
-    """It always sweeps, by a few rows in each commit, so that a load nearly always begins at a purged prefix."""
+class CompactingDatabase(ReplicatedDatabase):
+    """It always compacts, by a few rows in each commit, so that a load nearly always begins at a purged prefix."""
 
     SLICE_BYTES = 200
 
-    def _wants_sweep(self) -> bool:
+    def _wants_compaction(self) -> bool:
         return True
 
 
@@ -25,7 +25,7 @@ def open_node(
     streams: Streams,
     threaded: bool = False,
     founding: bool = False,
-    make: type[ReplicatedDatabase] = SweepingDatabase,
+    make: type[ReplicatedDatabase] = CompactingDatabase,
 ) -> list[ReplicatedDatabase]:
     """The copies of log and lanes in the directory of a node, after it has founded the streams or claimed them."""
     (directory / name).mkdir(exist_ok=True)
@@ -53,7 +53,7 @@ class ReplicatedStores:
         directory: Path,
         streams: Streams,
         threaded: bool = False,
-        kind: type[ReplicatedDatabase] = SweepingDatabase,
+        kind: type[ReplicatedDatabase] = CompactingDatabase,
     ) -> None:
         self._directory = directory
         self._streams = streams

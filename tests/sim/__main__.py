@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tests.sim.cluster import tell_cluster
 from tests.sim.machine import Parts
-from tests.sim.storage import SqliteStorage
+from tests.sim.storage import ReplicatedStorage, SqliteStorage
 from tests.sim.world import Story, tell
 
 CHUNK = 5  # seeds that a process takes at once
@@ -28,7 +28,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="run this one seed")
     parser.add_argument("--workers", type=int, default=1, help="how many seeds at once")
     parser.add_argument("--sqlite", action="store_true", help="on real SQLite files instead of memory")
-    parser.add_argument("--cluster", action="store_true", help="two nodes of a replicated store, on faulty streams")
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on replicated files, and two nodes on faulty streams",
+    )
     parser.add_argument("--digest", action="store_true", help="print the hash of each history")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     options = parser.parse_args()
@@ -84,8 +88,11 @@ def _live(sqlite: bool, seed: int) -> Lived:
 def _live_in_cluster(seed: int) -> Lived:
     with TemporaryDirectory() as directory:
         told = tell_cluster(seed, Path(directory))
-    report = f"{replay(seed)} --cluster\n  {told.violation}" if told.violation else ""
-    return Lived(seed, Counter({"seeds": 1}) + told.counts, "", report)
+    if told.violation:
+        return Lived(seed, Counter({"seeds": 1}), "", f"{replay(seed)} --cluster\n  {told.violation}")
+    with TemporaryDirectory() as directory:
+        story = tell(seed, Parts(storage=ReplicatedStorage(Path(directory))))
+    return Lived(seed, told.counts + _figures(story), story.digest, report(story) if story.violations else "")
 
 
 def _tell_on_sqlite(seed: int) -> Story:

@@ -24,7 +24,7 @@ from recapito.stores.replicated.rows import Diverged
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.files.connection import DISPATCH, LOG
 from tests.kit.fake_stream import PUBLISH_FAULTS, READ_FAULTS, STATE_FAULTS, FakeServer, FakeStream
-from tests.kit.replicated import COPY, SweepingDatabase
+from tests.kit.replicated import COPY, CompactingDatabase
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
 STEPS = 90
@@ -392,7 +392,7 @@ def _abandon(store: Any) -> None:
     store.database.close()
 
 
-def tell_cluster(seed: int, directory: Path, make: type[ReplicatedDatabase] = SweepingDatabase) -> Told:
+def tell_cluster(seed: int, directory: Path, make: type[ReplicatedDatabase] = CompactingDatabase) -> Told:
     """Live through a history."""
     cluster = Cluster(seed, directory, make)
     try:

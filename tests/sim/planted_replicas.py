@@ -7,12 +7,12 @@ import apsw
 
 from recapito.contracts.stream import Message, StreamFenced, StreamUnknown
 from recapito.errors import StoreDamaged, StoreFailed
+from recapito.stores.replicated.compaction import Compaction
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.database import ReplicatedDatabase
 from recapito.stores.replicated.message import Content, Head, Kind, checksum, pack, unpack
 from recapito.stores.replicated.rows import Capture, Digest, Operation
-from recapito.stores.replicated.sweep import Sweep
-from tests.kit.replicated import SweepingDatabase
+from tests.kit.replicated import CompactingDatabase
 
 
 class Stream:
@@ -33,21 +33,21 @@ class UnfencedStream(Stream):
         return expected + 1
 
 
-class Unfenced(SweepingDatabase):
+class Unfenced(CompactingDatabase):
     """Publishes without a fence."""
 
     def __init__(self, path: Any, kind: Any, stream: Any, *args: Any, **more: Any) -> None:
         super().__init__(path, kind, UnfencedStream(stream), *args, **more)
 
 
-class BelievesRefusals(SweepingDatabase):
+class BelievesRefusals(CompactingDatabase):
     """Takes a refusal for a proof that the commit is not stored."""
 
     def _be_in_doubt(self, why: str) -> StoreFailed:
         return StoreFailed(why) if "sequence" in why else super()._be_in_doubt(why)
 
 
-class BelievesSilence(SweepingDatabase):
+class BelievesSilence(CompactingDatabase):
     """Takes a lost answer for a proof that the commit is not stored."""
 
     def _be_in_doubt(self, why: str) -> StoreFailed:
@@ -66,14 +66,14 @@ class AnsweredStream(Stream):
             return expected + 1
 
 
-class Hopeful(SweepingDatabase):
+class Hopeful(CompactingDatabase):
     """Takes a lost answer for an acknowledgement."""
 
     def __init__(self, path: Any, kind: Any, stream: Any, *args: Any, **more: Any) -> None:
         super().__init__(path, kind, AnsweredStream(stream), *args, **more)
 
 
-class WithoutBarrier(SweepingDatabase):
+class WithoutBarrier(CompactingDatabase):
     """Ends a doubt when it has read the stream, without a message of its own: the commit may still be stored late."""
 
     def resume(self) -> None:
@@ -85,7 +85,7 @@ class WithoutBarrier(SweepingDatabase):
         self._doubt = ""
 
 
-class TrustsNumbers(SweepingDatabase):
+class TrustsNumbers(CompactingDatabase):
     """Claims at the last sequence that the servers report, though its copy may be behind that."""
 
     def _own(self, owner: str, watch: Callable[[Head], None]) -> None:
@@ -105,7 +105,7 @@ class TrustsNumbers(SweepingDatabase):
         self._owner = owner
 
 
-class IgnoresRivals(SweepingDatabase):
+class IgnoresRivals(CompactingDatabase):
     """A paused owner that goes on reads its rival's claim, and claims back without being asked."""
 
     def resume(self) -> None:
@@ -115,7 +115,7 @@ class IgnoresRivals(SweepingDatabase):
         self._doubt = ""
 
 
-class SkippingSweep(Sweep):
+class SkippingCompaction(Compaction):
     """It forgets one table."""
 
     def __init__(self, schema: Any, start: int) -> None:
@@ -123,19 +123,19 @@ class SkippingSweep(Sweep):
         self._tables = [table for table in self._tables if table.name not in ("document", "lane")]
 
 
-class SweepsTooLittle(SweepingDatabase):
-    def _new_sweep(self) -> Sweep:
-        return SkippingSweep(self._copy.schema, self.note.sequence + 1)
+class CompactsTooLittle(CompactingDatabase):
+    def _new_compaction(self) -> Compaction:
+        return SkippingCompaction(self._copy.schema, self.note.sequence + 1)
 
 
-class SweepsTooLate(SweepingDatabase):
-    """Purges some messages more than the sweep has replaced."""
+class CompactsTooLate(CompactingDatabase):
+    """Purges some messages more than the compaction has replaced."""
 
-    def _new_sweep(self) -> Sweep:
-        return Sweep(self._copy.schema, self.note.sequence + 4)
+    def _new_compaction(self) -> Compaction:
+        return Compaction(self._copy.schema, self.note.sequence + 4)
 
 
-class HastySweep(Sweep):
+class HastyCompaction(Compaction):
     """It is through after its first slice."""
 
     def step(self, connection: apsw.Connection, size: int) -> list[Operation]:
@@ -144,9 +144,9 @@ class HastySweep(Sweep):
         return rows
 
 
-class SweepsHastily(SweepingDatabase):
-    def _new_sweep(self) -> Sweep:
-        return HastySweep(self._copy.schema, self.note.sequence + 1)
+class CompactsHastily(CompactingDatabase):
+    def _new_compaction(self) -> Compaction:
+        return HastyCompaction(self._copy.schema, self.note.sequence + 1)
 
 
 class BlindCapture(Capture):
@@ -157,7 +157,7 @@ class BlindCapture(Capture):
             super()._changing(update)
 
 
-class CapturesTooLittle(SweepingDatabase):
+class CapturesTooLittle(CompactingDatabase):
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return BlindCapture(connection, self._copy.schema, self.note.digest)
 
@@ -175,7 +175,7 @@ class NullCapture(Capture):
                 self.operations[-1] = (table, key, kept or rest[0])
 
 
-class CapturesNoNulls(SweepingDatabase):
+class CapturesNoNulls(CompactingDatabase):
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return NullCapture(connection, self._copy.schema, self.note.digest)
 
@@ -194,7 +194,7 @@ class TrustingCopy(Copy):
         self.write_note(self.note)
 
 
-class AcceptsGaps(SweepingDatabase):
+class AcceptsGaps(CompactingDatabase):
     """Applies what a replica returns, with its gaps, and trusts its digest."""
 
     def _new_copy(self, connection: apsw.Connection) -> Copy:
@@ -217,7 +217,7 @@ class HoardingCopy(Copy):
         self._parts = self._parts or parts
 
 
-class KeepsParts(SweepingDatabase):
+class KeepsParts(CompactingDatabase):
     def _new_copy(self, connection: apsw.Connection) -> Copy:
         return HoardingCopy(connection, keep=self._founding)
 
@@ -230,7 +230,7 @@ class ForgetfulCopy(Copy):
             super().write_note(note)
 
 
-class NotesTooLittle(SweepingDatabase):
+class NotesTooLittle(CompactingDatabase):
     def _new_copy(self, connection: apsw.Connection) -> Copy:
         return ForgetfulCopy(connection, keep=self._founding)
 
@@ -245,7 +245,7 @@ class StaleCopy(Copy):
         return True
 
 
-class KeepsStaleRows(SweepingDatabase):
+class KeepsStaleRows(CompactingDatabase):
     def _new_copy(self, connection: apsw.Connection) -> Copy:
         return StaleCopy(connection, keep=self._founding)
 
@@ -258,7 +258,7 @@ class DriftingCapture(Capture):
         return Digest(self._rows, 0)
 
 
-class SumsNothing(SweepingDatabase):
+class SumsNothing(CompactingDatabase):
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return DriftingCapture(connection, self._copy.schema, self.note.digest)
 
@@ -271,9 +271,9 @@ PLANTED: tuple[type[ReplicatedDatabase], ...] = (
     WithoutBarrier,
     TrustsNumbers,
     IgnoresRivals,
-    SweepsTooLittle,
-    SweepsTooLate,
-    SweepsHastily,
+    CompactsTooLittle,
+    CompactsTooLate,
+    CompactsHastily,
     CapturesTooLittle,
     CapturesNoNulls,
     AcceptsGaps,

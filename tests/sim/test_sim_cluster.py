@@ -6,7 +6,10 @@ import pytest
 
 from recapito.stores.replicated.database import ReplicatedDatabase
 from tests.sim.cluster import tell_cluster
+from tests.sim.machine import Parts
 from tests.sim.planted_replicas import PLANTED
+from tests.sim.storage import ReplicatedStorage
+from tests.sim.world import tell
 
 ENOUGH = 10  # seeds; most bugs are found by the first
 
@@ -17,6 +20,12 @@ def test_no_history_loses_a_commit(seed: int, tmp_path: Path) -> None:
     told = tell_cluster(seed, tmp_path)
     assert told.violation == ""
     assert told.counts["verbs"] > 20
+
+
+def test_the_service_on_a_replicated_store(tmp_path: Path) -> None:
+    """Every start of a role is a takeover from another node; the oracle of the service finds nothing."""
+    story = tell(4, Parts(storage=ReplicatedStorage(tmp_path)))
+    assert not story.violations
 
 
 @pytest.mark.parametrize("bug", PLANTED)

@@ -103,10 +103,10 @@ LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one needs a quarter 
 DISPATCH_PAGE_BYTES = 4 * KB  # rows of lanes and parked deliveries are small and scattered
 PAGE_CACHE_BYTES = 16 * MB
 
-# The stream of a replicated file: its sweep, and the parts that are reserved for settling and for claims.
-SWEEP_LEAST_BYTES = 32 * MB
-SWEEP_SLICE_BYTES = 256 * KB
-SWEEP_FILL = 0.5
+# The stream of a replicated file: its compaction, and the parts that are reserved for settling and for claims.
+COMPACTION_LEAST_BYTES = 32 * MB
+COMPACTION_SLICE_BYTES = 256 * KB
+COMPACTION_FILL = 0.5
 STREAM_APPENDS_FILL = 0.8
 STREAM_WRITES_FILL = 0.9
 

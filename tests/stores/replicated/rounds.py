@@ -8,7 +8,6 @@ import argparse
 import asyncio
 import contextlib
 import faulthandler
-import random
 import shutil
 import sys
 import threading
@@ -22,7 +21,7 @@ from recapito.errors import StoreFailed
 from recapito.stores.jetstream.streams import JetStreamStreams
 from recapito.stores.replicated.database import ReplicatedDatabase
 from tests.kit.nats_cluster import NAMES, NatsCluster, running
-from tests.kit.replicated import COPY, SweepingDatabase
+from tests.kit.replicated import COPY, CompactingDatabase
 from tests.sim.cluster import Cluster, Side, Violation
 
 RECOVERY_S = 60.0
@@ -35,11 +34,11 @@ class Rounds(Cluster):
     """The nodes of the simulation, on real servers and with the threads of a server."""
 
     def __init__(self, seed: int, directory: Path, servers: NatsCluster) -> None:
-        super().__init__(seed, directory, SweepingDatabase)
+        super().__init__(seed, directory, CompactingDatabase)
         self.rng = self._rng
         self._stormy = False
         self._servers = servers
-        self._streams: JetStreamStreams = servers.new_streams()
+        self.streams: JetStreamStreams = servers.new_streams()
 
     async def begin(self) -> None:
         for side in self._sides:
@@ -71,14 +70,14 @@ class Rounds(Cluster):
 
     async def end(self) -> None:
         await self._end()
-        self._streams.close()
+        self.streams.close()
 
     def wait_healthy(self) -> None:
         """Until every replica has everything."""
         deadline = time.monotonic() + RECOVERY_S
         while time.monotonic() < deadline:
             with contextlib.suppress(StreamUnknown, StreamMissing):
-                states = [self._streams.log.state(), self._streams.lanes.state()]
+                states = [self.streams.log.state(), self.streams.lanes.state()]
                 if all(len(s.replicas) == 2 and all(r.current and not r.lag for r in s.replicas) for s in states):
                     return
             time.sleep(LOOK_S)
@@ -97,7 +96,7 @@ class Rounds(Cluster):
     def _database(self, side: Side, name: str, founding: bool = False) -> ReplicatedDatabase:
         directory = self._directory / name
         directory.mkdir(exist_ok=True)
-        stream = self._streams.log if side.is_log else self._streams.lanes
+        stream = self.streams.log if side.is_log else self.streams.lanes
         return self._make(directory / side.kind.file, side.kind, stream, name, COPY, threaded=True, founding=founding)
 
     async def _settle_doubt(self, side: Side) -> None:
@@ -109,8 +108,9 @@ class Rounds(Cluster):
         await self._compare(self._sides.index(side), patient=True)
 
 
-def faults(servers: NatsCluster, rng: random.Random) -> dict[str, Callable[[], None]]:
+def faults(servers: NatsCluster, story: Rounds) -> dict[str, Callable[[], None]]:
     """The faults of a round, by name; each heals itself."""
+    rng = story.rng
 
     def wait() -> None:
         time.sleep(rng.uniform(*FAULT_S))
@@ -149,7 +149,17 @@ def faults(servers: NatsCluster, rng: random.Random) -> dict[str, Callable[[], N
         servers.start(name)
         wait()
 
+    def fill() -> None:
+        streams = story.streams
+        sizes = {stream: stream.info()["config"]["max_bytes"] for stream in (streams.log, streams.lanes)}
+        for stream in sizes:
+            servers.resize(stream, stream.state().bytes + 500)
+        wait()
+        for stream, size in sizes.items():
+            servers.resize(stream, size)
+
     return {
+        "fill both streams": fill,
         "kill one": lambda: kill(1),
         "kill two": lambda: kill(2),
         "kill all": lambda: kill(3),
@@ -166,7 +176,7 @@ async def play(seed: int, rounds: int, directory: Path, say: Callable[[str], Non
     (directory / "nats").mkdir()
     with running(directory / "nats") as servers:
         story = Rounds(seed, directory, servers)
-        kinds = faults(servers, story.rng)
+        kinds = faults(servers, story)
         await story.begin()
         for number in range(rounds):
             name = list(kinds)[number % len(kinds)]

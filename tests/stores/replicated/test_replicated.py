@@ -1,4 +1,4 @@
-"""The replicated store where it differs from the embedded one: fences, doubts, markers, sweeps and spoilt copies."""
+"""The replicated store where it differs from the embedded one: fences, doubts, markers, compaction, spoilt copies."""
 
 import asyncio
 import contextlib
@@ -12,13 +12,13 @@ import pytest
 from recapito.clock import ManualClock
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, StoreLost
 from recapito.stores.replicated.backend import ReplicatedBackend
+from recapito.stores.replicated.compaction import Fill
 from recapito.stores.replicated.database import ReplicatedDatabase, spoilt_file
-from recapito.stores.replicated.sweep import Fill
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
 from recapito.stores.sqlite.files.connection import LOG
 from tests.kit.fake_stream import FakeServer, FakeStream, FakeStreams
-from tests.kit.replicated import COPY, SweepingDatabase
+from tests.kit.replicated import COPY, CompactingDatabase
 from tests.stores.values import new_topic, segment
 
 MB = 1 << 20
@@ -184,9 +184,9 @@ def test_a_large_commit_is_whole_or_absent(log: Log) -> None:
     assert keys(other) == ["large", "next"]
 
 
-def test_a_sweep_bounds_the_stream(log: Log) -> None:
+def test_a_compaction_bounds_the_stream(log: Log) -> None:
     """A stream in which rows are replaced does not grow, and a new node loads everything from its rest."""
-    owner = log.open("a", founding=True, make=SweepingDatabase)
+    owner = log.open("a", founding=True, make=CompactingDatabase)
     for n in range(300):
         put(owner, f"key{n % 7}", 500)
         owner.checkpoint()
@@ -208,9 +208,9 @@ def test_a_sweep_bounds_the_stream(log: Log) -> None:
         (Fill(), False),
     ],
 )
-def test_when_a_sweep_is_worth_it(fill: Fill, wanted: bool) -> None:
+def test_when_a_compaction_is_worth_it(fill: Fill, wanted: bool) -> None:
     """When most of a stream is old, or it is half full and a third of it is old."""
-    assert fill.wants_sweep is wanted
+    assert fill.wants_compaction is wanted
 
 
 def test_a_copy_of_another_boot_is_loaded_again(log: Log) -> None:

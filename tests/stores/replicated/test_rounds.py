@@ -9,7 +9,7 @@ from tests.stores.replicated.rounds import play
 
 
 @pytest.mark.slow
-def test_killed_servers_lose_nothing(tmp_path: Path) -> None:
-    """One, two and all three servers are killed during appends and settles: no acknowledged commit is lost."""
+def test_faulty_servers_lose_nothing(tmp_path: Path) -> None:
+    """The streams are full, then one and two servers are killed, during appends and settles: no commit is lost."""
     story = asyncio.run(play(seed=7, rounds=3, directory=tmp_path, say=lambda line: None))
     assert story.told.counts["verbs"] > 20

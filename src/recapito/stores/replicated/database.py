@@ -20,11 +20,11 @@ from recapito.contracts.stream import Message, Stream, StreamFull, StreamMissing
 from recapito.domain import limits
 from recapito.errors import StoreDamaged, StoreFailed, StoreLost
 from recapito.observability.journal import Journal, silent
+from recapito.stores.replicated.compaction import Compaction, Fill
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.marker import Marker
 from recapito.stores.replicated.message import OVERHEAD_BYTES, Head, Kind, checksum, cut, pack, pack_rows
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
-from recapito.stores.replicated.sweep import Fill, Sweep
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import FileKind, FileMedium
 from recapito.stores.sqlite.files.volume import Ballast
@@ -49,7 +49,9 @@ class ReplicatedDatabase(Database):
     lost: called once, by any thread, when another node owns the stream or the copy is spoilt.
     """
 
-    SLICE_BYTES: ClassVar[int] = limits.SWEEP_SLICE_BYTES  # of rows put again in a commit, besides twice its own bytes
+    SLICE_BYTES: ClassVar[int] = (
+        limits.COMPACTION_SLICE_BYTES
+    )  # of rows put again in a commit, besides twice its own bytes
 
     def __init__(
         self,
@@ -78,8 +80,8 @@ class ReplicatedDatabase(Database):
         self._ending = threading.Event()
         self.fill = Fill()
         self._commits = 0
-        self._sweep: Sweep | None = None
-        self._sweep_now = False
+        self._compaction: Compaction | None = None
+        self._compact_now = False
         self._purge_below = 0
         self._marked_at = 0.0
         super().__init__(path, kind, medium=medium, ballast=ballast, journal=journal)
@@ -150,9 +152,9 @@ class ReplicatedDatabase(Database):
         """Publish the content of the file as the beginning of an empty stream."""
         self._check_stream()
         self._own(secrets.token_hex(8), lambda _: None)
-        sweep, digest = Sweep(self._copy.schema, 1), Digest()
-        while not sweep.done:
-            rows = sweep.step(self._copy.connection, FOUNDING_BYTES)
+        compaction, digest = Compaction(self._copy.schema, 1), Digest()
+        while not compaction.done:
+            rows = compaction.step(self._copy.connection, FOUNDING_BYTES)
             digest = self._copy.schema.sum_up(rows, digest)
             note = self._publish(rows, digest)
             transact(self._copy.connection, lambda _, note=note: self._copy.write_note(note))  # type: ignore[misc]
@@ -171,7 +173,7 @@ class ReplicatedDatabase(Database):
             self.meet_damage(why)
 
     def checkpoint(self) -> None:
-        """Also purge the stream, sweep it if it is filling up, and move the marker."""
+        """Also purge the stream, compact it if it is filling up, and move the marker."""
         if self._doubt or self._why_lost or self._connection is None:
             return
         super().checkpoint()
@@ -182,11 +184,11 @@ class ReplicatedDatabase(Database):
                 self.stream.purge(self._purge_below)
                 self._purge_below = 0
                 self._measure()
-        if self.fill.is_over(limits.SWEEP_FILL) and (self._sweep is not None or self._wants_sweep()):
+        if self.fill.is_over(limits.COMPACTION_FILL) and (self._compaction is not None or self._wants_compaction()):
             with contextlib.suppress(StoreFailed):
-                self._sweep_now = True
+                self._compact_now = True
                 self._commit(lambda _: None, drains=True)
-            self._sweep_now = False
+            self._compact_now = False
         if time.monotonic() - self._marked_at >= MARK_EVERY_S:
             self._mark()
 
@@ -228,7 +230,7 @@ class ReplicatedDatabase(Database):
                 raise StoreFailed(
                     f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes"
                 )
-            if capture.operations or self._sweep_now:
+            if capture.operations or self._compact_now:
                 note = self._publish(capture.operations, capture.digest)
                 self._copy.write_note(note)
             return result
@@ -245,9 +247,9 @@ class ReplicatedDatabase(Database):
 
     def _publish(self, operations: list[Operation], digest: Digest) -> Note:
         """Publish a commit, and return the place after it."""
-        rows = pack_rows([*operations, *self._swept(operations)])
+        rows = pack_rows([*operations, *self._put_again(operations)])
         note, commit = self.note, secrets.token_hex(8)
-        floor = self._sweep.start if self._sweep is not None and self._sweep.done else note.floor
+        floor = self._compaction.start if self._compaction is not None and self._compaction.done else note.floor
         head = self._head(Kind.ROWS, self._owner, note.epoch, floor, digest, commit)
         sequence, sum = note.sequence, note.sum
         for part, last in cut(rows, self.stream.max_body - OVERHEAD_BYTES):
@@ -255,7 +257,7 @@ class ReplicatedDatabase(Database):
             try:
                 self._acknowledged(self.stream.publish(body, sequence), sequence + 1)
             except StreamFull as error:
-                self._sweep = None
+                self._compaction = None
                 self.fill = self.fill._replace(bytes=self.fill.max_bytes)
                 if sequence > note.sequence:
                     raise self._be_in_doubt(f"stream {self.stream.name} is full") from error
@@ -265,20 +267,20 @@ class ReplicatedDatabase(Database):
             sequence, sum = sequence + 1, checksum(body)
             self.fill = self.fill._replace(bytes=self.fill.bytes + len(body))
         if floor > note.floor:
-            self._purge_below, self._sweep = floor, None
+            self._purge_below, self._compaction = floor, None
         self._commits += 1
         if self._commits % COUNT_EVERY == 0:
             self.fill = self.fill._replace(living=self._living_bytes())
         return note.after(head, sequence, sum)
 
-    def _swept(self, operations: list[Operation]) -> list[Operation]:
-        """The rows to put again with a commit: while a sweep is under way, a slice of them."""
-        if self._sweep is None and self._wants_sweep() and not self._purge_below:
-            self._sweep = self._new_sweep()
-        if self._sweep is None:
+    def _put_again(self, operations: list[Operation]) -> list[Operation]:
+        """The rows to put again with a commit: while a compaction is under way, a slice of them."""
+        if self._compaction is None and self._wants_compaction() and not self._purge_below:
+            self._compaction = self._new_compaction()
+        if self._compaction is None:
             return []
         written = sum(len(value) for operation in operations for value in operation[1] if isinstance(value, bytes))
-        return self._sweep.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
+        return self._compaction.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
 
     def _new_copy(self, connection: apsw.Connection) -> Copy:
         return Copy(connection, keep=self._founding)
@@ -286,11 +288,11 @@ class ReplicatedDatabase(Database):
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return Capture(connection, self._copy.schema, self.note.digest)
 
-    def _new_sweep(self) -> Sweep:
-        return Sweep(self._copy.schema, self.note.sequence + 1)
+    def _new_compaction(self) -> Compaction:
+        return Compaction(self._copy.schema, self.note.sequence + 1)
 
-    def _wants_sweep(self) -> bool:
-        return self.fill.wants_sweep
+    def _wants_compaction(self) -> bool:
+        return self.fill.wants_compaction
 
     def _own(self, owner: str, watch: Callable[[Head], None]) -> None:
         """Read to the end and publish `OWN` there, until that is acknowledged."""
@@ -310,7 +312,7 @@ class ReplicatedDatabase(Database):
                 raise StoreFailed(f"stream {self.stream.name}: {error or 'it is full'}") from error
             self._acknowledged(at, sequence + 1)
             self._copy.apply([Message(at, body, 0)], watch)
-            self._owner, self._sweep = owner, None
+            self._owner, self._compaction = owner, None
             self._measure()
             self._mark()
             return
@@ -367,7 +369,7 @@ class ReplicatedDatabase(Database):
             self._lose(f"stream {self.stream.name} acknowledged sequence {at}, where {expected} was the next")
 
     def _be_in_doubt(self, why: str) -> StoreFailed:
-        self._doubt, self._sweep = why, None
+        self._doubt, self._compaction = why, None
         self._journal("replica.doubt", stream=self.stream.name, why=why)
         if self._threaded:
             self._resolver = threading.Thread(target=self._resolve, name=f"doubt-{self.path.stem}", daemon=True)

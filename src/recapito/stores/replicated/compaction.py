@@ -1,4 +1,4 @@
-"""The sweep: it puts rows again, so that the old part of a stream can be purged.
+"""Compaction: it puts rows again, so that the old part of a stream can be purged.
 
 It walks once through all tables in the order of their keys, a slice in each commit. When it is through, every living
 row is in the messages since its start: put again by the walk, or put since. So the messages before the start are no
@@ -24,14 +24,14 @@ class Fill(NamedTuple):
         return bool(self.max_bytes) and self.bytes > fraction * self.max_bytes
 
     @property
-    def wants_sweep(self) -> bool:
-        """Whether a sweep is worth it: most of the stream is old, or the stream is half full and a third is old."""
-        if self.bytes > limits.SWEEP_LEAST_BYTES + 2 * self.living:
+    def wants_compaction(self) -> bool:
+        """Whether compaction is worth it: most of the stream is old, or it is half full and a third is old."""
+        if self.bytes > limits.COMPACTION_LEAST_BYTES + 2 * self.living:
             return True
-        return self.is_over(limits.SWEEP_FILL) and 2 * self.bytes > 3 * self.living
+        return self.is_over(limits.COMPACTION_FILL) and 2 * self.bytes > 3 * self.living
 
 
-class Sweep:
+class Compaction:
     """One walk, which began when the stream was at `start` - 1."""
 
     def __init__(self, schema: Schema, start: int) -> None:
