@@ -24,6 +24,7 @@ NAVIGATION = {
     ),
     "Use it": (
         "guides/azure-clients",
+        "guides/your-language",
         "guides/command-line",
         "guides/portal",
         "guides/explain",
@@ -36,6 +37,7 @@ NAVIGATION = {
         "guides/run-on-a-server",
         "guides/access",
         "guides/connections",
+        "guides/beyond-event-grid",
         "guides/dead-letters",
         "guides/monitoring",
         "guides/sizing",

@@ -37,6 +37,7 @@ class Child:
         self._descriptors = descriptors
         self._journal = journal
         self._warm: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | None = None
 
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
@@ -47,7 +48,7 @@ class Child:
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
             began = loop.time()
-            child = await self._start()
+            child = self._process = await self._start()
             ended, stopped = asyncio.create_task(child.wait()), asyncio.create_task(stopping.wait())
             await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
@@ -73,6 +74,11 @@ class Child:
             self._warm.stdin.close()
             await self._warm.wait()
             self._warm = None
+
+    def hang_up(self) -> None:
+        """Pass SIGHUP on. A process that is just starting must be told again later."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGHUP)
 
     async def _start(self) -> asyncio.subprocess.Process:
         warm, self._warm = self._warm, None

@@ -88,6 +88,7 @@ class Supervisor:
             "intake": self._child("intake", self._wakes[0], links.get("intake")),
             "dispatch": self._child("dispatch", self._wakes[1], links.get("dispatch")),
         }
+        self._ready = False
 
     def __repr__(self) -> str:
         return f"<Supervisor of {', '.join(self._roles)}>"
@@ -126,6 +127,11 @@ class Supervisor:
         for end in self._wakes:
             end.close()
 
+    def reload(self) -> None:
+        """Let intake apply its estate file again. While intake starts, it reads the file anyway."""
+        if self._ready:
+            self._roles["intake"].hang_up()
+
     async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         signalled = asyncio.Event()
@@ -139,6 +145,7 @@ class Supervisor:
         loop.add_reader(read_end, read)
         try:
             await signalled.wait()
+            self._ready = True
             on_ready()
             await asyncio.Event().wait()
         finally:

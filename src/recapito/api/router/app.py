@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from recapito.api.auth.management import check_local
+from recapito.api.auth.management import check_near
 from recapito.api.errors import Forbidden
 from recapito.api.operate.cluster_metrics import CLUSTER_TABLE, FORWARDS, add_cluster
 from recapito.api.operate.metric_table import READY
@@ -63,7 +63,7 @@ def _may_see(scope: Scope, access: Access) -> bool:
     if not access.open_to_loopback:
         return False
     try:
-        check_local(scope)
+        check_near(scope, access.near)
     except Forbidden:
         return False
     return True

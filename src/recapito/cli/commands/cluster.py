@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +12,9 @@ from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.output import Output
 from recapito.cli.toolkit.verb import Noun
-from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.errors import SettingsError
+from recapito.extras import require
 from recapito.identity.cluster_secret import ClusterSecret
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
@@ -36,6 +37,14 @@ def load(store: str | None, data: str | None, file: Path | None) -> Settings:
     return chosen
 
 
+def setup() -> ModuleType:
+    """The module that makes and asks clusters, which the core does not bring the libraries for."""
+    require("cluster", "There are no clusters here")
+    from recapito.composition import cluster_setup
+
+    return cluster_setup
+
+
 @app.command()
 def init(
     store: Store = None,
@@ -47,8 +56,8 @@ def init(
 ) -> None:
     """Make a cluster, once, with this data directory as its first node's."""
     chosen = load(store, data, settings)
-    sizes = cluster_setup.StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
-    asyncio.run(cluster_setup.init(chosen, sizes))
+    sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+    asyncio.run(setup().init(chosen, sizes))
     secret = chosen.cluster.secret_in(chosen.data)
     typer.echo(f"The cluster '{chosen.cluster.name}' is made, and {chosen.data} is its first node's directory.")
     typer.echo(f"Its secret is in {secret}. For each further node, copy that file there and run:")
@@ -68,7 +77,7 @@ def join(
         text = sys.stdin.read() if secret == "-" else Path(secret).read_text("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"--secret: {secret} cannot be read: {error}") from None
-    asyncio.run(cluster_setup.join(chosen, ClusterSecret.from_text(text, "--secret")))
+    asyncio.run(setup().join(chosen, ClusterSecret.from_text(text, "--secret")))
     typer.echo(f"{chosen.data} is the directory of a node of the cluster '{chosen.cluster.name}'. Start it by:")
     typer.echo(f"  recapito serve --store {chosen.server.store} --data {chosen.data} --node NAME")
 
@@ -76,7 +85,8 @@ def join(
 @Noun(app).verb("status", session=False, form=Output.TABLE, to_lines=lambda shown: _lines(shown))
 def status(store: Store = None, data: Data = None, settings: SettingsFile = None) -> dict[str, Any]:
     """Show nodes, owner, streams, and the servers that keep them."""
-    return asyncio.run(cluster_setup.status(load(store, data, settings))).show()
+    shown: dict[str, Any] = asyncio.run(setup().status(load(store, data, settings))).show()
+    return shown
 
 
 @app.command()
@@ -88,7 +98,7 @@ def drain(
     undo: Annotated[bool, typer.Option("--undo", help="Let the node own again.")] = False,
 ) -> None:
     """Have a node hand over, and stand by until it restarts."""
-    done = asyncio.run(cluster_setup.drain(load(store, data, settings), node, undo, wait_s=30))
+    done = asyncio.run(setup().drain(load(store, data, settings), node, undo, wait_s=30))
     if not done:
         typer.echo(f"recapito: node '{node}' has not obeyed within 30 s; see `recapito cluster status`.", err=True)
         raise typer.Exit(FAILED)

@@ -6,10 +6,9 @@ from typing import Annotated
 
 import typer
 
-from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile
+from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, setup
 from recapito.cli.commands.cluster import load as load_cluster
 from recapito.cli.toolkit.exit_codes import FAILED
-from recapito.composition import cluster_setup
 from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.settings.cluster import servers_in
@@ -34,10 +33,10 @@ def move(
         typer.echo(line, err=True)
 
     if into:
-        sizes = cluster_setup.StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
-        moved = asyncio.run(cluster_setup.move_in(chosen, Path(source), sizes, progress))
+        sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+        moved = asyncio.run(setup().move_in(chosen, Path(source), sizes, progress))
     else:
-        moved = asyncio.run(cluster_setup.move_out(chosen, Path(target), progress))
+        moved = asyncio.run(setup().move_out(chosen, Path(target), progress))
     for name, digest in moved.before.items():
         after = moved.after[name]
         typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}; then {after.rows} rows, {after.sum:016x}")
