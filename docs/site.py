@@ -28,6 +28,7 @@ NAVIGATION = {
         "guides/command-line",
         "guides/portal",
         "guides/explain",
+        "guides/estate-files",
         "guides/testing-in-ci",
         "guides/functions",
         "guides/blob-events",
@@ -35,6 +36,7 @@ NAVIGATION = {
     ),
     "Run it": (
         "guides/run-on-a-server",
+        "guides/containers",
         "guides/access",
         "guides/connections",
         "guides/beyond-event-grid",

@@ -105,7 +105,7 @@ def test_a_redriven_event_may_die_again() -> None:
 
 
 def test_a_resent_event_is_a_new_delivery() -> None:
-    """What was delivered is delivered once more to one subscription, byte for byte, and the books balance."""
+    """A delivered event is delivered once more to one subscription, byte for byte, and the books balance."""
 
     async def main(loop: SimLoop) -> tuple[list[Batch], list[LaneCounts]]:
         bench = Bench(loop, 200)

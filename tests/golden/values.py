@@ -203,8 +203,8 @@ def _registry() -> dict[str, Case]:
         "subscription, all of it": _json(SUBSCRIPTION),
         "subscription, the least": _json(subscription(1, "least")),
         "subscription, with options": _json(subscription(1, "options", own_options=OPTIONS)),
-        "checksum of a topic": _number(it.sum_topic(7, "{}")),
-        "checksum of a subscription": _number(it.sum_subscription(9, 7, "{}")),
+        "checksum of a topic": _number(it.sum_topic(7, b"{}")),
+        "checksum of a subscription": _number(it.sum_subscription(9, 7, b"{}")),
         "checksum of a document": _number(it.sum_document("kind", "key", b"content")),
         "resource group": _json(
             it.groups.Group(

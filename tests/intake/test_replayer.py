@@ -154,7 +154,7 @@ def test_pages() -> None:
 
 
 def test_what_is_refused() -> None:
-    """Nothing is replayed while it is off, for nobody, or while intake takes no events."""
+    """Nothing is replayed while it is off, without a subscription, or while intake takes no events."""
 
     async def test(world: World) -> None:
         await world.begin()

@@ -306,7 +306,7 @@ def test_reasons_that_are_no_text_lose_no_count(tmp_path: Path, run: Any) -> Non
 
 
 def test_a_text_without_a_checksum_that_is_none_is_a_sign(directory: Path, run: Any) -> None:
-    """Whoever needs it gets an error that says so, and intake is closed."""
+    """A read that needs it fails with the reason, and leaves the sign that closes intake."""
     spoil(directory / "dispatch.db", "UPDATE burial SET container = CAST(x'ff' AS TEXT) WHERE \"offset\" = 1")
     ledger = SqliteLedger.open(directory, threaded=False)
     with pytest.raises(StoreDamaged, match="not UTF-8"):

@@ -59,7 +59,7 @@ KINDS += ("sqlite_autoindex_entry_1 leaf",)
 
 
 def fates(directory: Path) -> Iterator[tuple[int, str]]:
-    """What a read finds at each position: sound, damaged, waits, gone, or wrong."""
+    """The result of a read at each position: sound, damaged, waits, gone, or wrong."""
     log = SmallPages.open_reader(directory)
     position = 2
     while position < ENTRIES + 2:
