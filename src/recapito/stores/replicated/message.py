@@ -25,7 +25,7 @@ class Kind(IntEnum):
     ROWS = 2
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class MessageHead(msgspec.Struct, frozen=True, array_like=True):
     """The facts that each message carries.
 
     owner: the random id of the claim under which it was published, by `node`; epoch: the number of that claim.
@@ -45,7 +45,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     digest: Digest
     last: bool = True
 
-    def unfinished(self) -> "Head":
+    def unfinished(self) -> "MessageHead":
         """The head of a part that others follow."""
         return msgspec.structs.replace(self, last=False)
 
@@ -53,7 +53,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """A head, and the operations or a part of their bytes."""
 
-    head: Head
+    head: MessageHead
     rows: bytes = b""
 
 
@@ -62,7 +62,7 @@ _decode = msgspec.msgpack.Decoder(Content).decode
 _decode_rows = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
 
-def pack(head: Head, previous: bytes, rows: bytes = b"") -> bytes:
+def pack(head: MessageHead, previous: bytes, rows: bytes = b"") -> bytes:
     """The body of one message."""
     content = _encode(Content(head, rows))
     return previous + _sum(previous, content) + content
