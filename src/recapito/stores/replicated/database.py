@@ -23,7 +23,7 @@ from recapito.observability.journal import Journal, silent
 from recapito.stores.replicated.compaction import Compaction, Fill
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.marker import Marker
-from recapito.stores.replicated.message import OVERHEAD_BYTES, Kind, MessageHead, checksum, cut, pack, pack_rows
+from recapito.stores.replicated.message import OVERHEAD_BYTES, CommitHead, Kind, checksum, cut, pack, pack_rows
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import FileKind, FileMedium
@@ -138,7 +138,7 @@ class ReplicatedDatabase(Database):
         if not owner:
             self._lose(f"no node has claimed stream {self.stream.name} for this directory")
 
-        def watch(head: MessageHead) -> None:
+        def watch(head: CommitHead) -> None:
             if head.owner != owner:
                 self._lose(f"node {head.node} owns stream {self.stream.name} now")
 
@@ -294,7 +294,7 @@ class ReplicatedDatabase(Database):
     def _wants_compaction(self) -> bool:
         return self.fill.wants_compaction
 
-    def _own(self, owner: str, watch: Callable[[MessageHead], None]) -> None:
+    def _own(self, owner: str, watch: Callable[[CommitHead], None]) -> None:
         """Read to the end and publish `OWN` there, until that is acknowledged."""
         for attempt in range(OWN_TRIES):
             self._read_on(watch, leader=attempt > 0)
@@ -318,7 +318,7 @@ class ReplicatedDatabase(Database):
             return
         raise StoreFailed(f"stream {self.stream.name} does not acknowledge this node as its owner")
 
-    def _read_on(self, watch: Callable[[MessageHead], None], leader: bool = False) -> None:
+    def _read_on(self, watch: Callable[[CommitHead], None], leader: bool = False) -> None:
         """Apply the rest of the stream. A gap or a damaged message is read again from the leader.
 
         If the leader has the gap too, its prefix was purged, and the copy begins anew; so does one that has diverged.
@@ -395,8 +395,8 @@ class ReplicatedDatabase(Database):
             self._lost()
         raise StoreLost(why)
 
-    def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> MessageHead:
-        return MessageHead(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
+    def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> CommitHead:
+        return CommitHead(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
 
     def _is_full(self) -> bool:
         """Whether only the verbs that finish work may still write; before it refuses, it asks the servers again."""
