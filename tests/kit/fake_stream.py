@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from recapito.contracts.stream import (
-    Message,
     Replica,
     StreamFenced,
     StreamFull,
+    StreamMessage,
     StreamMissing,
     StreamState,
     StreamUnknown,
@@ -107,11 +107,11 @@ class FakeStream:
             raise StreamFenced("wrong last sequence")
         return sequence + 1 if fault == "wrong sequence" else sequence
 
-    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[Message]:
+    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[StreamMessage]:
         fault = self._meet("read")
         if fault == "unreachable":
             raise StreamUnknown("no answer")
-        found: list[Message] = []
+        found: list[StreamMessage] = []
         for sequence in range(after + 1, self._server.last + 1):
             body = self._server.messages.get(sequence)
             if body is None:
@@ -119,7 +119,7 @@ class FakeStream:
             if found and limit_bytes <= 0:
                 break
             limit_bytes -= len(body)
-            found.append(Message(sequence, body, sequence))
+            found.append(StreamMessage(sequence, body, sequence))
             if leader and len(found) == 16:
                 break
         if leader:

@@ -7,19 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from recapito.contracts.stream import Message, StreamState
+from recapito.contracts.stream import StreamMessage, StreamState
 from recapito.stores.jetstream.link import JetStreamOptions, Link
 from recapito.stores.jetstream.stream import JetStreamStream
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, create
 
 SERVER = Path(sys.executable).with_name("nats-server")
 READY_S = 20.0
+LOOK_S = 0.05
 NAMES = ("a", "b", "c")
 
 
@@ -104,7 +106,7 @@ class NatsCluster:
 
     def wait_ready(self) -> None:
         """Wait until a leader of the cluster is elected."""
-        deadline = time.monotonic() + READY_S
+        deadline, pause = time.monotonic() + READY_S, threading.Event()
         link = Link(self.options())
         try:
             while time.monotonic() < deadline:
@@ -112,7 +114,7 @@ class NatsCluster:
                     answer = msgspec.json.decode(link.request("$JS.API.INFO", b""))
                     if "error" not in answer:
                         return
-                time.sleep(0.05)
+                pause.wait(LOOK_S)
         finally:
             link.close()
         raise TimeoutError("the NATS servers are not ready")
@@ -141,7 +143,7 @@ class EmptiedStream:
     def publish(self, body: bytes, expected: int) -> int:
         return self._stream.publish(body, expected + self._base) - self._base
 
-    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[Message]:
+    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[StreamMessage]:
         found = self._stream.read(after + self._base, limit_bytes, leader)
         return [message._replace(sequence=message.sequence - self._base) for message in found]
 

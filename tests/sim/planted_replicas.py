@@ -5,12 +5,12 @@ from typing import Any
 
 import apsw
 
-from recapito.contracts.stream import Message, StreamFenced, StreamUnknown
+from recapito.contracts.stream import StreamFenced, StreamMessage, StreamUnknown
 from recapito.errors import StoreDamaged, StoreFailed
 from recapito.stores.replicated.compaction import Compaction
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.database import ReplicatedDatabase
-from recapito.stores.replicated.message import Content, Head, Kind, checksum, pack, unpack
+from recapito.stores.replicated.message import CommitContent, CommitHead, Kind, checksum, pack, unpack
 from recapito.stores.replicated.rows import Capture, Digest, Operation
 from tests.kit.replicated import CompactingDatabase
 
@@ -88,7 +88,7 @@ class WithoutBarrier(CompactingDatabase):
 class TrustsNumbers(CompactingDatabase):
     """Claims at the last sequence that the servers report, though its copy may be behind that."""
 
-    def _own(self, owner: str, watch: Callable[[Head], None]) -> None:
+    def _own(self, owner: str, watch: Callable[[CommitHead], None]) -> None:
         self._read_on(watch)
         try:
             last = self.stream.state().last
@@ -183,7 +183,7 @@ class CapturesNoNulls(CompactingDatabase):
 class TrustingCopy(Copy):
     """It applies messages in any order, whatever their checksums are."""
 
-    def _apply_all(self, messages: list[Message], watch: Callable[[Head], None]) -> None:
+    def _apply_all(self, messages: list[StreamMessage], watch: Callable[[CommitHead], None]) -> None:
         for message in messages:
             try:
                 content = unpack(message.body, None)
@@ -200,7 +200,7 @@ class AcceptsGaps(CompactingDatabase):
     def _new_copy(self, connection: apsw.Connection) -> Copy:
         return TrustingCopy(connection, keep=self._founding)
 
-    def _read_on(self, watch: Callable[[Head], None], leader: bool = False) -> None:
+    def _read_on(self, watch: Callable[[CommitHead], None], leader: bool = False) -> None:
         while messages := self._read(self._copy.end[0], leader):
             self._copy.apply(messages, watch)
 
@@ -211,7 +211,7 @@ class AcceptsGaps(CompactingDatabase):
 class HoardingCopy(Copy):
     """It keeps the parts of a commit that never ended, and adds them to the next one."""
 
-    def _apply(self, content: Content, sequence: int, sum: bytes) -> None:
+    def _apply(self, content: CommitContent, sequence: int, sum: bytes) -> None:
         parts = self._parts if content.head.kind is Kind.OWN else []
         super()._apply(content, sequence, sum)
         self._parts = self._parts or parts

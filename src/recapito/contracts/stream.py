@@ -23,7 +23,7 @@ class StreamMissing(Exception):
     """There is no such stream, or it is not the one that was created: the message names it and the remedy."""
 
 
-class Message(NamedTuple):
+class StreamMessage(NamedTuple):
     """A stored message. `time` is the server's instant of storing it, in nanoseconds."""
 
     sequence: int
@@ -78,7 +78,7 @@ class Stream(Protocol):
         Raises StreamFenced, StreamUnknown, StreamFull or StreamMissing.
         """
 
-    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[Message]:
+    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[StreamMessage]:
         """Messages after a sequence in their order: at least one if there is one, then about `limit_bytes`.
 
         Any replica may answer, with fewer messages than there are, or with a gap where its copy is damaged; the

@@ -29,6 +29,8 @@ BEFORE_S = (0.0, 0.6)  # of a round, before its fault
 FAULT_S = (0.1, 1.5)
 LOOK_S = 0.05
 
+_pause = threading.Event().wait  # real servers need real time
+
 
 class Rounds(Cluster):
     """The nodes of the simulation, on real servers and with the threads of a server."""
@@ -80,7 +82,7 @@ class Rounds(Cluster):
                 states = [self.streams.log.state(), self.streams.lanes.state()]
                 if all(len(s.replicas) == 2 and all(r.current and not r.lag for r in s.replicas) for s in states):
                     return
-            time.sleep(LOOK_S)
+            _pause(LOOK_S)
         raise Violation("the replicas do not become current")
 
     async def _work(self, n: int | None = None) -> None:
@@ -113,7 +115,7 @@ def faults(servers: NatsCluster, story: Rounds) -> dict[str, Callable[[], None]]
     rng = story.rng
 
     def wait() -> None:
-        time.sleep(rng.uniform(*FAULT_S))
+        _pause(rng.uniform(*FAULT_S))
 
     def kill(count: int) -> None:
         chosen = rng.sample(NAMES, count)
@@ -127,7 +129,7 @@ def faults(servers: NatsCluster, story: Rounds) -> dict[str, Callable[[], None]]
         for name in chosen:
             servers.pause(name)
         wait()
-        time.sleep(2 * rng.random())
+        _pause(2 * rng.random())
         for name in chosen:
             servers.go_on(name)
 

@@ -77,6 +77,7 @@ def test_a_replica_that_is_behind() -> None:
 
 
 def test_a_small_payload() -> None:
+    """A server whose messages are too small for our commits is refused by name."""
     assert not list(checks.payload_faults("a", MB))
     assert "a has max_payload 1000" in next(checks.payload_faults("a", 1000))
 

@@ -23,7 +23,7 @@ def payload_faults(server: str, max_payload: int) -> Iterator[str]:
 
 
 def server_faults(monitor: str, varz: Mapping[str, Any], jsz: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a server, by /varz and /jsz?config=1 of its monitor."""
+    """The faults of a server, by /varz and /jsz?config=1 of its monitor."""
     server = varz.get("server_name") or monitor
     yield from version_faults(server, str(varz.get("version", "")))
     config = jsz.get("config") or {}
@@ -36,7 +36,7 @@ def server_faults(monitor: str, varz: Mapping[str, Any], jsz: Mapping[str, Any])
 
 
 def stream_faults(info: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with a stream, by the answer to STREAM.INFO."""
+    """The faults of a stream, by the answer to STREAM.INFO."""
     config: Mapping[str, Any] = info["config"]
     name = config["name"]
     replicas = config.get("num_replicas", 1)

@@ -8,10 +8,10 @@ import msgspec
 from nats.aio.msg import Msg
 
 from recapito.contracts.stream import (
-    Message,
     Replica,
     StreamFenced,
     StreamFull,
+    StreamMessage,
     StreamMissing,
     StreamState,
     StreamUnknown,
@@ -40,14 +40,14 @@ class _Acknowledgement(msgspec.Struct):
     error: _Error | None = None
 
 
-class _Stored(msgspec.Struct):
+class _StoredMessage(msgspec.Struct):
     seq: int
     time: str
     data: str = ""
 
 
 class _Got(msgspec.Struct):
-    message: _Stored | None = None
+    message: _StoredMessage | None = None
     error: _Error | None = None
 
 
@@ -85,7 +85,7 @@ class JetStreamStream:
             raise StreamFull(answer.error.description)
         raise StreamUnknown(answer.error.description)
 
-    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[Message]:
+    def read(self, after: int, limit_bytes: int, leader: bool = False) -> list[StreamMessage]:
         return self._read_from_leader(after, limit_bytes) if leader else self._read_from_any(after, limit_bytes)
 
     def state(self) -> StreamState:
@@ -112,14 +112,14 @@ class JetStreamStream:
     def purge(self, below: int) -> None:
         self._ask("STREAM.PURGE", {"seq": below})
 
-    def _read_from_any(self, after: int, limit_bytes: int) -> list[Message]:
+    def _read_from_any(self, after: int, limit_bytes: int) -> list[StreamMessage]:
         """Read by a direct get, which any replica may answer."""
         wanted = {"seq": after + 1, "batch": BATCH, "max_bytes": limit_bytes, "next_by_subj": self.subject}
         answers = self._link.request_many(f"$JS.API.DIRECT.GET.{self._name}", msgspec.json.encode(wanted))
         return [_direct(answer) for answer in answers if "Nats-Sequence" in (answer.headers or {})]
 
-    def _read_from_leader(self, after: int, limit_bytes: int) -> list[Message]:
-        found: list[Message] = []
+    def _read_from_leader(self, after: int, limit_bytes: int) -> list[StreamMessage]:
+        found: list[StreamMessage] = []
         while len(found) < LEADER_BATCH and limit_bytes > 0:
             wanted = {"seq": after + 1, "next_by_subj": self.subject}
             got = _got(self._link.request(f"$JS.API.STREAM.MSG.GET.{self._name}", msgspec.json.encode(wanted)))
@@ -128,7 +128,7 @@ class JetStreamStream:
                     raise StreamUnknown(got.error.description if got.error else "no answer")
                 break
             body = base64.b64decode(got.message.data)
-            found.append(Message(got.message.seq, body, _nanoseconds(got.message.time)))
+            found.append(StreamMessage(got.message.seq, body, _nanoseconds(got.message.time)))
             after = got.message.seq
             limit_bytes -= len(body)
         return found
@@ -145,9 +145,9 @@ class JetStreamStream:
         return dict(answer)
 
 
-def _direct(answer: Msg) -> Message:
+def _direct(answer: Msg) -> StreamMessage:
     headers = answer.headers or {}
-    return Message(int(headers["Nats-Sequence"]), answer.data, _nanoseconds(headers["Nats-Time-Stamp"]))
+    return StreamMessage(int(headers["Nats-Sequence"]), answer.data, _nanoseconds(headers["Nats-Time-Stamp"]))
 
 
 def _nanoseconds(text: str) -> int:

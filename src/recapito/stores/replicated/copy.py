@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from recapito.contracts.stream import Message
+from recapito.contracts.stream import StreamMessage
 from recapito.errors import StoreDamaged
-from recapito.stores.replicated.message import ORIGIN, Content, Head, Kind, checksum, unpack, unpack_rows
+from recapito.stores.replicated.message import ORIGIN, CommitContent, CommitHead, Kind, checksum, unpack, unpack_rows
 from recapito.stores.replicated.rows import NOTE, Digest, Schema
 from recapito.stores.sqlite.sql_files import transact
 
@@ -49,7 +49,7 @@ class Note(NamedTuple):
         """Whether rows may be missing that the owner put again in later messages."""
         return self.floor < self.since
 
-    def after(self, head: Head, sequence: int, sum: bytes) -> "Note":
+    def after(self, head: CommitHead, sequence: int, sum: bytes) -> "Note":
         """The place after a message."""
         return Note(sequence, sum, self.since, head.floor, head.digest, head.owner, head.epoch)
 
@@ -83,7 +83,7 @@ class Copy:
         note = Note() if first == 1 else Note(first - 1, b"", first)
         self._unchecked(lambda _: self._begin(note))
 
-    def apply(self, messages: list[Message], watch: Callable[[Head], None]) -> None:
+    def apply(self, messages: list[StreamMessage], watch: Callable[[CommitHead], None]) -> None:
         """Apply messages that follow the copy, in one transaction. `watch` sees each head before it is applied."""
         before = self.note, self._parts, self._parts_end
         self._parts = list(self._parts)
@@ -116,7 +116,7 @@ class Copy:
         self.connection.execute(_INSERT, (self._boot, *_columns(note)))
         self.note, self._parts, self._parts_end = note, [], None
 
-    def _apply_all(self, messages: list[Message], watch: Callable[[Head], None]) -> None:
+    def _apply_all(self, messages: list[StreamMessage], watch: Callable[[CommitHead], None]) -> None:
         for message in messages:
             sequence, sum = self.end
             if message.sequence != sequence + 1:
@@ -127,7 +127,7 @@ class Copy:
             self._apply(content, message.sequence, checksum(message.body))
         self.write_note(self.note)
 
-    def _apply(self, content: Content, sequence: int, sum: bytes) -> None:
+    def _apply(self, content: CommitContent, sequence: int, sum: bytes) -> None:
         head = content.head
         if head.kind is Kind.OWN:
             self._parts = []  # the rest of that commit never comes
@@ -142,7 +142,7 @@ class Copy:
         self._parts_end = None
         self.note = self.note.after(head, sequence, sum)
 
-    def _check_schema(self, head: Head) -> None:
+    def _check_schema(self, head: CommitHead) -> None:
         if head.schema != self.schema.version:
             raise StoreDamaged(
                 f"node {head.node} writes schema {head.schema}, and this node knows {self.schema.version}: "

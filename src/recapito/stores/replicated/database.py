@@ -16,14 +16,14 @@ from typing import ClassVar, TypeVar
 
 import apsw
 
-from recapito.contracts.stream import Message, Stream, StreamFull, StreamMissing, StreamUnknown
+from recapito.contracts.stream import Stream, StreamFull, StreamMessage, StreamMissing, StreamUnknown
 from recapito.domain import limits
 from recapito.errors import StoreDamaged, StoreFailed, StoreLost
 from recapito.observability.journal import Journal, silent
 from recapito.stores.replicated.compaction import Compaction, Fill
 from recapito.stores.replicated.copy import Copy, Note
 from recapito.stores.replicated.marker import Marker
-from recapito.stores.replicated.message import OVERHEAD_BYTES, Head, Kind, checksum, cut, pack, pack_rows
+from recapito.stores.replicated.message import OVERHEAD_BYTES, CommitHead, Kind, checksum, cut, pack, pack_rows
 from recapito.stores.replicated.rows import Capture, Digest, Diverged, Operation
 from recapito.stores.sqlite.database import Database
 from recapito.stores.sqlite.files.connection import FileKind, FileMedium
@@ -138,7 +138,7 @@ class ReplicatedDatabase(Database):
         if not owner:
             self._lose(f"no node has claimed stream {self.stream.name} for this directory")
 
-        def watch(head: Head) -> None:
+        def watch(head: CommitHead) -> None:
             if head.owner != owner:
                 self._lose(f"node {head.node} owns stream {self.stream.name} now")
 
@@ -295,7 +295,7 @@ class ReplicatedDatabase(Database):
     def _wants_compaction(self) -> bool:
         return self.fill.wants_compaction
 
-    def _own(self, owner: str, watch: Callable[[Head], None]) -> None:
+    def _own(self, owner: str, watch: Callable[[CommitHead], None]) -> None:
         """Read to the end and publish `OWN` there, until that is acknowledged."""
         for attempt in range(OWN_TRIES):
             self._read_on(watch, leader=attempt > 0)
@@ -312,14 +312,14 @@ class ReplicatedDatabase(Database):
             except (StreamFull, StreamMissing) as error:
                 raise StoreFailed(f"stream {self.stream.name}: {error or 'it is full'}") from error
             self._acknowledged(at, sequence + 1)
-            self._copy.apply([Message(at, body, 0)], watch)
+            self._copy.apply([StreamMessage(at, body, 0)], watch)
             self._owner, self._compaction = owner, None
             self._measure()
             self._mark()
             return
         raise StoreFailed(f"stream {self.stream.name} does not acknowledge this node as its owner")
 
-    def _read_on(self, watch: Callable[[Head], None], leader: bool = False) -> None:
+    def _read_on(self, watch: Callable[[CommitHead], None], leader: bool = False) -> None:
         """Apply the rest of the stream. A gap or a damaged message is read again from the leader.
 
         If the leader has the gap too, its prefix was purged, and the copy begins anew; so does one that has diverged.
@@ -348,7 +348,7 @@ class ReplicatedDatabase(Database):
         self._copy.restart(first)
         return restarts + 1
 
-    def _read(self, after: int, leader: bool) -> list[Message]:
+    def _read(self, after: int, leader: bool) -> list[StreamMessage]:
         try:
             return self.stream.read(after, READ_BYTES, leader)
         except (StreamUnknown, StreamMissing) as error:
@@ -396,8 +396,8 @@ class ReplicatedDatabase(Database):
             self._lost()
         raise StoreLost(why)
 
-    def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> Head:
-        return Head(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
+    def _head(self, kind: Kind, owner: str, epoch: int, floor: int, digest: Digest, commit: str) -> CommitHead:
+        return CommitHead(kind, owner, self._node, epoch, commit, self._copy.schema.version, floor, digest)
 
     def _is_full(self) -> bool:
         """Whether only the verbs that finish work may still write; before it refuses, it asks the servers again."""
@@ -431,7 +431,7 @@ def spoilt_file(path: Path) -> Path:
     return path.with_suffix(".spoilt")
 
 
-def _dense(messages: list[Message]) -> list[Message]:
+def _dense(messages: list[StreamMessage]) -> list[StreamMessage]:
     """The messages before the first gap."""
     first = messages[0].sequence
     return [message for n, message in enumerate(messages) if message.sequence == first + n]

@@ -25,7 +25,7 @@ class Kind(IntEnum):
     ROWS = 2
 
 
-class Head(msgspec.Struct, frozen=True, array_like=True):
+class CommitHead(msgspec.Struct, frozen=True, array_like=True):
     """The facts that each message carries.
 
     owner: the random id of the claim under which it was published, by `node`; epoch: the number of that claim.
@@ -45,26 +45,26 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     digest: Digest
     last: bool = True
 
-    def unfinished(self) -> "Head":
+    def unfinished(self) -> "CommitHead":
         """The head of a part that others follow."""
         return msgspec.structs.replace(self, last=False)
 
 
-class Content(msgspec.Struct, frozen=True, array_like=True):
+class CommitContent(msgspec.Struct, frozen=True, array_like=True):
     """A head, and the operations or a part of their bytes."""
 
-    head: Head
+    head: CommitHead
     rows: bytes = b""
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Content).decode
+_decode = msgspec.msgpack.Decoder(CommitContent).decode
 _decode_rows = msgspec.msgpack.Decoder(list[list[Any]]).decode
 
 
-def pack(head: Head, previous: bytes, rows: bytes = b"") -> bytes:
+def pack(head: CommitHead, previous: bytes, rows: bytes = b"") -> bytes:
     """The body of one message."""
-    content = _encode(Content(head, rows))
+    content = _encode(CommitContent(head, rows))
     return previous + _sum(previous, content) + content
 
 
@@ -73,7 +73,7 @@ def checksum(body: bytes) -> bytes:
     return body[SUM_BYTES : 2 * SUM_BYTES]
 
 
-def unpack(body: bytes, previous: bytes | None) -> Content:
+def unpack(body: bytes, previous: bytes | None) -> CommitContent:
     """The content of a message; StoreDamaged if it is not what was published, or does not follow `previous`."""
     before, sum, content = body[:SUM_BYTES], body[SUM_BYTES : 2 * SUM_BYTES], body[2 * SUM_BYTES :]
     if sum != _sum(before, content):

@@ -36,7 +36,7 @@ class Digest(NamedTuple):
     sum: int = 0
 
 
-class Table:
+class ReplicatedTable:
     """One table: its columns, its key, and the statements that put, change and remove a row."""
 
     def __init__(self, number: int, name: str, columns: Sequence[str], key: Sequence[int], hidden: bool) -> None:
@@ -184,12 +184,14 @@ class Capture:
             self.operations.append((table.number, table.key_of(row), change))
 
 
-def _table(connection: apsw.Connection, number: int, name: str) -> Table:
+def _table(connection: apsw.Connection, number: int, name: str) -> ReplicatedTable:
     found: list[Any] = connection.execute(f"PRAGMA table_info({_quote(name)})").fetchall()
     keyed = sorted((place, column) for column, *_, place in found if place)
     types = {column: kind for column, _, kind, *_ in found}
     unhidden = _without_rowid(connection, name) or (len(keyed) == 1 and types[keyed[0][1]] == "INTEGER")
-    return Table(number, name, [column for _, column, *_ in found], [place for _, place in keyed], not unhidden)
+    return ReplicatedTable(
+        number, name, [column for _, column, *_ in found], [place for _, place in keyed], not unhidden
+    )
 
 
 def _without_rowid(connection: apsw.Connection, name: str) -> bool:
