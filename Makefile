@@ -17,13 +17,16 @@ AMQP := tests/amqp
 PIP := -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help serve quick test check lint format sim soak powercuts fuzz mutants bench pythons image docs lock clean
+.PHONY: help serve cluster quick test check lint format sim soak powercuts fuzz mutants bench pythons image docs lock clean
 
 help: ## Show this help
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 serve: .venv/.run ## Run Recapito on its embedded store in ./data and print what to do next
 	@$(BIN)/recapito serve --data data $(ARGS)
+
+cluster: .venv/.test ## Run a cluster on this machine: three NATS servers and two nodes, in ./cluster-data
+	@$(BIN)/python examples/cluster.py $(ARGS)
 
 quick: .venv/.test ## Run the fast tests: domain, contracts on memory, intake, dispatch and 25 seeds (a minute)
 	@$(BIN)/python -m pytest --quiet --numprocesses auto --ignore tests/intake/test_connection_check.py \

@@ -26,6 +26,7 @@ from bench.scenarios import (
     observed,
     parked,
     portal,
+    replicated,
     senders,
     single,
     startup,
@@ -48,6 +49,7 @@ SCENARIOS: Sequence[Scenario] = (
     senders,
     portal,
     startup,
+    replicated,
 )
 
 

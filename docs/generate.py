@@ -5,6 +5,7 @@ from pathlib import Path
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from recapito.api.operate.cluster_metrics import CLUSTER_TABLE
 from recapito.api.operate.metric_table import TABLE
 from recapito.cli import Commands, app
 from recapito.cli.toolkit.lazy import LazyCommand
@@ -26,7 +27,8 @@ What `/metrics` shows, for Prometheus; [the guide](../guides/monitoring.md) says
 `domain_event_subscription_name`. `error_type` is `User` or `System` for publishing, `Answer` or `NoAnswer` for
 attempts. In Recapito's own metrics a topic of another kind is `domains/NAME` or `systemTopics/NAME`, and a subscription
 of a domain topic is `TOPIC/NAME`. The server's memory, processor time and open files are there as
-`process_…`, of its intake process.
+`process_…`, of its intake process. Only nodes of a cluster have the metrics `recapito_cluster_…`; a standby has
+no others.
 """
 
 
@@ -46,7 +48,7 @@ def _settings() -> str:
 def _metrics() -> str:
     """Every metric with its type, its labels and what it says."""
     rows = []
-    for metric in TABLE:
+    for metric in (*TABLE, *CLUSTER_TABLE):
         labels = " ".join(f"`{label}`" for label in metric.labels)
         rows.append(f"| `{metric.shown_name}` | {metric.type} | {labels} | {metric.help} |")
     table = "\n".join(["| metric | type | labels | meaning |", "|---|---|---|---|", *rows])

@@ -1,4 +1,4 @@
-"""The fixtures of all tests: Hypothesis, however busy the machine is; an Azurite; a broker."""
+"""The fixtures of all tests: Hypothesis, however busy the machine is; an Azurite; a broker; NATS."""
 
 import os
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from tests.amqp.broker import LocalBroker
     from tests.azurite.server import Azurite
+    from tests.kit.nats_cluster import NatsCluster
 
 settings.register_profile("recapito", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recapito")
@@ -31,4 +32,13 @@ def broker() -> "Iterator[LocalBroker]":
     from tests.amqp.broker import running
 
     with running() as it:
+        yield it
+
+
+@pytest.fixture(scope="session")
+def nats(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[NatsCluster]":
+    """Three NATS servers, which one worker has: tests that use them carry `xdist_group("nats")`."""
+    from tests.kit.nats_cluster import running
+
+    with running(tmp_path_factory.mktemp("nats")) as it:
         yield it

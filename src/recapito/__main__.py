@@ -17,6 +17,10 @@ def main() -> None:
         from recapito.portal.process import run_portal
 
         sys.exit(run_portal())
+    if sys.argv[1:3] == ["role", "standby"]:
+        from recapito.process.standby import run_standby
+
+        sys.exit(run_standby())
     if sys.argv[1:2] == ["role"]:
         gc.disable()  # everything loaded now stays; the role enables the collector once it runs
         from recapito.process.roles import run_role

@@ -71,6 +71,10 @@ class RecordDamaged(StoreFailed):
     """The record of one topic, subscription or document is damaged, others are not. The message may be shown."""
 
 
+class StoreLost(StoreFailed):
+    """Another node owns the store now: nothing was written, and nothing can be written here before the next claim."""
+
+
 class StoreStale(Exception):
     """A settlement carried an old version of its lane: another settlement came first."""
 
@@ -81,3 +85,11 @@ class SettingsError(Exception):
 
 class VolumeFull(SettingsError):
     """There is no room to open a file. Once there is, starting again helps."""
+
+
+class PeersFailed(Exception):
+    """The nodes of the cluster cannot be reached, or the outcome of a change is unknown."""
+
+
+class ClusterUnreachable(SettingsError):
+    """The servers of the cluster do not answer. Once they do, starting again helps."""

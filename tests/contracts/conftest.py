@@ -1,4 +1,4 @@
-"""The stores that the contract suites are run on: in memory, and on SQLite with and without its thread."""
+"""The stores that the contract suites are run on: in memory, on SQLite with and without its thread, and replicated."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
@@ -12,10 +12,13 @@ from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from tests.kit.fake_stream import FakeServer, FakeStreams
+from tests.kit.replicated import ReplicatedStores
 from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 T = TypeVar("T")
 Run = Callable[[Awaitable[T]], T]
+NATS = pytest.param("nats", marks=pytest.mark.xdist_group("nats"))
 
 
 class LogAndRegistry(Log, Registry, Protocol):
@@ -84,10 +87,19 @@ async def _wait(awaitable: Awaitable[T]) -> T:
     return await awaitable
 
 
-@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread"])
+@pytest.fixture(params=["memory", "sqlite-inline", "sqlite-thread", "replicated", NATS])
 def stores(request: pytest.FixtureRequest, tmp_path: Path, run: Run[Any]) -> Iterator[Stores]:
     """A new, empty store of each kind."""
-    opened = MemoryStores() if request.param == "memory" else SqliteStores(tmp_path, request.param == "sqlite-thread")
+    opened: Stores
+    if request.param == "memory":
+        opened = MemoryStores()
+    elif request.param == "replicated":
+        servers = FakeServer("LOG", max_body=4096), FakeServer("LANES", max_body=4096)
+        opened = ReplicatedStores(tmp_path, FakeStreams(*servers))
+    elif request.param == "nats":
+        opened = ReplicatedStores(tmp_path, request.getfixturevalue("nats").emptied_streams(), threaded=True)
+    else:
+        opened = SqliteStores(tmp_path, request.param == "sqlite-thread")
     yield opened
     run(opened.close())
 

@@ -13,7 +13,9 @@ from recapito.contracts.history import HistoryBounds
 from recapito.domain.history.attempt import AttemptQuery
 from recapito.errors import SettingsError
 from recapito.stores.memory.backend import MemoryBackend
+from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
+from tests.kit.fake_stream import FakeServer, FakeStreams
 from tests.stores.attempts import KEEP, NOON, attempt
 from tests.stores.values import new_topic
 
@@ -21,11 +23,31 @@ CLOCK = ManualClock(NOON)
 Make = Callable[[HistoryBounds | None], Backend]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+class OwningBackend(ReplicatedBackend):
+    """A node of a cluster that founds the streams and owns them."""
+
+    async def prepare(self) -> PreparedState:
+        if not self._streams.log.state().last:
+            await self.found()
+            return PreparedState(0, doubtful=False)
+        prepared = await super().prepare()
+        await self.claim()
+        return prepared
+
+
+@pytest.fixture(params=["memory", "sqlite", "replicated"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes a backend of each kind for a new server."""
-    data = tmp_path / "data"
-    return MemoryBackend if request.param == "memory" else lambda keep: SqliteBackend(SqliteOptions(data, keep))
+    if request.param == "memory":
+        return MemoryBackend
+    return _in_files(request.param, tmp_path / "data")
+
+
+def _in_files(kind: str, data: Path) -> Make:
+    if kind == "sqlite":
+        return lambda keep: SqliteBackend(SqliteOptions(data, keep))
+    servers = FakeServer("LOG"), FakeServer("LANES")
+    return lambda keep: OwningBackend(SqliteOptions(data, keep), FakeStreams(*servers), "node")
 
 
 @pytest.fixture
@@ -34,10 +56,10 @@ def backend(make: Make) -> Backend:
     return make(KEEP)
 
 
-@pytest.fixture
-def files(tmp_path: Path) -> Make:
+@pytest.fixture(params=["sqlite", "replicated"])
+def files(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
     """Makes a backend that two processes may open; each call makes another one of the same server."""
-    return lambda keep: SqliteBackend(SqliteOptions(tmp_path / "data", keep))
+    return _in_files(request.param, tmp_path / "data")
 
 
 def run(story: Callable[[], Awaitable[None]]) -> None:

@@ -1,6 +1,7 @@
-"""The store in memory and the store on SQLite, driven side by side: every answer and all the books are the same."""
+"""The store in memory and those on SQLite, driven side by side: every answer and all the books are the same."""
 
 import asyncio
+import itertools
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -21,6 +22,8 @@ from recapito.domain.resources.subscription import FilterSince
 from recapito.errors import Conflict, StoreStale
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from tests.kit.fake_stream import FakeServer, FakeStreams
+from tests.kit.replicated import open_node
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment
 
 LOG_ID = "log"
@@ -68,6 +71,9 @@ class StoresAgree(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.model.log, self.model.ledger = MemoryLog(self.disk), MemoryLedger(self.disk)
+        self.open_real()
+
+    def open_real(self) -> None:
         self.real.log = SqliteLog.open(self.directory, threaded=False)
         self.real.ledger = SqliteLedger.open(self.directory, threaded=False)
 
@@ -318,6 +324,28 @@ def _lawful(id: int, lane: LaneRow | None, stored: Any, waiting: set[DeliveryId]
     )
 
 
+class ReplicatedStoresAgree(StoresAgree):
+    """The same with the store of a cluster: each reopening is a takeover by the other one of two nodes."""
+
+    def __init__(self) -> None:
+        self.streams = FakeStreams(FakeServer("LOG", max_body=4096), FakeServer("LANES", max_body=4096))
+        self.nodes = itertools.count()
+        super().__init__()
+
+    def open_real(self) -> None:
+        turn = next(self.nodes)
+        self.databases = open_node(self.directory, f"node{turn % 2}", self.streams, founding=turn == 0)
+        self.real.log, self.real.ledger = (
+            SqliteLog(self.databases[0], threaded=False),
+            SqliteLedger(self.databases[1], threaded=False),
+        )
+
+    def close(self) -> None:
+        for database in self.databases:
+            assert database.digest() == database.note.digest
+        super().close()
+
+
 TestStoresAgree = StoresAgree.TestCase
 TestStoresAgree.settings = settings(
     max_examples=60,
@@ -326,3 +354,5 @@ TestStoresAgree.settings = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
+TestReplicatedStoresAgree = ReplicatedStoresAgree.TestCase
+TestReplicatedStoresAgree.settings = settings(TestStoresAgree.settings, max_examples=25)

@@ -5,6 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
+from recapito.api.operate.cluster_metrics import CLUSTER_TABLE
 from recapito.api.operate.metric_table import TABLE
 from tests.deploy.prometheus import need, scraping
 from tests.system.machine import receiver, server, until
@@ -18,7 +19,7 @@ SUFFIXES = {
     "summary": ["_sum", "_count"],
     "histogram": ["_sum", "_count", "_bucket"],
 }
-KNOWN = {f"{metric.name}{suffix}" for metric in TABLE for suffix in SUFFIXES[metric.type]}
+KNOWN = {f"{metric.name}{suffix}" for metric in (*TABLE, *CLUSTER_TABLE) for suffix in SUFFIXES[metric.type]}
 PROCESS = {"process_resident_memory_bytes"}
 
 

@@ -98,6 +98,12 @@ from recapito.portal.session import COOKIE as portal_cookie
 from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import CONNECTION_KEY, ENVIRONMENT_PREFIX, Settings
 from recapito.settings.settings import load as load_settings
+from recapito.stores.replicated.marker import Seen as SeenStream
+from recapito.stores.replicated.message import CommitContent, CommitHead, pack_rows, unpack_rows
+from recapito.stores.replicated.message import Kind as MessageKind
+from recapito.stores.replicated.message import pack as pack_message
+from recapito.stores.replicated.message import unpack as unpack_message
+from recapito.stores.replicated.rows import Digest as StreamDigest
 from recapito.stores.sqlite import SqliteHistory, SqliteLedger, SqliteLog
 from recapito.stores.sqlite.files import damage, lock, volume
 from recapito.stores.sqlite.files.connection import DISPATCH, HISTORY, LOG

@@ -691,7 +691,30 @@ def _names() -> dict[str, Case]:
     return listed | {name: _written(value) for name, value in constants.items()}
 
 
+def _streams() -> dict[str, Case]:
+    """Messages of a replicated store, which nodes of another version read, and the marker beside a copy."""
+    own = it.CommitHead(it.MessageKind.OWN, "0f1e", "node-a", 3, "9a8b", 8, 5, it.StreamDigest(7, 1 << 63))
+    rows = msgspec.structs.replace(own, kind=it.MessageKind.ROWS, last=False)
+    before = bytes(range(8))
+
+    def message(content: it.CommitContent) -> Case:
+        return Case(
+            content,
+            lambda value: it.pack_message(value.head, before, value.rows),
+            lambda body: it.unpack_message(body, before),
+        )
+
+    operations = [[1, [7, "text", b"blob", None]], [2, [3], [4, "new", 5, None]], [3, [1, "key"], None]]
+    return {
+        "own": message(it.CommitContent(own)),
+        "rows": message(it.CommitContent(rows, b"part")),
+        "operations": Case(operations, it.pack_rows, it.unpack_rows),
+        "marker": _json(it.SeenStream(1_800_000_000_000_000_000, "log", 12)),
+    }
+
+
 SUBJECTS: dict[str, dict[str, Case]] = {
+    "streams": _streams(),
     "registry": _registry(),
     "log": _log(),
     "ledger": _ledger(),

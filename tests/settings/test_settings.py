@@ -195,6 +195,35 @@ def test_telemetry_that_can_not_be_is_named(key: str, value: object) -> None:
         settings.load(environment={}, flags={f"telemetry.{key}": value})
 
 
+def test_a_list_of_nats_servers_makes_a_node() -> None:
+    """One scheme in front of several servers counts for all of them; without it the server is one of its own."""
+    chosen = settings.load(environment={}, flags={"server.store": "nats://10.0.0.5:4222,10.0.0.6:4222"})
+    assert chosen.nats_servers == ("nats://10.0.0.5:4222", "nats://10.0.0.6:4222")
+    assert chosen.in_cluster
+    assert not chosen.one_process
+    assert not settings.load(environment={}).in_cluster
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"server.store": "postgres://x"}, r"server\.store: 'postgres://x' is unknown; known: sqlite, memory, nats:"),
+        ({"server.store": "nats://user:word@host:4222"}, r"server\.store: put the user and the password under"),
+        ({"server.store": "nats://host:x"}, r"server\.store: 'nats://host:x' is not the URL"),
+        ({"server.store": "nats://host", "clock.mode": "manual"}, r"clock\.mode: a node of a cluster runs by real"),
+        ({"cluster.name": "a.b"}, r"cluster\.name: 'a\.b' is not 1 to 48 letters"),
+        ({"cluster.node": "a b"}, r"cluster\.node: 'a b' is not"),
+        ({"cluster.url": "10.0.0.5"}, r"cluster\.url: '10\.0\.0\.5' is not a URL"),
+        ({"cluster.cert_file": "c.pem"}, "cert_file and key_file belong together"),
+    ],
+)
+def test_a_wrong_cluster_is_refused(flags: dict[str, str], said: str) -> None:
+    """Each wrong setting of a node is refused by its key, and no secret is echoed."""
+    with pytest.raises(SettingsError, match=said) as refused:
+        settings.load(environment={}, flags=flags)
+    assert "word" not in str(refused.value).replace("password", "")
+
+
 def test_development_mode() -> None:
     """RECAPITO_DEV turns it on; the public URL is then a name that works beside the container."""
     chosen = settings.load(environment={"RECAPITO_DEV": "1", "RECAPITO_SERVER_HOST": "0.0.0.0"})

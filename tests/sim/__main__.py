@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from tests.sim.cluster import tell_cluster
 from tests.sim.machine import Parts
-from tests.sim.storage import SqliteStorage
+from tests.sim.storage import ReplicatedStorage, SqliteStorage
 from tests.sim.world import Story, tell
 
 CHUNK = 5  # seeds that a process takes at once
@@ -33,6 +34,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="run this one seed")
     parser.add_argument("--workers", type=int, default=1, help="how many seeds at once")
     parser.add_argument("--sqlite", action="store_true", help="on real SQLite files instead of memory")
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="on replicated files, and two nodes on faulty streams",
+    )
     parser.add_argument("--digest", action="store_true", help="print the hash of each history")
     parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
     options = parser.parse_args()
@@ -70,7 +76,7 @@ class Run:
     def _run_all(self) -> None:
         options = self._options
         seeds = range(options.start, options.start + options.seeds)
-        live = partial(_live, options.sqlite)
+        live = _live_in_cluster if options.cluster else partial(_live, options.sqlite)
         if options.workers == 1:
             _prepare()
             self._hear(map(live, seeds))
@@ -135,6 +141,16 @@ def _live(sqlite: bool, seed: int) -> Lived:
     except Exception:
         return Lived(seed, Counter(seeds=1), "", f"{replay(seed)}\n{traceback.format_exc()}")
     return Lived(seed, _figures(story), story.digest, report(story) if story.violations else "")
+
+
+def _live_in_cluster(seed: int) -> Lived:
+    with TemporaryDirectory() as directory:
+        told = tell_cluster(seed, Path(directory))
+    if told.violation:
+        return Lived(seed, Counter({"seeds": 1}), "", f"{replay(seed)} --cluster\n  {told.violation}")
+    with TemporaryDirectory() as directory:
+        story = tell(seed, Parts(storage=ReplicatedStorage(Path(directory))))
+    return Lived(seed, told.counts + _figures(story), story.digest, report(story) if story.violations else "")
 
 
 def _tell_on_sqlite(seed: int) -> Story:

@@ -1,12 +1,15 @@
-"""The disk that outlives a crash: in memory, or real SQLite files in a directory. Each life opens its own stores."""
+"""The disk that outlives a crash: in memory, SQLite files, or copies of streams. Each life opens its own stores."""
 
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
 from recapito.stores.memory import MemoryDisk, MemoryLedger, MemoryLog
+from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind
 from recapito.stores.sqlite.ledger import SqliteLedger
 from recapito.stores.sqlite.log import SqliteLog
+from tests.kit.fake_stream import FakeServer, FakeStream
+from tests.kit.replicated import COPY, CompactingDatabase
 from tests.stores.spoil import FileSpoiler, MemorySpoiler
 
 
@@ -97,3 +100,51 @@ class SqliteStorage:
         if self.at_rest is not None and not self._open:
             act, self.at_rest = self.at_rest, None
             act()
+
+
+class Unspoilt:
+    """Copies are not damaged here: a node would throw them away."""
+
+    def __getattr__(self, verb: str) -> Any:
+        return lambda *_: False
+
+
+class ReplicatedStorage:
+    """Copies of streams in memory. A life that writes takes over from another node, which has claimed in between."""
+
+    spoil = Unspoilt()
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._servers = {LOG: FakeServer("LOG"), DISPATCH: FakeServer("LANES")}
+        for name in ("here", "there"):
+            (directory / name).mkdir()
+        for kind in self._servers:
+            database = self._open(kind, "here", founding=True)
+            database.found()
+            database.close()
+
+    def open_log(self, write: bool) -> Any:
+        if write:
+            return SqliteLog(self._take_over(LOG), threaded=False)
+        return SqliteLog.open_reader(self._directory / "here")
+
+    def open_ledger(self, write: bool) -> Any:
+        if write:
+            return SqliteLedger(self._take_over(DISPATCH), threaded=False)
+        return SqliteLedger.open_reader(self._directory / "here")
+
+    def close(self, store: Any) -> None:
+        store.database.close()
+
+    def _take_over(self, kind: FileKind) -> CompactingDatabase:
+        rival = self._open(kind, "there")
+        rival.claim()
+        rival.close()
+        database = self._open(kind, "here")
+        database.claim()
+        return database
+
+    def _open(self, kind: FileKind, name: str, founding: bool = False) -> CompactingDatabase:
+        path, stream = self._directory / name / kind.file, FakeStream(self._servers[kind])
+        return CompactingDatabase(path, kind, stream, name, COPY, threaded=False, founding=founding)

@@ -33,7 +33,14 @@ def main() -> int:
     parser.add_argument("--rate", type=float, default=200.0, help="events a second")
     parser.add_argument("--pause", type=float, default=5.0, help="seconds between faults, on average")
     parser.add_argument("--disk-mb", type=int, default=1024, help="size of the volume, if one can be mounted; 0: none")
+    parser.add_argument("--cluster", type=int, default=0, metavar="ROUNDS", help="rounds on a cluster; needs root")
     options = parser.parse_args()
+    if options.cluster:
+        from tests.soak.cluster import soak_cluster
+
+        wrong = soak_cluster(options.cluster, options.seed)
+        print(*wrong, sep="\n")
+        return 1 if wrong else 0
     with TemporaryDirectory() as place, small_disk(Path(place), options.disk_mb) as mounted:
         wrong = soak(Path(place) / "data", options.minutes, options.seed, options.rate, options.pause, mounted)
     return 1 if wrong else 0

@@ -130,7 +130,7 @@ class Refusal(NamedTuple):
 
 def refusal(error: Exception) -> Refusal:
     """The error as the caller sees it. Our own faults show only that the caller may try again."""
-    status, name = _STATUS.get(type(error), _OTHER)
+    status, name = next((_STATUS[kind] for kind in type(error).__mro__ if kind in _STATUS), _OTHER)
     match error:
         case MethodNotAllowed():
             return Refusal(status, name, error.code, error.message, None, ((b"allow", error.allow.encode()),))

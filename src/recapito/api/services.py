@@ -13,6 +13,7 @@ from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
 from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
+from recapito.domain.cluster.view import ClusterView
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
@@ -84,6 +85,7 @@ class Services:
     development: whether the server is in development mode.
     opens_system_topics: publishers may send events to system topics.
     dispatch: the last status of the other role.
+    cluster: the cluster as this node knows it; None on a server of its own.
     estate: applies documents; without it there are no estates and no deployments.
     warnings: returns each part that a person should look at with the reason, or None; the server is ready nevertheless.
     """
@@ -117,5 +119,6 @@ class Services:
     wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
     examiner: ConnectionChecker | None = None
+    cluster: Callable[[], ClusterView] | None = None
     estate: "EstateManager | None" = None
     warnings: Callable[[], Mapping[str, str | None]] = dict

@@ -11,7 +11,7 @@ from recapito.cli.toolkit.elsewhere import put_flags_last
 from recapito.cli.toolkit.exit_codes import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.toolkit.fatal import describe_defect, describe_os_error, give_up_output
 from recapito.cli.toolkit.lazy import LazyGroup, LazyTarget
-from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
+from recapito.errors import CallerError, ClusterUnreachable, NotFound, SettingsError, VolumeFull
 
 COMMON_VALUED = frozenset(
     f"--{name}"
@@ -56,6 +56,8 @@ class Commands(LazyGroup):
         "scrape-token": LazyTarget("scrape_token", "scrape_token", "Print the token for reading metrics."),
         "backup": LazyTarget("backup", "backup", "Copy the stores of a running server."),
         "restore": LazyTarget("backup", "restore", "Restore a backup as a data directory."),
+        "cluster": LazyTarget("cluster", "app", "Make a cluster, join it, look at it, and drain a node."),
+        "move": LazyTarget("move", "move", "Move a store into a cluster, or out of one."),
         "completion": LazyTarget("info", "completion", "Print the completion script for your shell."),
         "version": LazyTarget("info", "version", "Print the version."),
     }
@@ -95,7 +97,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     try:
         app(words, prog_name="recapito")
     except SettingsError as error:
-        return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull) else WRONG_SETTINGS)
+        return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull | ClusterUnreachable) else WRONG_SETTINGS)
     except CallerError as error:
         return _end(error.message, NOT_FOUND if isinstance(error, NotFound) else FAILED)
     except KeyboardInterrupt:

@@ -33,7 +33,7 @@ from recapito.settings.settings import Settings
 
 @dataclass(frozen=True)
 class Dispatch:
-    """The parts of the dispatch role. `late` holds the exchanges that may still be answered."""
+    """The parts of the dispatch role. `late` holds the exchanges that may still be answered, `slots` bounds others."""
 
     dispatcher: Dispatcher
     reporter: StatusReporter
@@ -42,6 +42,7 @@ class Dispatch:
     storage_clients: StorageClients
     amqp_clients: AmqpClients
     late: LateAnswers
+    slots: Slots
 
     async def close(self) -> None:
         """Abort open exchanges and close all clients."""
@@ -59,11 +60,13 @@ def make_dispatch(
     identity: ServerIdentity | None = None,
     observers: Observers = NO_OBSERVERS,
     on_notice: Callable[[], None] = lambda: None,
+    permit: Callable[[], bool] | None = None,
 ) -> Dispatch:
     """Put the dispatch role together.
 
     identity: the server's own token issuer, which signs tokens for protected webhooks.
     on_notice: called when a notice is stored; it wakes intake.
+    permit: whether this process may send now; None: always.
     """
     signer = make_signer(settings, identity, clock)
     resolver = Resolver()
@@ -76,7 +79,7 @@ def make_dispatch(
         clock=clock,
         sender=sender if tracer is None else TracingSender(sender, tracer),
         segments=SegmentCache(stores.log),
-        slots=Slots(),
+        slots=Slots(permit=permit),
         late=LateAnswers(),
         random=random.random if settings.delivery.jitter else lambda: 0.0,
         journal=journal,
@@ -103,4 +106,4 @@ def make_dispatch(
     )
     reporter = StatusReporter(dispatcher, context)
     service = DispatchService(dispatcher, writer, housekeeping)
-    return Dispatch(dispatcher, reporter, service, sender, storage_clients, amqp_clients, context.late)
+    return Dispatch(dispatcher, reporter, service, sender, storage_clients, amqp_clients, context.late, context.slots)

@@ -3,11 +3,11 @@
 import secrets
 from contextlib import suppress
 from pathlib import Path
-from ssl import SSLContext
+from ssl import SSLContext, create_default_context
 
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.jwks import RemoteKeys, trust_remote
-from recapito.api.auth.tokens import IssuerTrust, TokenVerifier
+from recapito.api.auth.tokens import NO_TOKENS, IssuerTrust, TokenVerifier
 from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
@@ -58,6 +58,11 @@ def near_networks(settings: Settings) -> NearNetworks:
 def _opening(settings: Settings) -> tuple[bool, str, bool, NearNetworks]:
     """Who gets in without a token of a principal, as `Access` has it."""
     return settings.on_loopback or settings.server.development, *_status(settings), near_networks(settings)
+
+
+def make_status_access(settings: Settings) -> Access:
+    """The access to metrics and details of readiness alone, for a process that knows no principals."""
+    return Access(NO_TOKENS, None, "", *_opening(settings))
 
 
 def scrape_token_file(settings: Settings) -> Path:
@@ -153,6 +158,17 @@ def served_url(settings: Settings) -> str | None:
         return (settings.data / _SERVED).read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
+
+
+def make_node_tls(settings: Settings) -> SSLContext | None:
+    """The TLS context with which a node calls another; None without TLS. The nodes share one authority of their own."""
+    if not settings.node_url.startswith("https:"):
+        return None
+    context = create_default_context()
+    authority = certificate.files_in(settings.data / "tls").authority
+    if authority.exists():
+        context.load_verify_locations(authority)
+    return context
 
 
 def make_tls(settings: Settings) -> SSLContext | None:

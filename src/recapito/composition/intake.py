@@ -33,6 +33,7 @@ from recapito.contracts.history import HistoryBounds
 from recapito.contracts.log import Log
 from recapito.domain import limits
 from recapito.domain.capacity import Rate, needed, share_out
+from recapito.domain.cluster.view import ClusterView
 from recapito.domain.instant import HOUR
 from recapito.errors import StoreFailed
 from recapito.identity.server_identity import ServerIdentity
@@ -117,6 +118,7 @@ def make_intake(
     status: DispatchStatus | None = None,
     observers: Observers = NO_OBSERVERS,
     notices: asyncio.Event | None = None,
+    cluster: Callable[[], ClusterView] | None = None,
 ) -> Intake:
     """Put the intake role together.
 
@@ -126,6 +128,7 @@ def make_intake(
     identity: the server's own token issuer; None if tokens come from another one.
     status: the last status of dispatch.
     notices: set when dispatch has stored a notice; without it, `Intake.notifier.ring` is called.
+    cluster: the cluster as this node knows it; None on a server of its own.
     """
     disk = _make_disk_watch(settings, stores, journal)
     closed: Problem = disk.reason if disk else lambda: None
@@ -167,7 +170,7 @@ def make_intake(
     status = status or DispatchStatus()
     estate = make_estate(settings, topics, subscriptions, keyring, clock, journal)
     file = make_estate_file(settings, estate, journal)
-    ready = partial(_readiness, stores, closed, dispatch_problem, status, file)
+    ready = partial(_readiness, stores, closed, dispatch_problem, status, file, cluster)
     services = _make_services(
         settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, ready
     )
@@ -180,6 +183,7 @@ def make_intake(
         examiner=ConnectionChecker(stores.registry, keyring.find, probes, wall),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
+        cluster=cluster,
         estate=estate,
         warnings=lambda: {"estate": file.problem} if file is not None and file.problem else {},
     )
@@ -309,13 +313,20 @@ def _make_janitor(
 
 
 async def _readiness(
-    stores: Stores, closed: Problem, dispatch_problem: Problem, status: DispatchStatus, file: EstateFile | None
+    stores: Stores,
+    closed: Problem,
+    dispatch_problem: Problem,
+    status: DispatchStatus,
+    file: EstateFile | None,
+    cluster: Callable[[], ClusterView] | None,
 ) -> Mapping[str, str | None]:
     damage = stores.damage() or None
+    problems = {} if cluster is None else {"cluster": next(iter(cluster().problems.values()), None)}
     reasons = {
         "store": await _store_problem(stores.log) or damage,
         "disk": None if damage else closed(),
         "dispatch": dispatch_problem() or status.problem(),
+        **problems,
     }
     return reasons if file is None else {**reasons, "estate": file.waiting()}
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from recapito.connections.configured import read_configured
@@ -19,21 +19,33 @@ from recapito.stores.memory.backend import MemoryBackend
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions
 
 
-def make_backend(settings: Settings, journal: Journal) -> Backend:
-    """The backend that `server.store` names."""
-    history, disk = settings.history, settings.disk
-    keep = HistoryBounds(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
+def make_backend(settings: Settings, journal: Journal, lost: Callable[[], None] = lambda: None) -> Backend:
+    """The backend that `server.store` names. `lost` is called, from any thread, when another node has the store."""
+    if settings.in_cluster:
+        from recapito.composition.cluster import make_replicated  # NATS takes a while to load
+
+        return make_replicated(settings, journal, lost)
     if settings.in_memory:
-        return MemoryBackend(keep)
-    options = SqliteOptions(
+        return MemoryBackend(_keep(settings))
+    return SqliteBackend(sqlite_options(settings), journal)
+
+
+def sqlite_options(settings: Settings) -> SqliteOptions:
+    """The data directory, and the use that is made of its volume."""
+    disk = settings.disk
+    return SqliteOptions(
         settings.data,
-        keep,
+        _keep(settings),
         stop_fraction=disk.stop_percent / 100,
         stop_bytes=disk.stop_mb * limits.MB,
         ballast_bytes=disk.ballast_mb * limits.MB,
         allow_network=disk.allow_network_filesystem,
     )
-    return SqliteBackend(options, journal)
+
+
+def _keep(settings: Settings) -> HistoryBounds | None:
+    history = settings.history
+    return HistoryBounds(history.keep_hours * HOUR, history.keep_mb * limits.MB) if history.enabled else None
 
 
 def make_keyring(settings: Settings, registry: Registry, secret_box: SecretBox | None = None) -> Keyring:

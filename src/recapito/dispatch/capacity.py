@@ -5,7 +5,7 @@ lanes whose endpoint answered a moment ago. The more requests a lane has open, t
 endpoints that answered a moment ago may hang at once.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Protocol
 
@@ -134,9 +134,19 @@ class Waiter(Protocol):
 
 
 class Slots:
-    """The requests and bytes that the whole process may have under way."""
+    """The requests and bytes that the whole process may have under way.
 
-    def __init__(self, requests: int = limits.OPEN_EXCHANGES, size: int = limits.OPEN_BYTES) -> None:
+    `permit` returns whether this process may send now: the owner of a cluster needs a fresh lease. When it may again,
+    `wake_all` is called.
+    """
+
+    def __init__(
+        self,
+        requests: int = limits.OPEN_EXCHANGES,
+        size: int = limits.OPEN_BYTES,
+        permit: Callable[[], bool] | None = None,
+    ) -> None:
+        self._permit = permit
         self._requests = requests
         self._size = size
         self.total = 0
@@ -152,7 +162,8 @@ class Slots:
 
         A quarter is kept for responsive lanes.
         """
-        room = 0 if self.closed else self._room(responsive)
+        barred = self.closed or (self._permit is not None and not self._permit())
+        room = 0 if barred else self._room(responsive)
         kept = self._requests // 4
         if responsive and room <= kept:
             return int(open < max(room // KEPT_SHARE, min(room, 1)))
@@ -185,6 +196,13 @@ class Slots:
             room = self._room(responsive)
             woken = len(waiting) if plenty else max(room, WOKEN) if room > 0 else 0
             for waiter in list(islice(waiting, woken)):
+                del waiting[waiter]
+                waiter.wake()
+
+    def wake_all(self) -> None:
+        """Wake every lane that waits."""
+        for waiting in self._waiting.values():
+            for waiter in list(waiting):
                 del waiting[waiter]
                 waiter.wake()
 

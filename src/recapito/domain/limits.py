@@ -105,6 +105,13 @@ LOG_PAGE_BYTES = 16 * KB  # segments are large: a commit of one needs a quarter 
 DISPATCH_PAGE_BYTES = 4 * KB  # rows of lanes and parked deliveries are small and scattered
 PAGE_CACHE_BYTES = 16 * MB
 
+# The stream of a replicated file: its compaction, and the parts that are reserved for settling and for claims.
+COMPACTION_LEAST_BYTES = 32 * MB
+COMPACTION_SLICE_BYTES = 256 * KB
+COMPACTION_FILL = 0.5
+STREAM_APPENDS_FILL = 0.8
+STREAM_WRITES_FILL = 0.9
+
 # The volume.
 BALLAST_BYTES = 64 * MB
 OPENING_BYTES = 256 * KB  # needed to open both files: a WAL and its index each
@@ -225,6 +232,13 @@ EXAMINED_RESOURCES = 20  # of one connection
 EXAMINATION_WAIT_NS = 15 * SECOND
 RELAY_TOKEN_NS = 60 * MINUTE
 VAULT_WAIT_NS = 60 * SECOND
+
+# A cluster: requests that a standby forwards to the owner.
+FORWARDS = 512
+FORWARD_PUBLISH_NS = 10 * SECOND
+FORWARD_READ_NS = 120 * SECOND  # a handshake takes its time
+CLUSTER_VIEW_BYTES = 32 * KB  # of one report of a node to its roles: one datagram
+CLUSTER_MEMBERS = 64  # shown
 
 # Operation.
 LANE_PAGE = (1, 1000)

@@ -8,8 +8,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from enum import Enum
 
 from recapito.observability.journal import Journal
 
@@ -19,21 +20,30 @@ LONGEST_PAUSE_S = 5.0
 STEADY_S = 10.0
 
 
-class Child:
-    """One role as a process of its own. `config` is one line; `descriptors` are the open files that it names."""
+class Ending(Enum):
+    """Why a process is not started again: it was stopped, refuses its settings, or has lost the store to a node."""
 
-    def __init__(self, role: str, config: bytes, descriptors: Sequence[int], journal: Journal) -> None:
+    STOPPED = os.EX_OK
+    REFUSED = os.EX_CONFIG
+    LOST = os.EX_UNAVAILABLE
+
+
+class Child:
+    """One role as a process of its own. `config` makes one line; `descriptors` are the open files that it names."""
+
+    def __init__(self, role: str, config: Callable[[], bytes], descriptors: Sequence[int], journal: Journal) -> None:
         self._role = role
         self._config = config
         self._descriptors = descriptors
         self._journal = journal
+        self._warm: asyncio.subprocess.Process | None = None
         self._process: asyncio.subprocess.Process | None = None
 
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
 
-    async def keep(self, stopping: asyncio.Event) -> bool:
-        """Keep it running until `stopping` is set. False: it refuses its settings, and a restart would not help."""
+    async def keep(self, stopping: asyncio.Event) -> Ending:
+        """Keep it running until `stopping` is set, or a restart would not help."""
         pause = FIRST_PAUSE_S
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
@@ -45,13 +55,25 @@ class Child:
             if stopping.is_set():
                 await self._end(child, ended)
                 break
-            if ended.result() == os.EX_CONFIG:
-                return False
+            if ended.result() in (Ending.REFUSED.value, Ending.LOST.value):
+                return Ending(ended.result())
             self._journal("role.ended", role=self._role, code=ended.result())
             pause = FIRST_PAUSE_S if loop.time() - began > STEADY_S else min(pause * 2, LONGEST_PAUSE_S)
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), pause)
-        return True
+        return Ending.STOPPED
+
+    async def warm(self) -> None:
+        """Start the process without its configuration: it loads its modules, and waits."""
+        self._warm = await self._load()
+
+    async def cool(self) -> None:
+        """End a process that waits for its configuration."""
+        if self._warm is not None:
+            assert self._warm.stdin is not None
+            self._warm.stdin.close()
+            await self._warm.wait()
+            self._warm = None
 
     def hang_up(self) -> None:
         """Pass SIGHUP on. A process that is just starting must be told again later."""
@@ -59,7 +81,16 @@ class Child:
             self._process.send_signal(signal.SIGHUP)
 
     async def _start(self) -> asyncio.subprocess.Process:
-        child = await asyncio.create_subprocess_exec(
+        warm, self._warm = self._warm, None
+        child = warm if warm is not None and warm.returncode is None else await self._load()
+        assert child.stdin is not None
+        with suppress(ConnectionError):
+            child.stdin.write(self._config() + b"\n")
+            await child.stdin.drain()
+        return child
+
+    async def _load(self) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "recapito",
@@ -70,11 +101,6 @@ class Child:
             pass_fds=self._descriptors,
             start_new_session=True,
         )
-        assert child.stdin is not None
-        with suppress(ConnectionError):
-            child.stdin.write(self._config + b"\n")
-            await child.stdin.drain()
-        return child
 
     async def _end(self, child: asyncio.subprocess.Process, ended: "asyncio.Task[int]") -> None:
         assert child.stdin is not None

@@ -8,6 +8,7 @@ from recapito.clock import ClockOrigin
 class RoleConfig(msgspec.Struct, frozen=True):
     """The line on a role's standard input: the settings, the clock's origin and its file descriptors.
 
+    node: the socket by which the parent tells a node of a cluster what it knows; -1 elsewhere.
     front: the listening socket of an Azurite's front; -1 if there is none.
     """
 
@@ -16,4 +17,5 @@ class RoleConfig(msgspec.Struct, frozen=True):
     listener: int
     wake: int
     ready: int
+    node: int = -1
     front: int = -1

@@ -14,20 +14,26 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from recapito.api.server.protocol import ClientOf
 from recapito.clock import SECOND, ClockOrigin, SystemClock
 from recapito.composition import identity as access
 from recapito.composition.bootstrap import create_initial_resources
 from recapito.composition.clock import make_clock, make_clock_control
+from recapito.composition.cluster_secret import make_client_of
 from recapito.composition.dispatch import Dispatch, make_dispatch
 from recapito.composition.intake import Intake, make_intake
 from recapito.composition.observability import make_observers
 from recapito.composition.stores import make_backend, make_keyring
+from recapito.contracts.backend import Backend
 from recapito.dispatch.status_reporter import StatusReporter
 from recapito.domain import limits
+from recapito.domain.cluster.view import ClusterView
+from recapito.errors import StoreLost
 from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import Journal, LineJournal
 from recapito.observability.status import DispatchStatus, Status, to_bytes
 from recapito.process.http_server import HttpServer
+from recapito.process.node_link import NodeLink
 from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
@@ -123,7 +129,9 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
     wakeup = Wakeup(socket.socket(fileno=config.wake), HEARTBEAT_MISSED_NS, limits.STATUS_BYTES)
     status, observers = DispatchStatus(), make_observers(settings, "intake", clock, journal)
     listener = socket.socket(fileno=config.listener)
-    async with make_backend(settings, journal).open_intake(clock) as stores:
+    link, lost = _open_link(settings, config), Loss()
+    backend = make_backend(settings, journal, lost.found)
+    async with backend.open_intake(clock) as stores:
         intake = make_intake(
             settings,
             stores,
@@ -135,27 +143,36 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
             status=status,
             observers=observers,
             identity=access.prepare_identity(settings),
+            cluster=None if link is None else _view_of(link, backend),
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
         await _follow_estate(intake, lambda: None)
+        client_of = None if link is None else make_client_of(settings)
         front = socket.socket(fileno=config.front) if config.front >= 0 else None
-        services = _services_of_intake(settings, intake, listener, wakeup.ring, front)
+        services = _services_of_intake(settings, intake, listener, wakeup.ring, front, client_of)
+        services = [ServiceTask(lost.wait), *services]
         report = partial(_report_ready, config, b"intake")
         await run_services(services, stop_order(), partial(_when_applied, intake, report))
     await observers.close()
+    lost.check()
 
 
 async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal) -> None:
     clock = make_clock(settings, config.origin)
     wakeup = Wakeup(socket.socket(fileno=config.wake), HEARTBEAT_MISSED_NS)
     observers = make_observers(settings, "dispatch", clock, journal)
-    async with make_backend(settings, journal).open_dispatch(clock) as stores:
+    link, lost = _open_link(settings, config), Loss()
+    async with make_backend(settings, journal, lost.found).open_dispatch(clock) as stores:
         keyring, identity = make_keyring(settings, stores.registry), access.prepare_identity(settings)
-        dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, on_notice=wakeup.ring)
+        permit = None if link is None else link.may_send
+        dispatch = make_dispatch(settings, stores, keyring, clock, journal, identity, observers, wakeup.ring, permit)
         wakeup.listen(dispatch.dispatcher.notify)
+        if link is not None:
+            link.listen(dispatch.slots.wake_all)
         stop = asyncio.create_task(stop_order())
         services = [
+            ServiceTask(lost.wait),
             _dispatcher(dispatch, lambda: DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0),
             ServiceTask(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
             ServiceTask(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
@@ -165,6 +182,42 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
         finally:
             await dispatch.close()
             await observers.close()
+    lost.check()
+
+
+class Loss:
+    """Whether another node has taken the store. The store tells it from any thread; the role then ends."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+
+    def found(self) -> None:
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        await self._event.wait()
+
+    def check(self) -> None:
+        """Raise StoreLost if it was found: the exit code tells the parent."""
+        if self._event.is_set():
+            raise StoreLost("another node owns the store now")
+
+
+def _open_link(settings: Settings, config: RoleConfig) -> NodeLink | None:
+    """The link to the parent of a node of a cluster, listening; None elsewhere."""
+    if config.node < 0:
+        return None
+    link = NodeLink(config.node, settings.cluster.node_name)
+    link.listen()
+    return link
+
+
+def _view_of(link: NodeLink, backend: Backend) -> Callable[[], ClusterView]:
+    """The parent's view of the cluster, with the doubts of this process."""
+    from recapito.composition.cluster import with_doubts  # NATS takes a while to load
+
+    return lambda: with_doubts(link.view, backend)
 
 
 def _dispatcher(dispatch: Dispatch, patience: Callable[[], int]) -> ServiceTask:
@@ -184,12 +237,13 @@ def _services_of_intake(
     listener: socket.socket,
     ring: Callable[[], None],
     front: socket.socket | None,
+    client_of: ClientOf | None = None,
 ) -> list[ServiceTask]:
     """The services of intake. When they end, every publish that was accepted is stored and answered.
 
     Dispatch is rung every second as well: a change without a ring, after a failed commit say, is seen then.
     """
-    server = HttpServer(intake.surface, access.make_tls(settings))
+    server = HttpServer(intake.surface, access.make_tls(settings), client_of)
 
     async def finish_requests(task: "asyncio.Task[None]") -> None:
         server.stop()

@@ -8,15 +8,16 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from types import MappingProxyType
 
 import msgspec
 
 from recapito.clock import ClockOrigin
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal
-from recapito.process.child import Child
+from recapito.process.child import Child, Ending
 from recapito.process.role_config import RoleConfig
 from recapito.settings.settings import Settings
 
@@ -60,43 +61,56 @@ def _bind(listener: socket.socket, address: tuple[object, ...]) -> None:
 
 
 class Supervisor:
-    """Runs intake and dispatch until `stop` is called."""
+    """Runs intake and dispatch until `stop` is called, or until they have lost the store to another node.
+
+    `links` has, for each role of a node of a cluster, the socket by which it hears of the cluster.
+    """
 
     def __init__(
         self,
         settings: Settings,
-        origin: ClockOrigin,
         listener: socket.socket,
         journal: Journal,
         front: socket.socket | None = None,
+        links: Mapping[str, socket.socket] = MappingProxyType({}),
     ) -> None:
         self._settings = settings
-        self._origin = origin
         self._listener = listener
         self._front = front
         self._journal = journal
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._ready_pipe = os.pipe()
+        self._origin: ClockOrigin | None = None
         self._stopping = asyncio.Event()
         self._failure: str | None = None
-        self._intake: Child | None = None
+        self.lost = False
+        self._roles = {
+            "intake": self._child("intake", self._wakes[0], links.get("intake")),
+            "dispatch": self._child("dispatch", self._wakes[1], links.get("dispatch")),
+        }
         self._ready = False
 
-    async def run(self, on_ready: Callable[[], None]) -> None:
+    def __repr__(self) -> str:
+        return f"<Supervisor of {', '.join(self._roles)}>"
+
+    async def warm(self) -> None:
+        """Have both roles load their modules, so that `run` need not wait for that."""
+        for child in self._roles.values():
+            await child.warm()
+
+    async def run(self, origin: ClockOrigin, on_ready: Callable[[], None]) -> None:
         """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
-        read_end, write_end = os.pipe()
-        ready = asyncio.create_task(self._await_ready(read_end, on_ready))
+        self._origin = origin
+        ready = asyncio.create_task(self._await_ready(self._ready_pipe[0], on_ready))
         try:
             async with asyncio.TaskGroup() as roles:
-                roles.create_task(self._keep("intake", self._wakes[0], write_end))
-                roles.create_task(self._keep("dispatch", self._wakes[1], write_end))
+                for role, child in self._roles.items():
+                    roles.create_task(self._keep(role, child))
         finally:
             ready.cancel()
             with suppress(asyncio.CancelledError):
                 await ready
-            os.close(read_end)
-            os.close(write_end)
-            for end in self._wakes:
-                end.close()
+            await self.close()
         if self._failure is not None:
             raise SettingsError(self._failure)
 
@@ -104,10 +118,19 @@ class Supervisor:
         """End both roles; each finishes the work that it has begun."""
         self._stopping.set()
 
+    async def close(self) -> None:
+        """Let go of the sockets, and of roles that never ran; `run` does that itself."""
+        for child in self._roles.values():
+            await child.cool()
+        for number in self._ready_pipe:
+            os.close(number)
+        for end in self._wakes:
+            end.close()
+
     def reload(self) -> None:
         """Let intake apply its estate file again. While intake starts, it reads the file anyway."""
-        if self._intake is not None and self._ready:
-            self._intake.hang_up()
+        if self._ready:
+            self._roles["intake"].hang_up()
 
     async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
@@ -128,22 +151,22 @@ class Supervisor:
         finally:
             loop.remove_reader(read_end)
 
-    async def _keep(self, role: str, wake: socket.socket, ready: int) -> None:
-        """Keep one role running until `stop`. A role that refuses its settings ends the server."""
-        listener = self._listener.fileno() if role == "intake" else -1
-        front = self._front.fileno() if self._front is not None and role == "intake" else -1
-        config = RoleConfig(
-            msgspec.to_builtins(self._settings),
-            self._origin,
-            listener=listener,
-            wake=wake.fileno(),
-            ready=ready,
-            front=front,
-        )
-        descriptors = [fd for fd in (listener, wake.fileno(), ready, front) if fd >= 0]
-        child = Child(role, msgspec.json.encode(config), descriptors, self._journal)
-        if role == "intake":
-            self._intake = child
-        if not await child.keep(self._stopping):
+    def _child(self, role: str, wake: socket.socket, link: socket.socket | None) -> Child:
+        """One role. Only intake gets the listening sockets."""
+        outer = (self._listener, self._front) if role == "intake" else (None, None)
+        listener, front, node = (-1 if end is None else end.fileno() for end in (*outer, link))
+        numbers = (listener, wake.fileno(), self._ready_pipe[1], node, front)
+
+        def config() -> bytes:
+            assert self._origin is not None
+            return msgspec.json.encode(RoleConfig(msgspec.to_builtins(self._settings), self._origin, *numbers))
+
+        return Child(role, config, [number for number in numbers if number >= 0], self._journal)
+
+    async def _keep(self, role: str, child: Child) -> None:
+        """Keep one role running until `stop`. A role that refuses its settings, or lost the store, ends the other."""
+        ending = await child.keep(self._stopping)
+        if ending is Ending.REFUSED:
             self._failure = f"the {role} role could not start: see its message above"
-            self._stopping.set()
+        self.lost = self.lost or ending is Ending.LOST
+        self._stopping.set()

@@ -23,6 +23,7 @@ from recapito.identity.principal_settings import IdentitySettings, check_identit
 from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.validation import Quota
 from recapito.observability.journal import ObservabilitySettings
+from recapito.settings.cluster import ClusterSettings, check_cluster, check_store, servers_in
 from recapito.settings.source import from_text, merge, read_file, refuse_unknown
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
@@ -52,7 +53,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     port: int
     public_url: str
     data: str
-    store: Literal["sqlite", "memory"]
+    store: str
     development: bool
 
 
@@ -188,6 +189,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     azure: AzureSettings
     estate: EstateSettings
     telemetry: ObservabilitySettings
+    cluster: ClusterSettings
 
     @property
     def data(self) -> Path:
@@ -223,7 +225,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def certificate_names(self) -> tuple[str, ...]:
         """The names and addresses that a certificate of ours must cover, Event Grid's own host names included."""
-        given = (self.server.host, urlsplit(self.public_url).hostname or "")
+        urls = (self.public_url, self.node_url) if self.in_cluster else (self.public_url,)
+        given = (self.server.host, *(urlsplit(url).hostname or "" for url in urls))
         grid = ("*.local-1.eventgrid.azure.net", "*.local.eventgrid.azure.net")
         return "localhost", "*.localhost", "127.0.0.1", "::1", self.portal.host, *given, *grid
 
@@ -237,6 +240,21 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def in_memory(self) -> bool:
         """Whether the server keeps nothing beyond its process, neither events nor keys."""
         return self.server.store == "memory"
+
+    @property
+    def nats_servers(self) -> tuple[str, ...]:
+        """The URLs of the cluster's NATS servers; none if this server is no node of a cluster."""
+        return servers_in(self.server.store)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether this server is a node of a cluster."""
+        return bool(self.nats_servers)
+
+    @property
+    def node_url(self) -> str:
+        """The URL at which the other nodes reach this one."""
+        return (self.cluster.url or self.public_url).rstrip("/")
 
     @property
     def one_process(self) -> bool:
@@ -325,6 +343,8 @@ def _check(settings: Settings) -> None:
             raise SettingsError(f"{key}: {port} is not a port (0 to 65535)")
     if not settings.azure.azurite_url.startswith(("http://", "https://")):
         raise SettingsError("azure.azurite_url: it must begin with http:// or https://")
+    check_store(settings.server.store)
+    check_cluster(settings.cluster)
     if not settings.server.data:
         raise SettingsError("server.data: it must name a directory")
     try:
@@ -335,6 +355,10 @@ def _check(settings: Settings) -> None:
     rate = mode.removeprefix("scaled:")
     if mode not in ("system", "manual") and not (mode.startswith("scaled:") and rate.isdigit() and int(rate) >= 1):
         raise SettingsError(f"clock.mode: '{mode}' is neither system nor manual nor scaled:N with a whole number N")
+    if settings.in_cluster and mode != "system":
+        raise SettingsError("clock.mode: a node of a cluster runs by real time: leave it at 'system'")
+    if settings.in_cluster and settings.azure.azurite_front:
+        raise SettingsError("azure.azurite_front: the front of an Azurite is for a server of its own, not for a node")
     if settings.delivery.ca_file and not Path(settings.delivery.ca_file).is_file():
         raise SettingsError(f"delivery.ca_file: '{settings.delivery.ca_file}' is not a file")
     if bool(settings.tls.cert) != bool(settings.tls.key):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import uvicorn
 
-from recapito.errors import SettingsError, VolumeFull
+from recapito.errors import ClusterUnreachable, SettingsError, StoreLost, VolumeFull
 
 C = TypeVar("C")
 
@@ -75,7 +75,9 @@ def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]
             runner.run(start(msgspec.json.decode(line, type=kind)))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
-        return os.EX_TEMPFAIL if isinstance(error, VolumeFull) else os.EX_CONFIG
+        return os.EX_TEMPFAIL if isinstance(error, VolumeFull | ClusterUnreachable) else os.EX_CONFIG
+    except StoreLost:
+        return os.EX_UNAVAILABLE
     return os.EX_OK
 
 

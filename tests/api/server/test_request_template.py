@@ -11,7 +11,7 @@ from tests.api.client import World
 from tests.api.server.raw_http import GET, Line, answer, publish, talk, talk_in
 from tests.kit.resources import a_topic
 
-HEAD = Head(PublishTarget("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {})
+HEAD = Head(PublishTarget("orders", (TopicKind.CUSTOM,)), a_topic(id=3), b"", {}, None)
 FIRST = publish("key", 1)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from recapito.api.operate import metric_table as table
+from recapito.api.operate.cluster_metrics import CLUSTER_TABLE, add_cluster
 from recapito.api.operate.prometheus_text import PrometheusText, labels
 from recapito.api.services import Services
 from recapito.contracts.ledger import AttemptTotals, LaneCounts, LaneRow
@@ -53,7 +54,9 @@ class Scraper:
 
 async def render(services: Services) -> list[bytes]:
     """The metrics of this moment, in parts small enough to be sent quickly."""
-    metrics = PrometheusText(table.TABLE)
+    metrics = PrometheusText(table.TABLE if services.cluster is None else (*table.TABLE, *CLUSTER_TABLE))
+    if services.cluster is not None:
+        add_cluster(metrics, services.cluster())
     topics = await _topics(services.registry)
     ends = (await services.log.news(0)).ends
     _add_publisher(metrics, services)

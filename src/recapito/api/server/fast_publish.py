@@ -27,12 +27,13 @@ _END = b"\r\n\r\n"
 
 
 class Head(NamedTuple):
-    """The parsed head of a publish request."""
+    """The parsed head of a publish request. `client` is the address of the publisher."""
 
     target: PublishTarget
     topic: Topic
     query: bytes
     headers: Mapping[bytes, bytes]
+    client: str | None
 
 
 class RequestTemplate(NamedTuple):
@@ -132,7 +133,7 @@ class FastPublishProtocol(HttpProtocol):
         topic = None if target is None else self._route.known_topic(target)
         if target is None or topic is None or self.parser.get_method() != b"POST":
             return None
-        head = Head(target, topic, query, dict(self.headers))
+        head = Head(target, topic, query, dict(self.headers), self.client[0] if self.client else None)
         try:
             self._admit(head)
             check_content_type(head.headers, topic)
@@ -142,7 +143,7 @@ class FastPublishProtocol(HttpProtocol):
         return head
 
     def _admit(self, head: Head) -> None:
-        self._route.gate.check(head.headers, head.query, self.client[0] if self.client else None, head.topic)
+        self._route.gate.check(head.headers, head.query, head.client, head.topic)
 
     def on_body(self, body: bytes) -> None:
         if self._incoming is None:

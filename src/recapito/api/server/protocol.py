@@ -6,6 +6,7 @@ get their answer in their turn.
 """
 
 from asyncio import Transport
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -14,12 +15,20 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from recapito.domain import limits
 
+ClientOf = Callable[[Sequence[tuple[bytes, bytes]]], str | None]
+"""The address of the client whose request another node forwards, by its headers; None if it came by itself."""
+
 
 class HttpProtocol(HttpToolsProtocol):
-    """One connection. `begin` and `complete` are called at the head and the end of each request to answer."""
+    """One connection. `begin` and `complete` are called at the head and the end of each request to answer.
 
-    def __init__(self, **arguments: Any) -> None:
+    `client_of` is None on a server that is no node of a cluster.
+    """
+
+    def __init__(self, *, client_of: ClientOf | None = None, **arguments: Any) -> None:
         super().__init__(**arguments)
+        self._client_of = client_of
+        self._peer: tuple[str, int] | None = None
         self._between = True  # the parser is not within a request
         self._in_body = False
         self._declining = False  # the parser has stopped at an offer to upgrade
@@ -29,6 +38,7 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Start the timer that waits for requests."""
         super().connection_made(transport)
+        self._peer = self.client
         self._used_at = self.loop.time()
         self._rest(self.timeout_keep_alive)
 
@@ -93,6 +103,10 @@ class HttpProtocol(HttpToolsProtocol):
             if self._unbounded > limits.HEAD_BYTES:
                 raise ValueError("too long")  # for the parser, which stops here
         self._in_body = True
+        if self._client_of is not None:
+            forwarded = self._client_of(self.headers)
+            self.client = self._peer if forwarded is None else (forwarded, 0)
+            self.scope["client"] = self.client
         self.begin()
         self.headers = []  # the scope keeps the headers of the head
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 import typer
@@ -22,7 +22,7 @@ from recapito.extras import require
 from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import LineJournal
 from recapito.portal.config import PortalConfig, with_portal
-from recapito.process.child import Child
+from recapito.process.child import Child, Ending
 from recapito.process.supervisor import Supervisor, listen
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
@@ -32,6 +32,13 @@ from recapito.system.hang_up import on_hang_up
 def serve(
     data: Annotated[
         str | None, typer.Option(help="Data directory; created if it does not exist.", show_default="recapito-data")
+    ] = None,
+    store: Annotated[
+        str | None,
+        typer.Option(help="Store: sqlite, memory, or a cluster's nats://HOST:PORT,…", show_default="sqlite"),
+    ] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Name of this node of a cluster.", show_default="the host's name")
     ] = None,
     memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory and nothing on disk.")] = False,
     host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default="127.0.0.1")] = None,
@@ -68,12 +75,12 @@ def serve(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the server's address.")] = False,
 ) -> None:
     """Run Recapito until Ctrl-C; accepted events survive a restart."""
-    store: Literal["memory"] | None = "memory" if memory else None
     chosen = settings_module.load(
         settings,
         flags={
             "server.data": data,
-            "server.store": store,
+            "server.store": "memory" if memory else store,
+            "cluster.node": node,
             "server.host": host,
             "server.port": port,
             "delivery.profile": profile,
@@ -95,6 +102,10 @@ def serve(
 
 async def _serve(settings: Settings, insists: bool, quiet: bool) -> None:
     journal = LineJournal(role="parent")
+    if settings.in_cluster:
+        require("cluster", "This server cannot be a node of a cluster")
+        await _listen(settings, 0, journal, insists, quiet, asyncio.Event())
+        return
     backend = stores.make_backend(settings, journal)
     prepared = await backend.prepare()
     ready = asyncio.Event()
@@ -122,11 +133,18 @@ async def _listen(
             loop.add_signal_handler(number, stopping.set)
 
         def on_ready() -> None:
+            if ready.is_set():
+                return
             print_welcome(settings, identity, Console(stderr=True), sys.stdout, quiet)
             ready.set()
 
         portal = asyncio.create_task(_keep_portal(settings, door, ready, stopping, journal))
         try:
+            if settings.in_cluster:
+                from recapito.process.node_process import run_node  # NATS takes a while to load
+
+                await run_node(settings, listener, stopping, on_ready, journal)
+                return
             await _run(settings, identity, origin, listener, front, stopping, on_ready, journal)
         finally:
             stopping.set()
@@ -149,10 +167,10 @@ async def _run(
 
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
-    supervisor = Supervisor(settings, origin, listener, journal, front)
+    supervisor = Supervisor(settings, listener, journal, front)
     if settings.estate.file:
         on_hang_up(supervisor.reload, stopping.set)
-    running = asyncio.create_task(supervisor.run(on_ready))
+    running = asyncio.create_task(supervisor.run(origin, on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -208,5 +226,6 @@ async def _keep_portal(
     if door is None or stopping.is_set():
         return
     order = PortalConfig(msgspec.to_builtins(settings), door.fileno())
-    if not await Child("portal", msgspec.json.encode(order), [door.fileno()], journal).keep(stopping):
+    child = Child("portal", lambda: msgspec.json.encode(order), [door.fileno()], journal)
+    if await child.keep(stopping) is Ending.REFUSED:
         journal("portal.refused")

@@ -26,6 +26,7 @@ from recapito.system.durable_names import make_directory
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
 R = TypeVar("R", SqliteLog, SqliteLedger, SqliteHistoryReader)
+COPY_MARKERS = "*.stream.json"
 
 
 class SqliteOptions(NamedTuple):
@@ -86,8 +87,8 @@ class SqliteBackend:
         with lock_role(self._data, "intake"):
             async with (
                 self._writing(SqliteLog) as log,
-                _closing(SqliteLedger.open_reader(self._data, threaded=True, journal=self._journal)) as ledger,
-                _closing(SqliteHistoryReader(self._data, journal=self._journal)) as history,
+                closing(self._open_reader(SqliteLedger, threaded=True)) as ledger,
+                closing(SqliteHistoryReader(self._data, journal=self._journal)) as history,
             ):
                 yield self._stores_of_intake(log, ledger, None if self._options.keep is None else history)
 
@@ -96,7 +97,7 @@ class SqliteBackend:
         with lock_role(self._data, "dispatch"):
             async with (
                 self._writing(SqliteLedger) as ledger,
-                _closing(SqliteLog.open_reader(self._data, journal=self._journal)) as log,
+                closing(self._open_reader(SqliteLog, threaded=False)) as log,
                 self._recording(clock) as history,
             ):
                 yield Stores(
@@ -113,7 +114,7 @@ class SqliteBackend:
         await inspect(self._data, self._journal)
 
     def _stores_of_intake(self, log: SqliteLog, ledger: SqliteLedger, history: HistoryReader | None) -> Stores:
-        measure = _measure_of(log, ledger)
+        measure = self._measure_of(log, ledger)
         return Stores(
             log,
             log,
@@ -133,7 +134,7 @@ class SqliteBackend:
         """A store that is open to be written."""
         shares = self._shares()
         medium = DISK._replace(checkpoint_bytes=shares.checkpoint, wal_kept_bytes=shares.wal_kept)
-        return _closing(
+        return closing(
             kind.open(
                 self._data,
                 medium=medium,
@@ -142,6 +143,10 @@ class SqliteBackend:
                 journal=self._journal,
             )
         )
+
+    def _open_reader(self, kind: type[S], threaded: bool) -> S:
+        """A store of the other role."""
+        return kind.open_reader(self._data, threaded=threaded, journal=self._journal)
 
     @asynccontextmanager
     async def _recording(self, clock: Clock) -> AsyncIterator[SqliteHistory | None]:
@@ -171,9 +176,26 @@ class SqliteBackend:
         data, floor = str(self._data), self._shares().floor
         return lambda: Room(free_bytes(data) + ledger.reusable, floor)
 
+    def _measure_of(self, log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
+        directory = str(self._data)
+
+        def measure() -> Space:
+            free, total = room_on(directory)
+            return Space(free, total, reusable=log.reusable + ledger.reusable)
+
+        return measure
+
 
 def _check_whole(data: Path) -> None:
-    """Refuse a ledger without its log: a new log would use positions again that lanes have passed."""
+    """Refuse a ledger without its log: a new log would use positions again that lanes have passed.
+
+    Also refuse copies of streams: commits that are not published would be lost with the copy.
+    """
+    for marker in data.glob(COPY_MARKERS):
+        raise SettingsError(
+            f"{data} has copies of a cluster's stores ({marker.name}): serve it with the cluster's `server.store`, or "
+            "choose another directory."
+        )
     log, ledger = data / SqliteLog.KIND.file, data / SqliteLedger.KIND.file
     if ledger.exists() and not log.exists():
         raise SettingsError(
@@ -183,21 +205,11 @@ def _check_whole(data: Path) -> None:
 
 
 @asynccontextmanager
-async def _closing(store: R) -> AsyncIterator[R]:
+async def closing(store: R) -> AsyncIterator[R]:
     try:
         yield store
     finally:
         await store.close()
-
-
-def _measure_of(log: SqliteLog, ledger: SqliteLedger) -> Callable[[], Space]:
-    directory = str(log.database.path.parent)
-
-    def measure() -> Space:
-        free, total = room_on(directory)
-        return Space(free, total, reusable=log.reusable + ledger.reusable)
-
-    return measure
 
 
 def _space_of(log: SqliteLog, ledger: SqliteLedger, measure: Callable[[], Space]) -> Callable[[], Space]:

@@ -51,7 +51,7 @@ class Database:
         self._checkpointed_pages = 0
         self._closed = False
         self._signs: set[str] = set()
-        self._watched = kind.promised and medium.vfs is None
+        self._watched = kind.promised and medium.vfs is None and medium.synchronous == "FULL"
         self._file_watch: FileWatch | None = None
         self._connection: apsw.Connection | None = self._open_first()
         self._number = None if medium.vfs else path.stat().st_ino
@@ -88,6 +88,9 @@ class Database:
         remedy = f"recapito doctor --data {self.path.parent}"
         self._journal("store.suspect", file=self.path.name, why=why, remedy=remedy)
         return True
+
+    def meet_damage(self, why: str) -> None:
+        """Called when a row differs from the one that was stored, before it is set aside. A copy raises instead."""
 
     def read(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that reads: it sees one state of the file. Signs of damage do not stop it."""
@@ -209,7 +212,7 @@ class Database:
         connection = self._connected()
         self._check(FileWatch.look_before_commit)  # after it, a WAL that was cut has its length again, with a hole
         try:
-            result = transact(connection, work)
+            result = self._transact(connection, work, drains)
             self._check(FileWatch.look)
             return result
         except UnicodeDecodeError as error:
@@ -221,6 +224,9 @@ class Database:
                 self._journal("store.full", file=self.path.name, why=error)
                 raise StoreFailed(f"{self.path.name}: {error}") from error
         return self._commit(work, drains=False)
+
+    def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T], drains: bool) -> T:
+        return transact(connection, work)
 
     def _check(self, look: Callable[[FileWatch, int], FileFault | None]) -> None:
         """Raise StoreFailed unless the files have their names and the content that we left in them."""

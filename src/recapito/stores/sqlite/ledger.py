@@ -141,6 +141,7 @@ class SqliteLedger(AsyncStore):
             except (Damaged, Misnamed) as error:
                 if self.database.read_only:
                     raise StoreFailed(f"{self.database.path.name}: {error}") from error
+                self.database.meet_damage(str(error))
                 self._journal("store.damaged", file=self.database.path.name, why=error)
                 if isinstance(error, Misnamed):
                     self.database.drain(dead_letter_sql.mend_names)

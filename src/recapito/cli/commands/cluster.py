@@ -1,0 +1,128 @@
+"""`recapito cluster`: make a cluster, join it, look at it, and drain a node."""
+
+import asyncio
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+from recapito.cli.toolkit.exit_codes import FAILED
+from recapito.cli.toolkit.lazy import commands
+from recapito.cli.toolkit.output import Output
+from recapito.cli.toolkit.verb import Noun
+from recapito.domain import limits
+from recapito.errors import SettingsError
+from recapito.extras import require
+from recapito.identity.cluster_secret import ClusterSecret
+from recapito.settings import settings as settings_module
+from recapito.settings.settings import Settings
+
+app = commands("Make a cluster, join it, look at it, and drain a node.")
+
+Store = Annotated[str | None, typer.Option(help="NATS servers: nats://HOST:PORT,HOST:PORT,…")]
+Data = Annotated[str | None, typer.Option(help="Data directory of the node.", show_default="recapito-data")]
+SettingsFile = Annotated[Path | None, typer.Option("--settings", help="Settings file; see `recapito settings`.")]
+Replicas = Annotated[int, typer.Option(min=3, max=5, help="NATS servers that keep a copy of each stream.")]
+LogMb = Annotated[int, typer.Option(min=64, help="Most MB of the stream of events, on each server.")]
+LanesMb = Annotated[int, typer.Option(min=64, help="Most MB of the stream of deliveries, on each server.")]
+
+
+def load(store: str | None, data: str | None, file: Path | None) -> Settings:
+    """The settings of a node; without servers it is none."""
+    chosen = settings_module.load(file, flags={"server.store": store, "server.data": data})
+    if not chosen.in_cluster:
+        raise SettingsError("server.store: name the NATS servers, by --store nats://HOST:PORT,… or in the settings")
+    return chosen
+
+
+def setup() -> ModuleType:
+    """The module that makes and asks clusters, which the core does not bring the libraries for."""
+    require("cluster", "There are no clusters here")
+    from recapito.composition import cluster_setup
+
+    return cluster_setup
+
+
+@app.command()
+def init(
+    store: Store = None,
+    data: Data = None,
+    settings: SettingsFile = None,
+    replicas: Replicas = 3,
+    log_mb: LogMb = 4096,
+    lanes_mb: LanesMb = 2048,
+) -> None:
+    """Make a cluster, once, with this data directory as its first node's."""
+    chosen = load(store, data, settings)
+    sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+    asyncio.run(setup().init(chosen, sizes))
+    secret = chosen.cluster.secret_in(chosen.data)
+    typer.echo(f"The cluster '{chosen.cluster.name}' is made, and {chosen.data} is its first node's directory.")
+    typer.echo(f"Its secret is in {secret}. For each further node, copy that file there and run:")
+    typer.echo(f"  recapito cluster join --store {chosen.server.store} --data DIRECTORY --secret FILE")
+
+
+@app.command()
+def join(
+    secret: Annotated[str, typer.Option(help="File with the cluster's secret; - reads standard input.")],
+    store: Store = None,
+    data: Data = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Make a data directory that of a further node."""
+    chosen = load(store, data, settings)
+    try:
+        text = sys.stdin.read() if secret == "-" else Path(secret).read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--secret: {secret} cannot be read: {error}") from None
+    asyncio.run(setup().join(chosen, ClusterSecret.from_text(text, "--secret")))
+    typer.echo(f"{chosen.data} is the directory of a node of the cluster '{chosen.cluster.name}'. Start it by:")
+    typer.echo(f"  recapito serve --store {chosen.server.store} --data {chosen.data} --node NAME")
+
+
+@Noun(app).verb("status", session=False, form=Output.TABLE, to_lines=lambda shown: _lines(shown))
+def status(store: Store = None, data: Data = None, settings: SettingsFile = None) -> dict[str, Any]:
+    """Show nodes, owner, streams, and the servers that keep them."""
+    shown: dict[str, Any] = asyncio.run(setup().status(load(store, data, settings))).show()
+    return shown
+
+
+@app.command()
+def drain(
+    node: Annotated[str, typer.Argument(help="Name of the node.")],
+    store: Store = None,
+    data: Data = None,
+    settings: SettingsFile = None,
+    undo: Annotated[bool, typer.Option("--undo", help="Let the node own again.")] = False,
+) -> None:
+    """Have a node hand over, and stand by until it restarts."""
+    done = asyncio.run(setup().drain(load(store, data, settings), node, undo, wait_s=30))
+    if not done:
+        typer.echo(f"recapito: node '{node}' has not obeyed within 30 s; see `recapito cluster status`.", err=True)
+        raise typer.Exit(FAILED)
+    typer.echo(f"Node '{node}' {'may own again' if undo else 'is drained: it forwards, and does not own'}.")
+
+
+def _lines(shown: dict[str, Any]) -> list[str]:
+    lines = [f"owner     {shown['owner'] or 'none'}"]
+    for member in shown["members"]:
+        behind = "" if member["behind"] in (0, None) else f", {member['behind']} messages behind"
+        clock = "" if member["clock"] == "ok" else f", {member['clock']}"
+        lines.append(
+            f"node      {member['name']}: {member['state']}, {member['url']}, {member['version']}{behind}{clock}"
+        )
+    for stream in shown["streams"]:
+        late = f", behind: {', '.join(stream['behind'])}" if stream["behind"] else ""
+        copies = ", ".join([stream["leader"], *stream["replicas"]])
+        told = f"{stream['first']} to {stream['last']}, {stream['fillPercent']} % full"
+        lines.append(f"stream    {stream['name']}: {told}, on {copies}{late}")
+    for server in shown["servers"]:
+        if not server["answers"]:
+            lines.append(f"server    {server['monitor']}: no answer ({server['problem']})")
+            continue
+        syncs = "syncs each commit" if server["syncsEachCommit"] else "DOES NOT SYNC each commit"
+        lacks = "".join(f", lacks {count} messages of {name}" for name, count in server["lacks"].items())
+        lines.append(f"server    {server['monitor']}: {syncs}{lacks}")
+    return lines

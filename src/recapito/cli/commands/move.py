@@ -1,0 +1,46 @@
+"""`recapito move`: move a store into a cluster, or out of one."""
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, setup
+from recapito.cli.commands.cluster import load as load_cluster
+from recapito.cli.toolkit.exit_codes import FAILED
+from recapito.domain import limits
+from recapito.errors import SettingsError
+from recapito.settings.cluster import servers_in
+
+
+def move(
+    source: Annotated[str, typer.Option("--from", help="Directory of a stopped server, or a cluster's nats://…")],
+    target: Annotated[str, typer.Option("--to", help="A new cluster's nats://…, or an empty directory.")],
+    data: Annotated[Path, typer.Option(help="Directory of a node: empty to move in, any to move out.")],
+    settings: SettingsFile = None,
+    replicas: Replicas = 3,
+    log_mb: LogMb = 4096,
+    lanes_mb: LanesMb = 2048,
+) -> None:
+    """Move a store into a new cluster, or out of a stopped one."""
+    into = bool(servers_in(target))
+    if into == bool(servers_in(source)):
+        raise SettingsError("move: one of --from and --to is a directory, the other nats://HOST:PORT,…")
+    chosen = load_cluster(target if into else source, str(data), settings)
+
+    def progress(line: str) -> None:
+        typer.echo(line, err=True)
+
+    if into:
+        sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+        moved = asyncio.run(setup().move_in(chosen, Path(source), sizes, progress))
+    else:
+        moved = asyncio.run(setup().move_out(chosen, Path(target), progress))
+    for name, digest in moved.before.items():
+        after = moved.after[name]
+        typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}; then {after.rows} rows, {after.sum:016x}")
+    if not moved.equal:
+        typer.echo("recapito: the digests differ: keep the source, and do not use the target.", err=True)
+        raise typer.Exit(FAILED)
+    typer.echo("Both sides are equal. The source is unchanged. Dead letters in directories are plain files: copy them.")

@@ -1,0 +1,55 @@
+"""The inspection of a cluster's NATS servers, each minute, by their monitors."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+
+from recapito.domain.cluster.replicas import CopyState, find_faults
+from recapito.domain.cluster.view import Findings
+from recapito.peers.monitor import Monitored, ask_monitor
+from recapito.settings.settings import Settings
+
+
+def make_inspection(settings: Settings) -> Callable[[], Awaitable[Findings]]:
+    """An inspection that remembers its last look."""
+    before: Mapping[str, Mapping[str, CopyState]] = {}
+
+    async def inspect() -> Findings:
+        nonlocal before
+        problems: dict[str, str] = {}
+        lag: dict[str, int] = {}
+        now: dict[str, Mapping[str, CopyState]] = {}
+        for url, told in (await ask_all(settings)).items():
+            if isinstance(told, str):
+                problems["monitors"] = f"The monitor at {url} does not answer: {told}"
+                continue
+            now[url] = told.copies
+            for server, behind in told.lag.items():
+                lag[server] = max(lag.get(server, 0), behind)
+            if not told.syncs:
+                problems["sync"] = (
+                    f"The server at {url} does not sync each commit: set `sync_interval: always` under `jetstream` and "
+                    "restart it. An event that was acknowledged is lost if its power fails."
+                )
+        faults = find_faults(before, now)
+        before = now
+        if faults:
+            problems["replicas"] = next(iter(faults.values()))
+        return Findings(problems, lag)
+
+    return inspect
+
+
+async def ask_all(settings: Settings) -> dict[str, Monitored | str]:
+    """The answer of each monitor, or the reason why there is none."""
+    prefix = f"{settings.cluster.name}_L"  # the streams LOG and LANES; the sequences of others have gaps
+
+    async def ask(url: str) -> Monitored | str:
+        try:
+            return await asyncio.to_thread(ask_monitor, url, prefix)
+        except (OSError, ValueError, msgspec.MsgspecError) as error:
+            return str(error) or type(error).__name__
+
+    urls = settings.cluster.monitors
+    return dict(zip(urls, await asyncio.gather(*(ask(url) for url in urls)), strict=True))

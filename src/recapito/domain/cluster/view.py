@@ -1,0 +1,55 @@
+"""The cluster as the parent process of a node tells it to its roles, each second and at every change."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from recapito.domain.cluster.member import NodeState
+
+
+class StreamCopy(msgspec.Struct, frozen=True):
+    """A node's copy of a stream: how far it is, how far the stream is, and how full. `doubt`: an outcome is unknown."""
+
+    stream: str
+    applied: int
+    last: int
+    bytes: int
+    max_bytes: int
+    doubt: bool
+
+    @property
+    def behind(self) -> int:
+        """The messages that the copy lacks."""
+        return max(self.last - self.applied, 0)
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    """The knowledge of a node about its cluster.
+
+    owner, owner_url: empty while there is none.
+    term: the number of the owner's lease; it grows with each change of owners.
+    renewed_at: the instant of the monotonic clock before this node's lease was last renewed; 0: it holds none.
+    members: the living nodes with their states.
+    problems: why the cluster is not healthy, by the name of a check.
+    replica_lag: the operations that each server is behind, the worst of both streams.
+    """
+
+    node: str
+    state: NodeState
+    owner: str = ""
+    owner_url: str = ""
+    term: int = 0
+    owner_changes: int = 0
+    renewed_at: int = 0
+    members: dict[str, str] = {}
+    copies: list[StreamCopy] = []
+    problems: dict[str, str] = {}
+    replica_lag: dict[str, int] = {}
+
+
+class Findings(NamedTuple):
+    """The result of an inspection of the NATS servers: problems by their check, and the lag of each server's copies."""
+
+    problems: Mapping[str, str] = {}
+    replica_lag: Mapping[str, int] = {}

@@ -1,0 +1,1 @@
+"""The nodes of a cluster: `memory` for tests, `nats` on a JetStream stream of its own."""

@@ -1,0 +1,79 @@
+"""NATS servers about themselves, at their monitors: the state of each copy of a stream, and its lag."""
+
+import urllib.request
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from recapito.domain.cluster.replicas import CopyState
+
+WAIT_S = 3.0
+MAX_BYTES = 16 << 20
+
+
+class _JszState(msgspec.Struct):
+    messages: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+
+
+class _JszReplica(msgspec.Struct):
+    name: str
+    current: bool = False
+    lag: int = 0
+
+
+class _JszCluster(msgspec.Struct):
+    leader: str = ""
+    replicas: list[_JszReplica] = []
+
+
+class _JszStream(msgspec.Struct):
+    name: str
+    state: _JszState
+    cluster: _JszCluster | None = None
+
+
+class _JszAccount(msgspec.Struct):
+    stream_detail: list[_JszStream] = []
+
+
+class _JszConfig(msgspec.Struct):
+    sync_always: bool = False
+
+
+class _JszAnswer(msgspec.Struct):
+    account_details: list[_JszAccount] = []
+    config: _JszConfig = msgspec.field(default_factory=_JszConfig)
+
+
+class Monitored(NamedTuple):
+    """One server: its copies by the stream's name, the lag of replicas that it leads, and whether it syncs."""
+
+    copies: Mapping[str, CopyState]
+    lag: Mapping[str, int]
+    syncs: bool
+
+
+def ask_monitor(url: str, prefix: str) -> Monitored:
+    """Ask one monitor about the streams whose names begin with a prefix. OSError or ValueError if it has no answer.
+
+    It blocks.
+    """
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ValueError(f"'{url}' is not the URL of a monitor")
+    with urllib.request.urlopen(f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1", timeout=WAIT_S) as answer:
+        told = msgspec.json.decode(answer.read(MAX_BYTES), type=_JszAnswer)
+    ours = [
+        stream for account in told.account_details for stream in account.stream_detail if stream.name.startswith(prefix)
+    ]
+    lag: dict[str, int] = {}
+    for stream in ours:
+        for replica in stream.cluster.replicas if stream.cluster else ():
+            lag[replica.name] = max(lag.get(replica.name, 0), replica.lag)
+    copies = {
+        stream.name: CopyState(stream.state.messages, stream.state.first_seq, stream.state.last_seq) for stream in ours
+    }
+    return Monitored(copies, lag, told.config.sync_always)

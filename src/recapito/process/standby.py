@@ -1,0 +1,59 @@
+"""The standby role: it serves HTTP for a node that does not own, by forwarding to the owner.
+
+It is a process of its own, which alone loads the HTTP client of the router.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from recapito.api.router.app import make_standby
+from recapito.api.router.forward import Forwarder
+from recapito.api.server.protocol import HttpProtocol
+from recapito.composition import identity as access
+from recapito.composition.cluster_secret import read_secret
+from recapito.domain.cluster.view import ClusterView
+from recapito.process.app_server import AppServer
+from recapito.process.node_link import NodeLink
+from recapito.process.role_config import RoleConfig
+from recapito.settings import settings as settings_module
+from recapito.settings.settings import Settings
+from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
+
+
+def run_standby() -> int:
+    """Run the role as its parent configures it, and return the exit code."""
+
+    def start(config: RoleConfig) -> Coroutine[Any, Any, None]:
+        return _run(settings_module.from_tree(config.settings), config)
+
+    return run_configured(RoleConfig, start)
+
+
+async def _run(settings: Settings, config: RoleConfig) -> None:
+    link = NodeLink(config.node, settings.cluster.node_name)
+    forwarder = Forwarder(lambda: _owner_url(link.view), read_secret(settings), access.make_node_tls(settings))
+    link.listen(forwarder.owner_changed)
+    app = make_standby(forwarder, lambda: link.view, access.make_status_access(settings))
+    server = AppServer(app, HttpProtocol, access.make_tls(settings))
+
+    async def finish(task: "asyncio.Task[None]") -> None:
+        server.stop()
+
+    def on_ready() -> None:
+        with suppress(OSError):
+            os.write(config.ready, b"standby\n")
+
+    listener = socket.socket(fileno=config.listener)
+    try:
+        await run_services([ServiceTask(lambda: server.serve(sockets=[listener]), finish)], stop_order(), on_ready)
+    finally:
+        await forwarder.close()
+
+
+def _owner_url(view: ClusterView) -> str:
+    """The owner's URL, unless this node itself is about to own: then nothing is forwarded."""
+    return view.owner_url if view.owner != view.node else ""

@@ -1,0 +1,136 @@
+"""Both streams of a store on JetStream: connecting to them with all checks, and creating them, once."""
+
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from recapito.contracts.stream import StreamMissing, StreamUnknown
+from recapito.errors import SettingsError
+from recapito.observability.journal import Journal, silent
+from recapito.stores.jetstream import checks
+from recapito.stores.jetstream.link import JetStreamOptions, Link
+from recapito.stores.jetstream.stream import LOG_ID, JetStreamStream
+
+MONITOR_S = 3.0
+EXISTS = 10058
+
+
+class JetStreamStreams:
+    """The streams of a store, by one connection."""
+
+    def __init__(self, link: Link, name: str) -> None:
+        self._link = link
+        self.log = JetStreamStream(link, f"{name}_LOG_0", f"{name}.log.0")
+        self.lanes = JetStreamStream(link, f"{name}_LANES_0", f"{name}.lanes.0")
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def connect(options: JetStreamOptions, journal: Journal = silent) -> JetStreamStreams:
+    """Connect and check servers and streams. SettingsError has every fault, with the server and the remedy.
+
+    It blocks; the connection has a thread and an event loop of its own.
+    """
+    link = Link(options, journal)
+    try:
+        streams = JetStreamStreams(link, options.name)
+        faults = [*_server_faults(options, link), *_stream_faults(streams, journal)]
+        if faults:
+            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+    except BaseException:
+        link.close()
+        raise
+    return streams
+
+
+def create(
+    options: JetStreamOptions,
+    log_id: str,
+    log_bytes: int,
+    lanes_bytes: int,
+    replicas: int = checks.LEAST_REPLICAS,
+    journal: Journal = silent,
+) -> None:
+    """Create both streams, empty. SettingsError if one exists or the servers are not fit."""
+    link = Link(options, journal)
+    try:
+        faults = list(_server_faults(options, link))
+        if faults:
+            raise SettingsError(". ".join(fault[0].upper() + fault[1:] for fault in faults) + ".")
+        streams = JetStreamStreams(link, options.name)
+        for stream, size in ((streams.log, log_bytes), (streams.lanes, lanes_bytes)):
+            _create(link, stream, log_id, size, replicas)
+    finally:
+        link.close()
+
+
+def _create(link: Link, stream: JetStreamStream, log_id: str, size: int, replicas: int) -> None:
+    config = {
+        "name": stream.name,
+        "subjects": [stream.subject],
+        "storage": "file",
+        "retention": "limits",
+        "discard": "new",
+        "max_bytes": size,
+        "max_msgs": -1,
+        "max_age": 0,
+        "num_replicas": replicas,
+        "allow_direct": True,
+        "metadata": {LOG_ID: log_id},
+    }
+    try:
+        stream.info()
+    except StreamMissing:
+        pass
+    else:
+        raise SettingsError(f"Stream {stream.name} exists already: it has a store, which is not created anew.")
+    try:
+        answer = msgspec.json.decode(link.request(f"$JS.API.STREAM.CREATE.{stream.name}", msgspec.json.encode(config)))
+    except StreamUnknown as error:
+        raise SettingsError(f"Stream {stream.name} cannot be created: {error}.") from error
+    if "error" in answer:
+        raise SettingsError(f"Stream {stream.name} cannot be created: {answer['error'].get('description')}.")
+
+
+def _server_faults(options: JetStreamOptions, link: Link) -> Iterator[str]:
+    yield from checks.version_faults(link.server, link.version)
+    yield from checks.payload_faults(link.server, link.max_payload)
+    if not options.monitors and not options.unchecked:
+        yield (
+            "nothing shows whether the NATS servers sync each message: name their monitors in cluster.monitors, or set "
+            "cluster.unchecked"
+        )
+    for monitor in options.monitors:
+        try:
+            varz, jsz = _get(f"{monitor}/varz"), _get(f"{monitor}/jsz?config=1")
+        except (OSError, ValueError) as error:
+            yield f"the monitor {monitor} does not answer ({error}): start that server, or correct cluster.monitors"
+        else:
+            yield from checks.server_faults(monitor, varz, jsz)
+
+
+def _stream_faults(streams: JetStreamStreams, journal: Journal) -> Iterator[str]:
+    ids = set()
+    for stream in (streams.log, streams.lanes):
+        try:
+            info = stream.info()
+        except (StreamMissing, StreamUnknown) as error:
+            yield str(error)
+            continue
+        yield from checks.stream_faults(info)
+        ids.add((info["config"].get("metadata") or {}).get(LOG_ID))
+        for fault in checks.replica_faults(info):
+            journal("nats.replica_behind", why=fault)
+    if len(ids) > 1 or None in ids:
+        yield f"{streams.log.name} and {streams.lanes.name} are not streams of one store: restore both from one backup"
+
+
+def _get(url: str) -> Any:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError("it is no URL of http or https")
+    with urllib.request.urlopen(url, timeout=MONITOR_S) as answer:
+        return msgspec.json.decode(answer.read())

@@ -1,0 +1,398 @@
+"""Nodes in virtual time: one owns, and when it goes, is paused, drained or cut off, another does."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import pytest
+
+from recapito.clock import ManualClock
+from recapito.contracts.backend import PreparedState
+from recapito.domain.cluster.lease import Lease, may_send
+from recapito.domain.cluster.view import ClusterView
+from recapito.domain.instant import SECOND
+from recapito.errors import SettingsError, StoreFailed
+from recapito.observability.journal import silent
+from recapito.peers.memory import Board, MemoryPeers
+from recapito.process.node import Node, NodeParts
+
+START = 1_800_000_000 * SECOND
+
+
+class Fence:
+    """The streams: the last node that claimed owns."""
+
+    def __init__(self) -> None:
+        self.owner = ""
+        self.claims = 0
+        self.broken = False
+
+
+class FakeCopies:
+    def __init__(self, fence: Fence, name: str) -> None:
+        self._fence = fence
+        self._name = name
+        self.refused = ""
+        self.failing = ""
+
+    async def prepare(self) -> PreparedState:
+        if self.failing:
+            raise StoreFailed(self.failing)
+        if self.refused:
+            raise SettingsError(self.refused)
+        return PreparedState(0, False)
+
+    async def follow(self) -> None:
+        await asyncio.Event().wait()
+
+    async def claim(self) -> int:
+        if self._fence.broken:
+            raise StoreFailed("out of reach")
+        self._fence.owner = self._name
+        self._fence.claims += 1
+        return self._fence.claims
+
+
+class FakeRoles:
+    """`runs` is the role that runs; `lost` ends the owner's roles as a fence does."""
+
+    def __init__(self) -> None:
+        self.runs = ""
+        self.view: ClusterView | None = None
+        self.lost = asyncio.Event()
+
+    async def stand_by(self, stopping: asyncio.Event) -> None:
+        self.runs = "standby"
+        await stopping.wait()
+        self.runs = ""
+
+    async def own(self, newest: int, stopping: asyncio.Event) -> bool:
+        self.runs = "owner"
+        waiting = {asyncio.create_task(stopping.wait()), asyncio.create_task(self.lost.wait())}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in waiting:
+            task.cancel()
+        self.runs = ""
+        lost = self.lost.is_set()
+        self.lost.clear()
+        return lost
+
+    def tell(self, view: ClusterView) -> None:
+        self.view = view
+
+
+class One:
+    """One node of the world."""
+
+    def __init__(self, world: "World", name: str, formats: str) -> None:
+        self.roles, self.copies, self.name = FakeRoles(), FakeCopies(world.fence, name), name
+        self.stopping = asyncio.Event()
+        self.peers = MemoryPeers(world.board, name)
+        parts = NodeParts(
+            name,
+            f"http://{name}",
+            formats,
+            self.peers,
+            self.copies,
+            self.roles,
+            world.clock,
+            world.clock.now,
+            silent,
+        )
+        self.task = asyncio.create_task(Node(parts).run(self.stopping))
+
+
+class World:
+    def __init__(self) -> None:
+        self.clock = ManualClock(START)
+        self.board = Board(self.clock.now)
+        self.fence = Fence()
+        self.nodes: dict[str, One] = {}
+
+    def start(self, *names: str, formats: str = "1.1") -> list[One]:
+        for name in names:
+            self.nodes[name] = One(self, name, formats)
+        return [self.nodes[name] for name in names]
+
+    async def settle(self) -> None:
+        for _ in range(30):
+            await asyncio.sleep(0)
+
+    async def run(self, seconds: float) -> None:
+        end = self.clock.now() + int(seconds * SECOND)
+        await self.settle()
+        while self.clock.now() < end:
+            self.clock.move_to(min(end, self.clock.now() + SECOND // 8))
+            await self.settle()
+
+    async def until(self, holds: Callable[[], bool], most: float = 60) -> float:
+        """The seconds until something holds."""
+        began = self.clock.now()
+        while not holds():
+            assert self.clock.now() - began < most * SECOND, "it never held"
+            await self.run(0.125)
+        return (self.clock.now() - began) / SECOND
+
+    def kill(self, name: str) -> None:
+        """The process is gone, with all it would still have said."""
+        self.board.cut.add(name)
+        self.nodes[name].roles.runs = ""
+        self.nodes.pop(name).task.cancel()
+
+    @property
+    def owners(self) -> list[str]:
+        return [name for name, node in self.nodes.items() if node.roles.runs == "owner"]
+
+
+def play(story: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        world = World()
+        try:
+            await story(world)
+        finally:
+            for node in world.nodes.values():
+                node.task.cancel()
+                with suppress(asyncio.CancelledError, SettingsError):
+                    await node.task
+
+    asyncio.run(run())
+
+
+def test_one_of_many_owns_and_the_others_know_it() -> None:
+    """Three nodes that start together have one owner within seconds, and every view names it."""
+
+    async def story(world: World) -> None:
+        nodes = world.start("a", "b", "c")
+        assert await world.until(lambda: len(world.owners) == 1) < 5
+        await world.run(20)
+        (owner,) = world.owners
+        assert world.fence.claims == 1
+        assert {node.roles.view.owner for node in nodes if node.roles.view} == {owner}
+        assert sum(node.roles.runs == "standby" for node in nodes) == 2
+
+    play(story)
+
+
+def test_a_dead_owner_is_replaced() -> None:
+    """After a kill another node owns within nine seconds, and no sooner than the lease allows."""
+
+    async def story(world: World) -> None:
+        world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        world.start("b")
+        await world.run(5)
+        world.kill("a")
+        assert 4 < await world.until(lambda: world.owners == ["b"]) < 9
+
+    play(story)
+
+
+def test_a_stopped_owner_hands_over_at_once() -> None:
+    """A planned stop frees the lease: another node owns within half a second."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        world.start("b")
+        await world.run(5)
+        a.stopping.set()
+        assert await world.until(lambda: world.owners == ["b"]) <= 0.5
+        assert [seen.member.name for seen in await world.nodes["b"].peers.members()] == ["b"]
+
+    play(story)
+
+
+def test_a_drained_node_stands_by_until_it_may_own_again() -> None:
+    """Drain hands over, and the node does not try again before it is resumed."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        (b,) = world.start("b")
+        await world.run(5)
+        await b.peers.ask_to_drain("a", True)
+        assert await world.until(lambda: world.owners == ["b"]) <= 2
+        await world.run(31)
+        world.kill("b")
+        await world.run(20)
+        assert world.owners == []
+        await a.peers.ask_to_drain("a", False)
+        await world.until(lambda: world.owners == ["a"])
+
+    play(story)
+
+
+def test_a_cut_off_owner_sends_nothing_and_yields() -> None:
+    """It may not send after four seconds; when it is back, it sees the other's lease and stands by."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        world.start("b")
+        await world.run(5)
+        world.board.cut.add("a")
+        await world.run(5)
+        assert a.roles.view is not None
+        assert not may_send(a.roles.view.renewed_at, world.clock.now())
+        assert "a" in world.owners  # what it has begun may still be stored, if nobody claims
+        await world.until(lambda: "b" in world.owners)
+        world.board.cut.clear()
+        await world.until(lambda: world.owners == ["b"])
+        assert a.roles.view.problems == {} or await world.until(lambda: not a.roles.view.problems) < 3
+
+    play(story)
+
+
+def test_all_are_cut_off_and_the_owner_stays() -> None:
+    """While no node reaches the peers, nobody is replaced; afterwards the owner renews what has run out."""
+
+    async def story(world: World) -> None:
+        world.start("a", "b")
+        await world.until(lambda: len(world.owners) == 1)
+        (owner,) = world.owners
+        world.board.cut |= {"a", "b"}
+        await world.run(60)
+        assert world.owners == [owner]
+        world.board.cut.clear()
+        await world.run(10)
+        assert len(world.owners) == 1
+        assert len({view.owner for node in world.nodes.values() if (view := node.roles.view)}) == 1
+
+    play(story)
+
+
+def test_a_fenced_node_waits_before_it_tries_again() -> None:
+    """One that was fenced frees the lease for others, and itself waits ten seconds."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        a.roles.lost.set()
+        await world.until(lambda: world.owners == [])
+        assert 9 < await world.until(lambda: world.owners == ["a"]) < 12
+        a.roles.lost.set()
+        await world.until(lambda: world.owners == [])
+        assert 19 < await world.until(lambda: world.owners == ["a"]) < 22
+
+    play(story)
+
+
+def test_a_claim_that_fails_is_tried_again_under_the_same_lease() -> None:
+    """While the streams are out of reach the node keeps its lease and tries; then it owns."""
+
+    async def story(world: World) -> None:
+        world.fence.broken = True
+        world.start("a")
+        await world.run(8)
+        assert world.owners == []
+        lease = world.board.lease
+        assert lease is not None
+        assert lease[0].holder == "a"
+        world.fence.broken = False
+        assert await world.until(lambda: world.owners == ["a"]) < 2
+
+    play(story)
+
+
+def test_a_claim_that_never_succeeds_lets_others_try() -> None:
+    """After fifteen seconds the lease is free again, and the node waits as one that was fenced."""
+
+    async def story(world: World) -> None:
+        world.fence.broken = True
+        world.start("a")
+        await world.until(lambda: world.board.lease is not None)
+        assert await world.until(lambda: world.board.lease is not None and world.board.lease[0].free) < 17
+        world.fence.broken = False
+        assert 8 < await world.until(lambda: world.owners == ["a"]) < 12
+
+    play(story)
+
+
+def test_a_store_that_is_refused_is_shown_and_never_owned() -> None:
+    """A stream that is not the one this node has seen keeps it from owning, and its view says why."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        a.copies.failing = "the stream was made again"
+        await world.run(20)
+        assert world.owners == []
+        assert a.roles.view is not None
+        assert a.roles.view.problems["store"] == "the stream was made again"
+        a.copies.failing = ""
+        await world.until(lambda: world.owners == ["a"])
+        assert await world.until(lambda: a.roles.view is not None and not a.roles.view.problems) < 2
+
+    play(story)
+
+
+def test_a_wrong_member_is_refused() -> None:
+    """A node whose name lives, or that has other formats, ends with the reason; so does one whose store is refused."""
+
+    async def story(world: World) -> None:
+        world.start("a")
+        await world.run(3)
+        other = One(world, "a", "1.1")
+        await world.run(7)
+        with pytest.raises(SettingsError, match="another node named 'a'"):
+            await other.task
+        (b,) = world.start("b", formats="2.1")
+        await world.run(7)
+        with pytest.raises(SettingsError, match="run the same version"):
+            await b.task
+        c = One(world, "c", "1.1")
+        c.copies.refused = "a stream is younger than this node's marker"
+        await world.run(1)
+        with pytest.raises(SettingsError, match="younger"):
+            await c.task
+
+    play(story)
+
+
+def test_a_node_that_was_killed_starts_again_at_once() -> None:
+    """Its own name is still known for five seconds: the node waits for that, and is not refused."""
+
+    async def story(world: World) -> None:
+        world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        world.kill("a")
+        world.board.cut.clear()
+        world.start("a")
+        assert await world.until(lambda: world.owners == ["a"]) < 12
+
+    play(story)
+
+
+def test_a_clock_that_is_off_does_not_own() -> None:
+    """A node whose clock is two seconds ahead stands by and says why."""
+
+    async def story(world: World) -> None:
+        world.board.now = lambda: world.clock.now() - 2 * SECOND
+        (a,) = world.start("a")
+        await world.run(20)
+        assert world.owners == []
+        assert a.roles.view is not None
+        assert "ahead of the cluster's" in a.roles.view.problems["clock"]
+
+    play(story)
+
+
+def test_terms_only_grow() -> None:
+    """Each change of owner has a higher term, whether the lease was freed or ran out."""
+
+    async def story(world: World) -> None:
+        terms, names = [], iter("abcde")
+        world.start(next(names))
+        for turn, name in enumerate(names):
+            await world.until(lambda: len(world.owners) == 1)
+            (owner,) = world.owners
+            terms.append(((await world.nodes[owner].peers.lease()).lease or Lease()).term)
+            world.start(name)
+            await world.run(3)
+            if turn % 2:
+                world.kill(owner)
+            else:
+                world.nodes.pop(owner).stopping.set()
+            await world.run(1)
+        assert terms == sorted(set(terms))
+
+    play(story)

@@ -1,0 +1,351 @@
+"""`python -m tests.soak --cluster ROUNDS`: a cluster under load while nodes and servers are killed, paused and cut off.
+
+Each round has one fault. After it everything that was acknowledged must have arrived at both webhooks, and events that
+arrived twice must be no more than a window of each lane.
+"""
+
+import asyncio
+import http.client
+import itertools
+import json
+import random
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from recapito.composition import cluster_setup
+from recapito.domain import limits
+from recapito.settings import settings as settings_module
+from recapito.settings.settings import Settings
+from tests.soak.books import Books
+from tests.soak.lab import HOOK_ADDRESS, NODES, PORT, SERVERS, Lab, address, client_address
+from tests.system.machine import GROUP, VERSION, events, until
+
+TENANT = "11111111-2222-3333-4444-555555555555"
+SECRET = "soak-soak-soak-soak"
+BATCH = 10
+PATHS = ("one", "batched")
+MOST_REPEATED = {"one": limits.WINDOW_REQUESTS, "batched": limits.WINDOW_REQUESTS * BATCH}
+PATIENCE_S = 120.0
+
+
+class Hooks:
+    """The webhooks, one for each path; every request is taken."""
+
+    def __init__(self, books: Books) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                content = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                books.arrive(self.path.strip("/"), [event["id"] for event in content])
+                self.send_response(200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: object) -> None:
+                """Silence."""
+
+        self._server = ThreadingHTTPServer((HOOK_ADDRESS, 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_address[1]
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def url(self, path: str) -> str:
+        return f"http://{HOOK_ADDRESS}:{self.port}/{path}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class Cluster:
+    """The nodes and servers of the lab, as clients see them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.lab = Lab(directory)
+        self._directory = directory
+        self.store = "nats://" + ",".join(f"{address(server)}:4222" for server in SERVERS)
+
+    def environment(self, node: str) -> dict[str, str]:
+        principal = {"client_id": "soak", "secret": SECRET, "roles": ["Contributor"]}
+        return {
+            "RECAPITO_SERVER_STORE": self.store,
+            "RECAPITO_SERVER_DATA": str(self._directory / node),
+            "RECAPITO_SERVER_HOST": "0.0.0.0",
+            "RECAPITO_SERVER_PORT": str(PORT),
+            "RECAPITO_SERVER_PUBLIC_URL": f"http://{client_address(NODES[0])}:{PORT}",
+            "RECAPITO_CLUSTER_NODE": node,
+            "RECAPITO_CLUSTER_URL": f"http://{address(node)}:{PORT}",
+            "RECAPITO_CLUSTER_MONITORS": ",".join(f"http://{address(server)}:8222" for server in SERVERS),
+            "RECAPITO_IDENTITY_TENANT": TENANT,
+            "RECAPITO_IDENTITY_PRINCIPALS": json.dumps([principal]),
+            "RECAPITO_METRICS_AUTHENTICATE": "false",
+            "RECAPITO_PORTAL_ENABLED": "false",
+        }
+
+    def settings(self, node: str) -> Settings:
+        return settings_module.load(environment=self.environment(node))
+
+    def start(self) -> None:
+        """Make the cluster, with all that runs in it."""
+        self.lab.build()
+        for server in SERVERS:
+            self.lab.start_server(server)
+        first, second = (self.settings(node) for node in NODES)
+        size = cluster_setup.StreamSizes(512 * limits.MB, 512 * limits.MB, 3)
+        assert until(lambda: self._made(first, size), 60)
+        asyncio.run(cluster_setup.join(second, cluster_setup.read_secret(first)))
+        self.heal()
+
+    def _made(self, settings: Settings, size: cluster_setup.StreamSizes) -> bool:
+        with suppress(Exception):  # the servers elect a leader first
+            asyncio.run(cluster_setup.init(settings, size))
+            return True
+        return False
+
+    def heal(self) -> None:
+        """Everything runs and everything is connected."""
+        self.lab.join()
+        for machine in (*SERVERS, *NODES):
+            if self.lab.running(machine):
+                self.lab.go_on(machine)
+            elif machine in SERVERS:
+                self.lab.start_server(machine)
+            else:
+                self.lab.start_node(machine, self.environment(machine))
+
+    def state(self, node: str) -> str:
+        """`owner`, another state, or nothing if the node does not answer."""
+        url = f"http://{client_address(node)}:{PORT}/metrics"
+        with suppress(OSError, ValueError), urllib.request.urlopen(url, timeout=3) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith("recapito_cluster_state") and line.endswith(" 1"):
+                    return str(line.split('"')[1])
+        return ""
+
+    def owner(self) -> str:
+        """The node that owns, once one does and the other stands by."""
+        found: list[str] = []
+
+        def look() -> bool:
+            states = {node: self.state(node) for node in NODES}
+            found[:] = [node for node, state in states.items() if state == "owner"]
+            return len(found) == 1 and "standby" in states.values()
+
+        if not until(look, PATIENCE_S):
+            raise TimeoutError("\n".join(f"{node} is '{self.state(node)}': {self._said(node)}" for node in NODES))
+        return found[0]
+
+    def _said(self, node: str) -> str:
+        """The last words of a node."""
+        return (self._directory / f"{node}.out").read_text()[-1500:]
+
+    def manage(self, method: str, path: str, body: object = None) -> Any:
+        form = {"grant_type": "client_credentials", "client_id": "soak", "client_secret": SECRET}
+        form["scope"] = "https://management.azure.com/.default"
+        base = f"http://{client_address(NODES[0])}:{PORT}"
+        with urllib.request.urlopen(
+            f"{base}/{TENANT}/oauth2/v2.0/token", urllib.parse.urlencode(form).encode(), timeout=20
+        ) as answer:
+            token = json.loads(answer.read())["access_token"]
+        request = urllib.request.Request(f"{base}{path}?{VERSION}", json.dumps(body).encode(), method=method)
+        request.add_header("Authorization", f"Bearer {token}")
+        request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return json.loads(answer.read())
+
+
+class Load:
+    """Publishers, one for each node; they remember the longest time without an acknowledgement."""
+
+    def __init__(self, books: Books, key: str) -> None:
+        self._books = books
+        self._key = key
+        self._ending = threading.Event()
+        self._last = time.monotonic()
+        self.longest = 0.0
+        self.acknowledged = 0
+        self._threads = [threading.Thread(target=self._run, args=(node,)) for node in NODES]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, node: str) -> None:
+        for number in itertools.count():
+            ids = [f"{node}-{time.monotonic_ns()}-{number}-{n}" for n in range(5)]
+            status: int | None = None
+            self._books.published(ids, None)  # they may arrive before the answer does
+            with suppress(OSError, http.client.HTTPException):
+                connection = http.client.HTTPConnection(client_address(node), PORT, timeout=15)
+                connection.request("POST", "/topics/demo/api/events", events(*ids), {"aeg-sas-key": self._key})
+                status = connection.getresponse().status
+                connection.close()
+            self._books.published(ids, status)
+            if status == 200:
+                now = time.monotonic()
+                self.longest, self._last = max(self.longest, now - self._last), now
+                self.acknowledged += len(ids)
+            if self._ending.wait(0.05 if status == 200 else 0.25):
+                return
+
+    def begin_round(self) -> None:
+        self.longest, self._last = 0.0, time.monotonic()
+
+    def end(self) -> None:
+        self._ending.set()
+        for thread in self._threads:
+            thread.join()
+
+
+Fault = Callable[[Cluster, str, random.Random], float]
+
+
+def _kill_owner(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.kill(owner)
+    return rng.uniform(0, 12)
+
+
+def _pause_owner(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.pause(owner)
+    return rng.uniform(3, 15)
+
+
+def _drain_owner(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.stop(owner)
+    return rng.uniform(0, 4)
+
+
+def _kill_standby(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.kill(_other(owner))
+    return rng.uniform(0, 8)
+
+
+def _kill_servers(count: int) -> Fault:
+    def fault(cluster: Cluster, owner: str, rng: random.Random) -> float:
+        for server in rng.sample(SERVERS, count):
+            cluster.lab.kill(server)
+        return rng.uniform(1, 10)
+
+    return fault
+
+
+def _pause_server(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.pause(rng.choice(SERVERS))
+    return rng.uniform(3, 12)
+
+
+def _cut_owner(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.cut([owner])
+    return rng.uniform(4, 15)
+
+
+def _cut_owner_with_a_server(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.cut([owner, rng.choice(SERVERS)])
+    return rng.uniform(4, 15)
+
+
+def _cut_server(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.cut([rng.choice(SERVERS)])
+    return rng.uniform(3, 12)
+
+
+def _cut_all_servers_apart(cluster: Cluster, owner: str, rng: random.Random) -> float:
+    cluster.lab.cut([_other(owner), *rng.sample(SERVERS, 1)])
+    return rng.uniform(4, 12)
+
+
+FAULTS: dict[str, Fault] = {
+    "owner killed": _kill_owner,
+    "owner cut off with its client": _cut_owner,
+    "owner paused": _pause_owner,
+    "owner and a server on the minority side": _cut_owner_with_a_server,
+    "two servers killed": _kill_servers(2),
+    "owner stopped": _drain_owner,
+    "a server cut off": _cut_server,
+    "all servers killed": _kill_servers(3),
+    "standby killed": _kill_standby,
+    "a server paused": _pause_server,
+    "standby and a server cut off": _cut_all_servers_apart,
+    "a server killed": _kill_servers(1),
+}
+
+
+def _other(node: str) -> str:
+    return NODES[1 - NODES.index(node)]
+
+
+def soak_cluster(rounds: int, seed: int) -> list[str]:
+    """Run rounds of faults; everything that went wrong. The last line that it prints is the record."""
+    rng, books, wrong, done = random.Random(seed), Books(), [], Counter[str]()
+    with TemporaryDirectory() as place:
+        cluster = Cluster(Path(place))
+        load: Load | None = None
+        hooks: Hooks | None = None
+        try:
+            cluster.start()
+            cluster.owner()
+            hooks = Hooks(books)
+            for path in PATHS:
+                destination = {"endpointUrl": hooks.url(path), "maxEventsPerBatch": BATCH if path == "batched" else 1}
+                body = {"properties": {"destination": {"endpointType": "WebHook", "properties": destination}}}
+                cluster.manage("PUT", f"{GROUP}/topics/demo/eventSubscriptions/{path}", body)
+            load = Load(books, cluster.manage("POST", f"{GROUP}/topics/demo/listKeys")["key1"])
+            names = list(FAULTS)
+            for number in range(rounds):
+                name = names[number % len(names)]
+                wrong += [f"round {number + 1}, {name}: {why}" for why in _round(cluster, books, load, name, rng)]
+                done[name] += 1
+        finally:
+            if load is not None:
+                load.end()
+            cluster.lab.tear_down()
+            if hooks is not None:
+                hooks.close()
+    repeated = sum(books.repeated(path) for path in PATHS)
+    print(
+        f"{rounds} rounds, seed {seed}: {load.acknowledged if load else 0} events acknowledged, "
+        f"{len(wrong)} faults found, {repeated} arrived again; {dict(done)}"
+    )
+    return wrong
+
+
+def _round(cluster: Cluster, books: Books, load: Load, name: str, rng: random.Random) -> list[str]:
+    owner, before = cluster.owner(), {path: books.repeated(path) for path in PATHS}
+    load.begin_round()
+    acknowledged = load.acknowledged
+    seconds = FAULTS[name](cluster, owner, rng)
+    threading.Event().wait(seconds)
+    cluster.heal()
+    now = cluster.owner()
+    began = load.acknowledged
+    wrong = [] if until(lambda: load.acknowledged > began + 50, PATIENCE_S) else ["publishing stands still"]
+    with books.lock:
+        wanted = set(books.acknowledged)
+    for path in PATHS:
+
+        def missing(path: str = path) -> set[str]:
+            with books.lock:
+                return wanted - books.arrived.get(path, Counter()).keys()
+
+        if not until(lambda missing=missing: not missing(), PATIENCE_S):  # type: ignore[misc]
+            wrong.append(f"{len(missing())} acknowledged events did not arrive at {path}, one is {min(missing())}")
+        repeated = books.repeated(path) - before[path]
+        if repeated > MOST_REPEATED[path]:
+            wrong.append(f"{repeated} events arrived again at {path}")
+        if invented := books.invented(path):
+            wrong.append(f"{len(invented)} events arrived at {path} that nobody published")
+    repeats = ", ".join(f"{books.repeated(path) - before[path]} again at {path}" for path in PATHS)
+    print(
+        f"{name} for {seconds:.1f} s: owner {owner} -> {now}, {load.acknowledged - acknowledged} acknowledged, "
+        f"silent for {load.longest:.1f} s at most, {repeats}{'; WRONG' if wrong else ''}",
+        flush=True,
+    )
+    return wrong

@@ -1,0 +1,117 @@
+"""The checks before a store relies on NATS, and its connection, on real servers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recapito.contracts.stream import StreamUnknown
+from recapito.errors import SettingsError
+from recapito.stores.jetstream import checks
+from recapito.stores.jetstream.streams import connect, create
+from tests.kit.nats_cluster import NatsCluster
+
+MB = 1 << 20
+SOUND: dict[str, Any] = {
+    "config": {
+        "name": "LOG",
+        "num_replicas": 3,
+        "storage": "file",
+        "retention": "limits",
+        "discard": "new",
+        "max_age": 0,
+        "max_bytes": MB,
+        "allow_direct": True,
+    },
+    "cluster": {"leader": "a", "replicas": [{"name": "b", "current": True}, {"name": "c", "current": True}]},
+}
+
+
+def test_a_sound_stream_has_no_fault() -> None:
+    """As `create` makes it."""
+    assert not list(checks.stream_faults(SOUND))
+    assert not list(checks.replica_faults(SOUND))
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"num_replicas": 1}, "has 1 replica: edit it to have 3"),
+        ({"storage": "memory"}, "has storage memory: edit it to have file"),
+        ({"retention": "workqueue"}, "has retention workqueue"),
+        ({"discard": "old"}, "has discard old: edit it to have new"),
+        ({"max_age": 5}, "has max_age 5: edit it to have 0"),
+        ({"max_msgs": 5}, "has max_msgs 5"),
+        ({"max_bytes": -1}, "has no max_bytes"),
+        ({"mirror": {"name": "X"}}, "has mirror"),
+        ({"allow_direct": False}, "has allow_direct False"),
+    ],
+)
+def test_a_wrong_stream_is_refused_by_name(change: dict[str, Any], fault: str) -> None:
+    """Each fault names the stream and the remedy."""
+    (found,) = checks.stream_faults(SOUND | {"config": SOUND["config"] | change})
+    assert found.startswith("stream LOG ") and fault in found
+
+
+@pytest.mark.parametrize(
+    ("varz", "jsz", "fault"),
+    [
+        ({"version": "2.11.9"}, {}, "a is nats-server 2.11.9: install 2.12 or newer"),
+        ({}, {"config": {"sync_always": False}}, "a does not sync each message"),
+        ({}, {"disabled": True, "config": None}, "a has no JetStream"),
+        ({"cluster": {}}, {}, "a is not part of a cluster"),
+    ],
+)
+def test_a_wrong_server_is_refused_by_name(varz: dict[str, Any], jsz: dict[str, Any], fault: str) -> None:
+    """Each fault names the server and the remedy."""
+    sound = {"server_name": "a", "version": "2.12.0", "cluster": {"name": "test"}}, {"config": {"sync_always": True}}
+    assert not list(checks.server_faults("http://m", *sound))
+    (found,) = checks.server_faults("http://m", sound[0] | varz, sound[1] | jsz)
+    assert found.startswith(fault)
+
+
+def test_a_replica_that_is_behind() -> None:
+    """It is named; the stream is served by the others."""
+    behind = {"leader": "a", "replicas": [{"name": "b", "current": False}]}
+    assert list(checks.replica_faults(SOUND | {"cluster": behind})) == ["b is behind on stream LOG"]
+
+
+def test_a_small_payload() -> None:
+    """A server whose messages are too small for our commits is refused by name."""
+    assert not list(checks.payload_faults("a", MB))
+    assert "a has max_payload 1000" in next(checks.payload_faults("a", 1000))
+
+
+@pytest.mark.xdist_group("nats")
+def test_streams_are_created_once(nats: NatsCluster) -> None:
+    """A second creation is refused, and so is a connection before the first; the log's id is kept with them."""
+    options = nats.options("once")
+    with pytest.raises(SettingsError, match=r"no stream once_LOG_0 .* `recapito cluster init`"):
+        connect(options)
+    create(options, "id", MB, MB)
+    with pytest.raises(SettingsError, match="Stream once_LOG_0 exists already"):
+        create(options, "id", MB, MB)
+    streams = connect(options)
+    assert streams.log.state().log_id == streams.lanes.state().log_id == "id"
+    streams.close()
+    streams.close()
+    with pytest.raises(StreamUnknown):
+        streams.log.state()
+
+
+@pytest.mark.xdist_group("nats")
+def test_servers_that_nothing_vouches_for(nats: NatsCluster) -> None:
+    """Without monitors the operator must say that the servers sync; a monitor that does not answer is named."""
+    nats.emptied_streams()
+    with pytest.raises(SettingsError, match=r"cluster\.monitors, or set cluster\.unchecked"):
+        connect(nats.options("t1", monitors=()))
+    connect(nats.options("t1", monitors=(), unchecked=True)).close()
+    with pytest.raises(SettingsError, match=r"The monitor http://127\.0\.0\.1:1 does not answer"):
+        connect(nats.options("t1", monitors=("http://127.0.0.1:1",)))
+
+
+@pytest.mark.xdist_group("nats")
+def test_a_file_that_is_missing_is_refused(nats: NatsCluster, tmp_path: Path) -> None:
+    """The certificate authority of [cluster] must exist."""
+    with pytest.raises(SettingsError, match="cannot be reached"):
+        connect(nats.options("t1", ca=tmp_path / "none.pem"))

@@ -1,0 +1,124 @@
+"""A cluster of real nodes: any node answers, and whatever happens to nodes and servers, nothing is lost."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from azure.core.credentials import AzureKeyCredential
+from azure.eventgrid import EventGridEvent, EventGridPublisherClient
+
+from recapito.composition import cluster_setup
+from recapito.domain import limits
+from tests.kit.nats_cluster import running
+from tests.system.machine import Receiver, receiver, server, until
+from tests.system.nodes import SIZES, Nodes, publishing
+
+pytestmark = pytest.mark.xdist_group("nats")
+
+
+@pytest.fixture(scope="module")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    """Two nodes; a test may kill and pause what it likes."""
+    directory = tmp_path_factory.mktemp("cluster")
+    with running(tmp_path_factory.mktemp("nats")) as nats, closing(Nodes(directory, nats)) as it:
+        it.make()
+        yield it
+
+
+@pytest.fixture
+def hook(nodes: Nodes) -> Iterator[Receiver]:
+    """A webhook that all events of the first topic go to; the cluster is whole before."""
+    _, standby = nodes.heal()
+    with receiver() as it:
+        nodes.servers[standby].subscribe("hook", it.url, destination={"maxEventsPerBatch": 10})
+        yield it
+
+
+def test_any_node_answers(nodes: Nodes, hook: Receiver) -> None:
+    """Azure's own client publishes at the standby, the owner delivers, and the standby explains it."""
+    owner, standby = nodes.heal()
+    url = nodes.servers[standby].url
+    endpoint = f"{url}/topics/demo/api/events"
+    with EventGridPublisherClient(
+        endpoint, AzureKeyCredential(nodes.servers[owner].key), connection_verify=False
+    ) as client:
+        client.send([EventGridEvent(id="sdk-1", subject="s", event_type="t", data={}, data_version="1")])
+    hook.wait_for({"sdk-1"})
+    assert until(lambda: b"Delivered" in nodes.servers[standby].request("GET", "/deliveries/explain?event=sdk-1")[1])
+
+
+def test_a_killed_owner_loses_nothing(nodes: Nodes, hook: Receiver) -> None:
+    """Under load the owner is killed; the other node owns, and every acknowledged event arrives."""
+    owner, standby = nodes.heal()
+    with publishing(nodes, "killed") as publisher:
+        publisher.after(50)
+        nodes.kill(owner)
+        nodes.await_owner(standby)
+        publisher.after(50)
+        hook.wait_for(set(publisher.stop()), 60)
+
+
+def test_a_paused_owner_is_fenced(nodes: Nodes, hook: Receiver) -> None:
+    """An owner that was paused finds another owner, stands by, and has sent at most a window again."""
+    owner, standby = nodes.heal()
+    with publishing(nodes, "paused", standby) as publisher:
+        publisher.after(50)
+        nodes.pause(owner)
+        nodes.await_owner(standby)
+        publisher.after(20)
+        nodes.go_on(owner)
+        assert until(lambda: nodes.ready(owner).get("state") == "standby", 60)
+        publisher.after(20)
+        acknowledged = set(publisher.stop())
+        hook.wait_for(acknowledged, 60)
+    repeated = sum(count - 1 for id, count in Counter(hook.ids).items() if id.startswith("paused"))
+    assert repeated <= limits.WINDOW_REQUESTS * 10
+
+
+def test_all_servers_go_and_come_back(nodes: Nodes, hook: Receiver) -> None:
+    """Without NATS publishers get 503; when it is back, publishing goes on and nothing acknowledged is missing."""
+    owner, _ = nodes.heal()
+    with publishing(nodes, "servers") as publisher:
+        publisher.after(30)
+        for name in nodes.nats.ports:
+            nodes.nats.kill(name)
+        assert until(lambda: nodes.servers[owner].publish("refused") == 503, 20)
+        nodes.nats.start()
+        publisher.after(30)
+        hook.wait_for(set(publisher.stop()), 60)
+
+
+def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
+    """Drain moves the ownership under load, quickly, and the drained node forwards; undone, it may own again."""
+    owner, standby = nodes.heal()
+    with publishing(nodes, "drained") as publisher:
+        publisher.after(30)
+        assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=False, wait_s=30))
+        nodes.await_owner(standby)
+        publisher.after(30)
+        hook.wait_for(set(publisher.stop()), 60)
+    assert nodes.ready(owner)["state"] == "drained"
+    assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=True, wait_s=30))
+
+
+def test_a_store_moves_in_and_out(nodes: Nodes, tmp_path: Path) -> None:
+    """An embedded store moves into a cluster and out again: the digests are equal, and the event is delivered there."""
+    source, target = tmp_path / "data", tmp_path / "back"
+    with receiver() as refusing, server(source) as embedded:
+        refusing.answer = lambda events: 503
+        embedded.subscribe("hook", refusing.url)
+        assert embedded.publish("moved-1", "moved-2") == 200
+        assert until(lambda: embedded.counts("hook").get("parked") == 2)
+    there = Nodes(tmp_path, nodes.nats, "moved")
+    said: list[str] = []
+    moved = asyncio.run(cluster_setup.move_in(there.settings("one"), source, SIZES, said.append))
+    assert moved.equal
+    assert moved.before["dispatch.db"].rows > 2
+    back = asyncio.run(cluster_setup.move_out(there.settings("one"), target, said.append))
+    assert back.equal
+    with server(target) as again:
+        assert again.counts("hook")["parked"] == 2
+        assert again.publish("after") == 200
