@@ -88,7 +88,7 @@ class Carrying:
         return f"00000000-0000-0000-0000-{self._made:012x}", stamped(_TEMPLATE, self._made)
 
     def confirm(self, events: int) -> None:
-        """So many more have arrived."""
+        """N more have arrived."""
         now = time.monotonic()
         if not self._began_cpu_s and now >= self._began_at:
             self._began_at, self._began_cpu_s, self._confirmed = now, time.process_time(), 0

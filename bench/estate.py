@@ -70,7 +70,7 @@ def subscribe(server: Recapito, topics: int, url: str, failing_url: str) -> None
 
 
 def give_past(data: Path, attempts: int, failing: str) -> Past:
-    """Write so many attempts, of all subscriptions alike, and dead letters of the one that fails."""
+    """Write N attempts, of all subscriptions alike, and dead letters of the one that fails."""
     return asyncio.run(_give_past(data, attempts, failing))
 
 

@@ -94,7 +94,7 @@ def module(name: str, *arguments: str) -> list[str]:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
+    """A port of this machine on which nothing listens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -108,7 +108,7 @@ def dead_port() -> Iterator[int]:
 
 
 def await_port(port: int) -> None:
-    """Return when somebody listens on a port."""
+    """Return when a server listens on a port."""
     patient_until = time.monotonic() + START_S
     while True:
         try:

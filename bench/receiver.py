@@ -19,7 +19,7 @@ _ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 
 
 class Endpoint(asyncio.Protocol):
-    """One connection. A request is answered when its body is whole; nobody pipelines."""
+    """One connection. A request is answered when its body is whole; clients do not pipeline."""
 
     def __init__(self, tally: Tally) -> None:
         self._tally = tally

@@ -77,7 +77,7 @@ class Row(NamedTuple):
 
 
 def print_table(rows: Sequence[Row], others: float | None, console: Console) -> None:
-    """The table for people. `others` is the share of the machine that was not ours, None if nobody looked."""
+    """The table for people. `others` is the share of the machine that was not ours, None if it was not measured."""
     caption = None if others is None else f"Other work used {others:.0%} of the machine"
     if others is not None and others > BUSY:
         caption = f"{caption}: an idle one gives other numbers"

@@ -69,7 +69,7 @@ class Recapito:
         self._child.kill()
 
     def stop(self) -> None:
-        """End it, so that somebody else may write its data."""
+        """End it, so that another process may write its data."""
         self._child.end()
 
     def start_again(self) -> None:

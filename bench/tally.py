@@ -39,7 +39,7 @@ class Tally:
         return self._cells[_LAST_NS]
 
     def add(self, events: int, sent_ns: int) -> None:
-        """One request came with so many events, the first of which was published at `sent_ns`."""
+        """One request came with N events, the first of which was published at `sent_ns`."""
         now = time.monotonic_ns()
         cells = self._cells
         cells[_EVENTS] += events
@@ -52,7 +52,7 @@ class Tally:
         self._memory[:] = bytes(_BYTES)
 
     def percentile_ms(self, percent: float) -> float:
-        """The latency that so many percent of the requests did not exceed."""
+        """The latency that N percent of the requests did not exceed."""
         return percentile(self._cells[_FIRST_BUCKET:].tolist(), percent) * STEP_NS / 1e6
 
     def close(self) -> None:

@@ -24,9 +24,11 @@ NAVIGATION = {
     ),
     "Use it": (
         "guides/azure-clients",
+        "guides/your-language",
         "guides/command-line",
         "guides/portal",
         "guides/explain",
+        "guides/estate-files",
         "guides/testing-in-ci",
         "guides/functions",
         "guides/blob-events",
@@ -34,8 +36,10 @@ NAVIGATION = {
     ),
     "Run it": (
         "guides/run-on-a-server",
+        "guides/containers",
         "guides/access",
         "guides/connections",
+        "guides/beyond-event-grid",
         "guides/dead-letters",
         "guides/monitoring",
         "guides/sizing",

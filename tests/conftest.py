@@ -1,4 +1,4 @@
-"""What all tests share: how Hypothesis behaves, whatever the machine is busy with; an Azurite; a broker; NATS."""
+"""The fixtures of all tests: Hypothesis, however busy the machine is; an Azurite; a broker; NATS."""
 
 import os
 from collections.abc import Iterator

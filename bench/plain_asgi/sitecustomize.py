@@ -1,6 +1,6 @@
 """A server whose publish route is served by plain ASGI, without the express lane; Python imports this at start.
 
-It is on the PYTHONPATH of a server under test: the product has no switch for it, since nobody wants it slower.
+It is on the PYTHONPATH of a server under test: the product has no switch for it, since no user wants it slower.
 """
 
 from typing import Any

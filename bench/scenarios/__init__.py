@@ -52,7 +52,7 @@ class Scenario(Protocol):
 def standing(
     lab: Lab, batch: int = 1, batching: tuple[int, int] = (1, 64), environment: Mapping[str, str] | None = None
 ) -> Iterator[Stand]:
-    """A server with one subscription, for publishes of so many events."""
+    """A server with one subscription, for publishes of N events."""
     with lab.receiver() as receiver, lab.recapito(environment) as server:
         target = server.topic("standing")
         server.subscribe("standing", "only", receiver.url(), batching)

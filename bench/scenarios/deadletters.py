@@ -85,14 +85,14 @@ def _bury(lab: Lab, server: Recapito, target: Target, receiver: Receiver, contai
 
 
 def _bury_so_many(lab: Lab, server: Recapito, target: Target, receiver: Receiver, events: int) -> None:
-    """Publish so many, and wait until the vault has confirmed that many more."""
+    """Publish N events, and wait until the vault has confirmed that many more."""
     before = _written(server)
     lab.pile_up(target, receiver, events)
     _until(lambda: _written(server) - before, events, "dead-lettered")
 
 
 def _until(count: Callable[[], int], events: int, what: str) -> None:
-    """Wait until so many events are counted."""
+    """Wait until N events are counted."""
     patient_until = time.monotonic() + LONGEST_S
     while (done := count()) < events:
         if time.monotonic() > patient_until:

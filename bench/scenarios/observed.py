@@ -19,7 +19,7 @@ ON = {"RECAPITO_HISTORY_ENABLED": "true", "RECAPITO_TELEMETRY_SAMPLE_RATIO": "0.
 
 
 def measure(round: Round) -> list[Sample]:
-    """The rate while everybody looks on, as a part of the rate while nobody does."""
+    """The rate under full observation, as a part of the rate without any."""
     with ExitStack() as stack:
         observed = stack.enter_context(_observed(round.lab))
         alone = stack.enter_context(standing(round.lab, environment=OFF))

@@ -46,7 +46,7 @@ def measure(round: Round) -> list[Sample]:
 
 
 def _first_retry(number: int) -> int:
-    """Due 10 s after its failure and up to a tenth of that more, at so many failures a second."""
+    """Due 10 s after its failure and up to a tenth of that more, at N failures a second."""
     return _START + number * SECOND // FAILURES_S + int(random.uniform(10.0, 11.0) * SECOND)
 
 
@@ -76,7 +76,7 @@ def _sample(row: str, many: int, few_us: float, many_us: float) -> Sample:
 
 
 async def _fill(ledger: SqliteLedger, count: int, due: Callable[[int], int]) -> None:
-    """Park so many deliveries of one lane."""
+    """Park N deliveries of one lane."""
     await ledger.open_lane(_LANE, 1, "bench", 1)
     for first in range(0, count, limits.PARKED_SLICE):
         numbers = range(first, min(first + limits.PARKED_SLICE, count))

@@ -1,4 +1,4 @@
-"""The command line: how long a command takes from being started to its end, as whoever types it waits."""
+"""The command line: the time of a command from its start to its end, as its user waits."""
 
 import os
 import subprocess

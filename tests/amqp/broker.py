@@ -76,7 +76,7 @@ class LocalBroker:
         return [from_connection_string(top, text) for top in (SERVICE_BUS, EVENT_HUBS)]
 
     def arrived(self, destination: Broker, number: int) -> list[Arrived]:
-        """What came to an entity, when that many messages have."""
+        """The messages that came to an entity, once that many have come."""
         name = destination.resource_id.rpartition("/")[2]
 
         def messages() -> list[Arrived]:

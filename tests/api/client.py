@@ -10,6 +10,7 @@ from starlette.types import Message
 from recapito.api.app import make_surface
 from recapito.api.services import ClockControl, Services
 from recapito.clock import ManualClock
+from recapito.connections.encryption import SecretBox
 from recapito.contracts.history import HistoryBounds
 from recapito.domain.access.guess_budget import Budget
 from recapito.domain.capacity import Rate
@@ -23,15 +24,18 @@ from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_required import Find, nowhere
 from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscription_options import Encrypt, SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.senders.memory_caller import CallScript, MemoryCaller
 from recapito.stores.memory import MemoryDisk, MemoryHistory, MemoryLedger, MemoryLog
 from recapito.vaults.memory import MemoryVault
 from tests.intake.doubles import StillClock
+from tests.kit.estates import make_estate
 
 GROUP = "/subscriptions/5b4b650e/resourceGroups/examplerg/providers/Microsoft.EventGrid"
 TOPIC = f"{GROUP}/topics/orders"
@@ -40,10 +44,11 @@ SCOPE = f"{TOPIC}/providers/Microsoft.EventGrid/eventSubscriptions"
 EVENTS = "/topics/orders/api/events"
 VERSION = "api-version=2022-06-15"
 PLENTY = Budget(100_000)
+ENCRYPT = SecretBox.in_memory().encrypt
 
 
 class Answer(NamedTuple):
-    """What came back. `status` 0 means that nothing was answered."""
+    """The answer to a request. `status` 0 means that nothing was answered."""
 
     status: int
     headers: dict[str, str]
@@ -59,7 +64,7 @@ class Answer(NamedTuple):
 
 
 class World:
-    """A running intake with its HTTP surface. `webhooks` is what endpoints answer; without it nobody asks them."""
+    """A running intake with its HTTP surface. `webhooks` answers handshakes; without it no endpoint is asked."""
 
     def __init__(
         self,
@@ -71,6 +76,9 @@ class World:
         webhooks: CallScript | None = None,
         find_connection: Find = nowhere,
         budget: Budget = PLENTY,
+        estate: bool = False,
+        encrypt: Encrypt = ENCRYPT,
+        replay: bool = False,
         **more: Any,
     ) -> None:
         self.log = log or MemoryLog()
@@ -87,6 +95,8 @@ class World:
         self.subscriptions = Subscriptions(
             self.log, self.clock, self.topics, changes, handshakes=handshakes, find_connection=find_connection
         )
+        if estate:
+            more["estate"] = make_estate(self.log, self.topics, self.subscriptions, self.clock, self._journal)
         self.publisher = Publisher(self.log, self.clock, lambda: None, intake_open)
         self._readiness = readiness or {"store": None, "disk": None, "dispatch": None}
         damages = DamageReport(self.log, self.ledger)
@@ -95,10 +105,12 @@ class World:
                 publisher=self.publisher,
                 topics=self.topics,
                 subscriptions=self.subscriptions,
+                options=SubscriptionOptions(self.subscriptions, self.clock, encrypt),
                 log=self.log,
                 registry=self.log,
                 ledger=self.ledger,
                 redriver=self._redriver(),
+                replayer=self._replayer(replay),
                 history=self.history,
                 explainer=Explainer(self.log, self.log, self.ledger, self.history, self.clock, DEFAULT, damages),
                 damages=damages,
@@ -114,6 +126,10 @@ class World:
         )
 
         self.app = self.surface.app
+
+    def _replayer(self, enabled: bool) -> Replayer:
+        log, check_open = self.log, self.publisher.check_open
+        return Replayer(log, log, self.ledger, self.clock, enabled, check_open, lambda: None, self._journal)
 
     def _redriver(self) -> Redriver:
         self.vault = MemoryVault()

@@ -20,7 +20,7 @@ APPLICATION = "api://orders"
 
 
 class Identity:
-    """A credential as azure-identity's are: it has a new token for whoever asks, or none."""
+    """A credential as azure-identity's are: it has a new token for each caller, or none."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
@@ -55,7 +55,7 @@ def telling(story: Callable[[Identity, EntraTokens], Awaitable[None]]) -> None:
 
 
 def test_a_token_is_fetched_once_and_renewed() -> None:
-    """Whoever asks at once shares one fetch; it is kept for half its time, and fetched anew after a refusal."""
+    """Callers that ask at once share one fetch; it is kept for half its time, and fetched anew after a refusal."""
 
     async def story(identity: Identity, tokens: EntraTokens) -> None:
         both = await asyncio.gather(*(tokens.token("t-1", APPLICATION) for _ in range(2)))
@@ -114,7 +114,7 @@ def test_a_webhook_sees_the_token(code: int) -> None:
 
 
 def test_an_aborted_exchange_is_not_answered() -> None:
-    """Nobody hears of a token that came too late, and nothing is posted."""
+    """A token that came too late is not passed on, and nothing is posted."""
 
     async def story(identity: Identity, tokens: EntraTokens) -> None:
         async with Receiver(answering(OK)) as receiver:

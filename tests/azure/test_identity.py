@@ -92,7 +92,7 @@ def reaching(azurite: Azurite, identity: Identity, ca_file: str | None) -> Stora
 
 
 async def sent(reach: StorageClients, azurite: Azurite, trusted: str) -> Outcome:
-    """What a message to a new queue is answered."""
+    """The answer to a message to a new queue."""
     queue = await asyncio.to_thread(new_queue, azurite, 60, connection_verify=trusted)
     sender = StorageQueueSender(reach)
     told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()

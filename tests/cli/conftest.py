@@ -17,7 +17,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No defaults from whoever runs the tests, and a terminal of a known width."""
+    """No defaults from the user who runs the tests, and a terminal of a known width."""
     for name in ("SERVER", "SUBSCRIPTION", "GROUP", "LOCATION", "KEY", "CA_FILE", "OUTPUT", "TOKEN"):
         monkeypatch.delenv(f"RECAPITO_{name}", raising=False)
     for name in ("TENANT_ID", "CLIENT_ID", "CLIENT_SECRET"):

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -17,7 +17,7 @@ NOW = "2026-01-31T12:00:00.0000000Z"
 class Observed:
     """Answers by a function of path, query and body; it keeps what was asked."""
 
-    def __init__(self, answers: Answers, port: int = 0) -> None:
+    def __init__(self, answers: Answers, port: int = 0, headers: Mapping[str, str] | None = None) -> None:
         self.asked: list[tuple[str, Query, Any]] = []
         observed = self
 
@@ -36,6 +36,8 @@ class Observed:
                 status, answer = answers(*asked)
                 content = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
                 self.send_response(status)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -59,9 +61,9 @@ class Observed:
 
 
 @contextmanager
-def observed(answers: Answers, port: int = 0) -> Iterator[Observed]:
+def observed(answers: Answers, port: int = 0, headers: Mapping[str, str] | None = None) -> Iterator[Observed]:
     """Such a server for the length of a test."""
-    it = Observed(answers, port)
+    it = Observed(answers, port, headers)
     try:
         yield it
     finally:
@@ -116,6 +118,7 @@ def lane(id: int, subscription: str, **changed: Any) -> dict[str, Any]:
         "tookMs": 100.0,
         "failuresInARow": 0,
         "nextDueAt": None,
+        "options": {"signingSecrets": 0, "maxRequests": None, "eventsPerSecond": None},
         "hold": None,
         "stopped": None,
         **changed,

@@ -10,7 +10,7 @@ from recapito.cli import run
 
 
 class Said(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The output of a command, and its exit code."""
 
     code: int
     out: str

@@ -23,7 +23,7 @@ def test_the_order(running: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_show(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What is assumed is shown with where it comes from; a key is not shown, and only its owner can read the file."""
+    """A default is shown with its source; a key is not shown, and only its owner can read the file."""
     monkeypatch.setenv("RECAPITO_LOCATION", "west")
     recapito("config", "set", "key", "s3cret")
     shown = {one["name"]: one for one in ok("config", "show", "-o", "json")}
@@ -56,7 +56,7 @@ def test_output_is_a_default_too(live: Server) -> None:
     ],
 )
 def test_a_broken_file_is_named(tmp_path: Path, content: str, said: str) -> None:
-    """What is wrong in the file is said by name, in one line."""
+    """The fault in the file is named in one line."""
     (tmp_path / "config.toml").write_text(content, "utf-8")
     done = recapito("topic", "list")
     assert done.code == 78
@@ -76,7 +76,7 @@ def test_a_wrong_default_is_named_and_put_right(tmp_path: Path, key: str, wrong:
 
 
 def test_a_wrong_variable_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A URL that is none is blamed on the variable that has it, not on a flag that nobody gave."""
+    """A URL that is none is blamed on the variable that has it, not on a flag that was not given."""
     monkeypatch.setenv("RECAPITO_SERVER", "nowhere")
     assert "Invalid value for RECAPITO_SERVER: 'nowhere' is not a URL" in recapito("topic", "list").err
 

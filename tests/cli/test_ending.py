@@ -47,7 +47,7 @@ def test_a_reader_that_left(command: str, live: Server) -> None:
 
 
 def test_a_listener_without_a_reader(live: Server) -> None:
-    """`listen` ends, and takes its subscription away, when nobody reads any more what it prints."""
+    """`listen` ends, and takes its subscription away, when its output is no longer read."""
     ok("topic", "create", "unheard")
     listen = f"{PROGRAM} listen --port 0 --subscribe unheard --server {live.url}"
     with subprocess.Popen(["bash", "-c", f"{listen} | head -1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as it:
@@ -61,7 +61,7 @@ def test_a_listener_without_a_reader(live: Server) -> None:
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
 def test_a_poor_terminal(encoding: str, live: Server) -> None:
-    """What a terminal has no letter for is written as its escape."""
+    """A character that a terminal does not have is written as its escape."""
     ok("topic", "create", "snowy", "--tags", "k=\u2603")
     ok("event-subscription", "list", "--topic-name", "snowy")
     for command in ("topic show snowy --query tags", "profile show 2021-03", "top --interval 0", "topic list -o table"):

@@ -87,7 +87,7 @@ def test_what_waits() -> None:
 
 
 def test_what_was_attempted_before_a_redrive() -> None:
-    """What is older than the newest publishing has no distance from it: it was attempted for an older one."""
+    """An attempt before the newest publish has no distance from it: it was made for an older one."""
     body = answer(subscription(attempts=[attempt(1), attempt(3)], state="parked"))
     lines = told(body | {"event": EVENT | {"publishedAt": "2026-01-31T11:51:00.0000000Z"}}, "e-1")
     assert [line.split("UTC")[1] for line in lines if line.startswith("  attempt")] == [
@@ -183,7 +183,7 @@ def test_what_is_asked() -> None:
 
 
 def test_an_unknown_event() -> None:
-    """An event that nobody knows ends with 3, and the server's own words."""
+    """An unknown event ends with 3, and the server's own words."""
     refusal = {"error": {"code": "EventNotFound", "message": "No event 'x' is known. Was it published?"}}
     with observed(lambda path, query, asked: (404, refusal)) as it:
         said = recapito("explain", "x", "--server", it.url)

@@ -50,7 +50,7 @@ def timeless(text: str) -> str:
 
 
 def test_its_outputs_are_real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the guide shows of explain, tail and top is what a server makes them print."""
+    """The outputs of explain, tail and top in the guide are those of a server."""
     (tmp_path / "event.json").write_text(json.dumps(EVENT))
     hook = WebhookReceiver("127.0.0.1", 0, from_flags(503, 3, 0.0), lambda arrival: None, lambda events: None)
     hook.start()

@@ -126,7 +126,7 @@ def test_a_typo_is_answered_with_what_was_meant(words: list[str], meant: str) ->
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion(shell: str) -> None:
-    """What a shell needs to complete our commands is printed for each shell that is known."""
+    """The script that completes our commands is printed for each known shell."""
     command = [sys.executable, "-m", "recapito", "completion", shell]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "_RECAPITO_COMPLETE=complete_" + shell in done.stdout

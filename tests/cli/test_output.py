@@ -47,7 +47,7 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_markup_is_text(capsys: pytest.CaptureFixture[str]) -> None:
-    """What looks like markup or like a terminal's own words is only text."""
+    """A text that looks like markup or like a terminal's own words is only text."""
     print_answer([{"name": "[red]x[/red] \x1b[31mred \x9b31m"}], Output.TABLE)
     assert "  [red]x[/red] ?[31mred ?31m" in capsys.readouterr().out
     for output in Output:

@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from recapito.cli.commands.listen import open_receiver
+from recapito.cli.toolkit.session import connect
+from recapito.errors import CallerError
 from tests.cli.terminal import lines, ok, recapito
 from tests.system.machine import Server
 
@@ -39,7 +43,7 @@ class Listener:
         raise AssertionError(f"it ended without '{start}'")
 
     def rest(self) -> list[str]:
-        """What it prints until it ends."""
+        """The output until it ends."""
         out, _ = self._process.communicate(timeout=30)
         assert self._process.returncode == 0
         return lines(out)
@@ -78,7 +82,7 @@ def test_a_listener_that_fails(topic: str) -> None:
     """`--fail 503 --times 1` fails once; the clock is moved, and the second attempt is taken."""
     with listening("--subscribe", topic, "--fail", "503", "--times", "1") as listener:
         listener.until("Subscribed")
-        ok("publish", topic, "--type", "Created", "--data", "plain text")
+        ok("publish", topic, "--type", "Created", "--data", '"plain text"')
         assert listener.until("attempt 1") == 'attempt 1: Created  "plain text" -> 503'
         moved = ok("clock", "advance", "10 min")
         assert (moved["delivered"], moved["pending"]) == (1, 0)
@@ -191,7 +195,7 @@ def _published(live: Server) -> float:
     ],
 )
 def test_wrong_publishes(live: Server, words: list[str], stdin: bytes, code: int, said: str) -> None:
-    """What cannot be published is said in a line, and nothing of it is."""
+    """A wrong event is reported in a line, and nothing of it is published."""
     done = recapito("publish", *words, stdin=stdin)
     assert done.code == code, done
     assert said in done.err
@@ -242,8 +246,37 @@ def test_wrong_scripts(tmp_path: Path, line: str) -> None:
     assert "line 2: a line is `503`" in " ".join(done.err.split())
 
 
+@pytest.mark.parametrize("data", ["plain text", "{", "{'a': 1}", ""])
+def test_data_that_is_no_json(topic: str, data: str) -> None:
+    """Data that is not JSON is refused, with the way to publish a text; nothing is sent."""
+    said = recapito("publish", topic, "--type", "Created", "--data", data)
+    assert said.code == 2 and "this is not JSON" in said.err and "--data '\"text\"'" in " ".join(said.err.split())
+
+
+def test_an_id_from_a_flag(topic: str) -> None:
+    """`--id` sets the id of an event made from flags, and is refused with a file."""
+    assert ok("publish", topic, "--type", "Created", "--id", "order-7")["id"] == "order-7"
+    assert recapito("publish", topic, "-", "--id", "order-7", stdin=b"[]").code == 2
+
+
+def test_a_default_port_that_is_taken() -> None:
+    """A listener that was given no port takes a free one; one that was given a port does not."""
+    tried: list[int] = []
+
+    def open(port: int) -> Any:
+        tried.append(port)
+        if port:
+            raise OSError(EADDRINUSE, "Address already in use")
+        return "receiver"
+
+    with connect(server="http://127.0.0.1:1") as session:
+        assert open_receiver(session, "127.0.0.1", None, open) == "receiver" and tried == [9000, 0]
+        with pytest.raises(CallerError, match=r"127\.0\.0\.1:9001 cannot be used"):
+            open_receiver(session, "127.0.0.1", 9001, open)
+
+
 def test_a_port_that_is_taken(live: Server) -> None:
-    """A listener says so when somebody else listens at its port."""
+    """A listener reports it when another program listens at its port."""
     done = recapito("listen", "--port", str(live.port))
     assert done.code == 1
     assert "cannot be used: Address already in use. Choose another port with --port" in done.err
@@ -251,7 +284,7 @@ def test_a_port_that_is_taken(live: Server) -> None:
 
 @pytest.mark.parametrize("text", ["", "soon", "1x", "-5", "1h2y"])
 def test_wrong_durations(live: Server, text: str) -> None:
-    """What is not a duration moves nothing."""
+    """A text that is no duration moves nothing."""
     assert recapito("clock", "advance", "--", text).code == 2
 
 

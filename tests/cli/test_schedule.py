@@ -46,6 +46,6 @@ def test_every_profile(profile: str) -> None:
     ],
 )
 def test_wrong_words(words: list[str], code: int, said: str) -> None:
-    """What cannot be is said in a line."""
+    """An impossible schedule is reported in a line."""
     done = recapito("schedule", *words)
     assert done.code == code and said in done.err

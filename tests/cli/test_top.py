@@ -14,6 +14,7 @@ from tests.cli.observed import NOW, Query, lane, observed
 from tests.cli.terminal import recapito
 
 HELD = {"failures": 10, "until": "2026-01-31T12:46:40.0000000Z", "periodSeconds": 3600, "on": True, "reason": "why"}
+LIMITED = {"signingSecrets": 0, "maxRequests": 4, "eventsPerSecond": 1500}
 SOON = "2026-01-31T12:00:40.0000000Z"
 BEFORE = {
     1: lane(1, "audit"),
@@ -24,7 +25,7 @@ AFTER = {
     1: lane(1, "audit", delivered=30, answers=30, tookMs=250.0),
     2: lane(2, "billing", pending=1234, unread=5, parked=7, failuresInARow=10, hold=HELD, nextDueAt=SOON),
     3: lane(3, "crm", pending=2, failuresInARow=2, failedAttempts={"Busy": 3, "TimedOut": 2}),
-    4: lane(4, "new\x1b[31m", topic="returns"),
+    4: lane(4, "new\x1b[31m", topic="returns", options=LIMITED),
 }
 
 
@@ -54,6 +55,12 @@ def test_a_wide_terminal() -> None:
         " returns         new\\x1b[31m                 -         -       -        0       0       0",
         "",
     ]
+
+
+def test_limits() -> None:
+    """A terminal that is wider still shows the limits that an operator set."""
+    [line] = [line for line in drawn(150) if "returns" in line]
+    assert line.endswith("1,500/s 4 req")
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 80, 100, 200])

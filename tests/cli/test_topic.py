@@ -40,7 +40,7 @@ def test_every_flag_of_a_topic(live: Server) -> None:
 
 
 def test_list_show_delete(live: Server) -> None:
-    """What was created is listed and shown, and gone when it is deleted; then `show` ends with 3."""
+    """A created topic is listed and shown, and gone when it is deleted; then `show` ends with 3."""
     ok("topic", "create", "brief", "-g", "lists")
     assert [one["name"] for one in ok("topic", "list", "-g", "lists")] == ["brief"]
     assert "brief" in [one["name"] for one in ok("topic", "list")]

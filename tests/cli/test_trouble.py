@@ -29,7 +29,7 @@ def refused(*words: str) -> str:
 
 
 def test_no_server() -> None:
-    """When nobody listens, it says how to start a server and how to name another."""
+    """When no server listens, the error names the commands that start one or name another."""
     line = refused("topic", "list", "--server", "http://127.0.0.1:1")
     assert line.startswith("recapito: No server listens at http://127.0.0.1:1. Start one with `recapito serve`")
     assert "--server" in line and "config set server" in line
@@ -37,7 +37,7 @@ def test_no_server() -> None:
 
 @pytest.mark.parametrize("url", ["", "nonsense", "ftp://x", "http://", "http://x:99999", "http://[::1", "http://x/?a"])
 def test_urls_that_are_none(url: str) -> None:
-    """What is no URL of a server is refused before anybody is asked."""
+    """A text that is no URL of a server is refused before a request is made."""
     said = recapito("topic", "list", "--server", url)
     assert said.code == 2 and "is not a URL like http://127.0.0.1:8585" in " ".join(said.err.split())
 
@@ -76,7 +76,7 @@ def stranger(status: int, body: bytes) -> Iterator[str]:
 
 @pytest.mark.parametrize(("status", "body"), [(200, b"<html>"), (404, b"<html>"), (500, b""), (403, b'{"error": 1}')])
 def test_another_server(status: int, body: bytes) -> None:
-    """Somebody else's server is told from ours, and is not blamed for our errors."""
+    """Another program's server is told from ours, and is not blamed for our errors."""
     with stranger(status, body) as url:
         assert "not as Recapito does. Is it the server?" in refused("topic", "list", "--server", url)
         said = recapito("doctor", "--server", url)
@@ -202,7 +202,7 @@ def test_the_doctor_sees_who_did_not_consent(live: Server, tmp_path: Path) -> No
 
 
 def test_the_doctor_dials_endpoints(tmp_path: Path) -> None:
-    """An endpoint where nobody listens is named with its subscription, and the doctor ends with 1."""
+    """An endpoint where nothing listens is named with its subscription, and the doctor ends with 1."""
     with server(tmp_path, "--memory") as it:
         it.subscribe("deaf", "http://127.0.0.1:8099/hook")
         said = recapito("doctor", "--server", it.url, "-o", "json")

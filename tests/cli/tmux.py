@@ -36,7 +36,7 @@ class Tmux:
 
     @property
     def screen(self) -> str:
-        """What is on the screen now, without blanks at line ends."""
+        """The screen now, without blanks at line ends."""
         return self._run("capture-pane", "-p", "-t", "it").rstrip()
 
     @property

@@ -48,8 +48,24 @@ def management(recapito: Service, credential: ClientSecretCredential) -> Iterato
 
 @pytest.fixture(scope="session")
 def az(recapito: Service, tmp_path_factory: pytest.TempPathFactory) -> Az:
-    """The az command line in its own environment, signed in."""
+    """The az command line in its own environment. `signed_in` is the one that registers the cloud there."""
     return Az(recapito, tmp_path_factory.mktemp("az"))
+
+
+@pytest.fixture(scope="session")
+def signed_in(az: Az, recapito: Service) -> Az:
+    """az, signed in as the README tells a user to, once for all modules of a worker: a cloud is registered once."""
+    az("cloud register -n Recapito --endpoint-resource-manager {}", recapito.url)
+    az("cloud set -n Recapito")
+    tenant, client, secret = recapito.principal
+    [account] = az("login --service-principal -u {} -p {} --tenant {}", client, secret, tenant)
+    assert account["id"] == SUBSCRIPTION
+    assert account["tenantId"] == tenant
+    assert account["state"] == "Enabled"
+    group = az("group create -n az-group -l local")
+    assert group["name"] == "az-group"
+    assert group["properties"]["provisioningState"] == "Succeeded"
+    return az
 
 
 @pytest.fixture(scope="session")

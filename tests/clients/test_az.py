@@ -8,7 +8,7 @@ from azure.core.credentials import AzureKeyCredential
 from azure.eventgrid import EventGridPublisherClient
 
 from tests.clients.az import Az
-from tests.clients.service import SUBSCRIPTION, Service
+from tests.clients.service import SUBSCRIPTION
 from tests.clients.webhook import Webhook
 
 pytestmark = [pytest.mark.xdist_group("az"), pytest.mark.slow]
@@ -17,22 +17,6 @@ TOPIC = f"{HOME}/Microsoft.EventGrid/topics/az-topic"
 DOMAIN = f"{HOME}/Microsoft.EventGrid/domains/az-domain"
 CUSTOM = "Microsoft.EventGrid.Topics"
 CONTAINER = f"{HOME}/Microsoft.Storage/storageAccounts/azstore/blobServices/default/containers/dead"
-
-
-@pytest.fixture(scope="module")
-def signed_in(az: Az, recapito: Service) -> Az:
-    """az, signed in as the README tells a user to, with a resource group."""
-    az("cloud register -n Recapito --endpoint-resource-manager {}", recapito.url)
-    az("cloud set -n Recapito")
-    tenant, client, secret = recapito.principal
-    [account] = az("login --service-principal -u {} -p {} --tenant {}", client, secret, tenant)
-    assert account["id"] == SUBSCRIPTION
-    assert account["tenantId"] == tenant
-    assert account["state"] == "Enabled"
-    group = az("group create -n az-group -l local")
-    assert group["name"] == "az-group"
-    assert group["properties"]["provisioningState"] == "Succeeded"
-    return az
 
 
 def publish(endpoint: str, key: str, *events: dict[str, Any]) -> None:

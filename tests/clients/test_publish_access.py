@@ -204,7 +204,7 @@ def open_server(data: Path) -> Iterator[Server]:
 
 
 def test_off_loopback_management_needs_a_token(tmp_path: Path) -> None:
-    """A server that others can reach has no development principal, and lets nobody manage without a token."""
+    """A server that others can reach has no development principal, and demands a token for management."""
     with open_server(tmp_path) as recapito:
         topic = f"{GROUP}/topics/demo?{VERSION}"
         assert recapito.request("GET", topic)[0] == 401

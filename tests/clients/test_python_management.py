@@ -282,7 +282,7 @@ def test_refusals_name_the_field(management: EventGridManagementClient, hook: We
 
 
 def test_validation_by_hand(management: EventGridManagementClient, hook: Webhook) -> None:
-    """A subscription whose endpoint does not echo the code waits until somebody opens the validation URL."""
+    """A subscription whose endpoint does not echo the code waits until a person opens the validation URL."""
     topic = management.topics.begin_create_or_update(GROUP, "mg-hand", Topic(location="local")).result()
     assert topic.id
     asked = EventSubscription(destination=WebHookEventSubscriptionDestination(endpoint_url=hook.url("mute-mg")))

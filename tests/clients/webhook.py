@@ -14,7 +14,7 @@ class Webhook:
     """Keeps deliveries and handshakes apart. Each test takes a path of its own.
 
     It consents to every handshake, except at paths that begin with `closed`, which refuse, and `mute`, which leave
-    the validation to somebody who opens the validation URL.
+    the validation to a person who opens the validation URL.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Webhook:
         return f"{self._server.url}/{name}"
 
     def deliveries(self, name: str, events: int) -> list[ArrivedRequest]:
-        """The deliveries to an endpoint, as soon as they hold so many events, deletion notices not counted."""
+        """The deliveries to an endpoint, as soon as they hold that many `events`, deletion notices not counted."""
         return self._wait(name, lambda request: not is_deletion(request), events)
 
     def delivery_of(self, name: str, id: str) -> ArrivedRequest:
@@ -54,7 +54,7 @@ class Webhook:
         return self._wait(name, is_deletion, 1)
 
     def events(self, name: str, count: int) -> list[dict[str, Any]]:
-        """The events that arrived at an endpoint, as soon as there are so many."""
+        """The events that arrived at an endpoint, as soon as there are `count`."""
         return [event for request in self.deliveries(name, count) for event in request.events]
 
     def handshakes(self, name: str) -> list[ArrivedRequest]:

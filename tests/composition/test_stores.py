@@ -1,4 +1,4 @@
-"""What a data directory must have before a server begins on it."""
+"""The demands on a data directory before a server begins on it."""
 
 import asyncio
 from pathlib import Path

@@ -79,7 +79,7 @@ def test_the_list_has_no_secrets() -> None:
 
 
 def test_an_ended_connection_is_refused() -> None:
-    """What has ended already is not kept."""
+    """A connection that has ended already is not kept."""
 
     async def main() -> None:
         ring = keyring()
@@ -170,7 +170,7 @@ def test_a_bad_key_file(tmp_path: Path, content: bytes | None, mode: int, why: s
 
 
 def test_two_makers_agree_on_one_key(tmp_path: Path) -> None:
-    """Whoever comes second takes the key that is there, and nothing else is left in the directory."""
+    """The second maker takes the key that is there, and nothing else is left in the directory."""
     one, two = SecretBox.in_file(tmp_path / KEY_FILE), SecretBox.in_file(tmp_path / KEY_FILE)
     assert two.decrypt(one.encrypt(b"a", "x"), "x") == one.decrypt(two.encrypt(b"a", "x"), "x") == b"a"
     assert [file.name for file in tmp_path.iterdir()] == [KEY_FILE]

@@ -1,4 +1,4 @@
-"""What every caller promises those who ask, held against each implementation."""
+"""The promises of every caller, held against each implementation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -133,7 +133,7 @@ def test_requests_do_not_delay_each_other(hold: Callable[[Law], None]) -> None:
 
 
 def test_close_answers_everybody(hold: Callable[[Law], None]) -> None:
-    """`close` leaves nobody waiting: what is open, and what is asked later, is unanswered."""
+    """`close` leaves no call waiting: open calls, and later ones, are unanswered."""
 
     async def law(world: World) -> None:
         asking = asyncio.ensure_future(world.caller.ask(HttpRequest("GET", world.mute)))
@@ -178,7 +178,7 @@ def test_what_goes_over_the_wire() -> None:
     ],
 )
 def test_egress_rules_hold(url: str, trouble: FailureKind) -> None:
-    """What deliveries may not reach, requests may not either; no thread is started for it."""
+    """An address that deliveries may not reach is refused to requests too; no thread is started for it."""
 
     async def law() -> None:
         caller = WebCaller(Egress.PUBLIC, resolver=names(inside_test="10.0.0.1"))

@@ -1,4 +1,4 @@
-"""The contract of damage: it is found, set aside, and in nobody's way."""
+"""The contract of damage: it is found, set aside, and in no reader's way."""
 
 from typing import Any
 
@@ -118,7 +118,7 @@ def test_a_damaged_row_that_is_written_anew_is_whole(stores: Any, run: Any) -> N
 
 
 def test_a_damaged_lane_is_told_from_others(stores: Any, run: Any) -> None:
-    """Whoever reads it sees that it is damaged and nothing else; its neighbours are whole."""
+    """A reader sees that it is damaged and nothing else; its neighbours are whole."""
     for id in (7, 8):
         run(stores.ledger.open_lane(id, 3, "log", 5))
     assert stores.spoil.lane(7)
@@ -212,7 +212,7 @@ def test_a_damaged_notice(stores: Any, run: Any) -> None:
 
 
 def test_a_damaged_topic(stores: Any, run: Any) -> None:
-    """It is refused to whoever needs it, left out of lists, and named; others are served, and so is its log."""
+    """It is refused to each caller, left out of lists, and named; others are served, and so is its log."""
     sick, well = (run(stores.log.put_topic(new_topic(name))) for name in ("sick", "well"))
     assert stores.spoil.topic(sick.id)
     for verb in (
@@ -253,7 +253,7 @@ def test_a_damaged_subscription(stores: Any, run: Any) -> None:
 
 
 def test_a_damaged_document(stores: Any, run: Any) -> None:
-    """The same, until somebody writes it anew."""
+    """The same, until it is written anew."""
     for key in ("a", "b"):
         run(stores.log.put_document("kind", key, b"content"))
     assert stores.spoil.document("kind", "a")

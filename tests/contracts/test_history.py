@@ -9,8 +9,10 @@ import pytest
 from recapito.contracts.history import AttemptPage, History, HistoryBounds, HistoryExtent
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.kept_headers import HeaderText, RawHeaders
 from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
 from recapito.domain.history.attempt import FAILED, Attempt, AttemptQuery, EventDisposition
+from recapito.domain.history.series import Bucket, Series
 from recapito.domain.instant import HOUR, SECOND
 from recapito.stores.memory import MemoryHistory
 from recapito.stores.sqlite import SqliteHistory
@@ -154,7 +156,7 @@ def test_selecting(history: History, run: Any, selection: AttemptQuery, expected
 
 
 def test_written_dead_letters_are_no_failures(history: History, run: Any) -> None:
-    """What is kept of a dead letter that was written is found by its outcome, and not among what failed."""
+    """The attempt of a written dead letter is found by its outcome, and not among the failures."""
     record(
         history,
         attempt(
@@ -195,7 +197,7 @@ def test_odd_ids(history: History, run: Any) -> None:
 
 
 def test_recording_never_waits_and_is_bounded(tmp_path: Path, run: Any, clock: StillClock) -> None:
-    """What does not fit is not kept, but counted; what is kept is at most so much, and the oldest went."""
+    """An attempt that does not fit is counted instead of kept; the kept ones are bounded, and the oldest went."""
     ring = MemoryHistory(KEEP, clock.now, capacity=20)
     record(ring, *(attempt(str(n)) for n in range(15)), attempt(*"abcdefghijklmnopqrstuvwxyz"))
     assert ids(run(ring.oldest_first(ALL, 0, 100))) == [str(n) for n in range(5, 15)]
@@ -225,3 +227,64 @@ def test_a_page_is_sought_in_so_many_chunks(history: History, run: Any) -> None:
     assert seen == ["x41+odd", "x1+odd"]
     page = run(history.oldest_first(ALL, 0, 1000))
     assert len(page.value) + len(run(history.oldest_first(ALL, page.newest, 1000)).value) == limits.HISTORY_CHUNKS + 6
+
+
+def test_headers_are_kept_without_secrets(history: History, run: Any) -> None:
+    """The text of both sides comes back; a secret in a value, and the value of a telling name, do not."""
+    raw = RawHeaders(
+        ["Content-Type: a/b", "Accept:", "X-Empty;", "aeg-delivery-count: 0\r\nX-Mine: s3cret", "X-Auth: Bearer"],
+        [b"HTTP/1.1 200 OK\r\n", b"Set-Cookie: id=1\r\n", b"X-Echo: <s3cret>\xff\r\n", b"\r\n"],
+        ("s3cret",),
+        has_id=True,
+    )
+    record(history, attempt("a", headers=raw), attempt("b"), failed("c", headers=raw))
+    page = run(history.oldest_first(ALL, 0, 10))
+    first, none, last = [kept.attempt.header_text() for kept in page.value]
+    mine = "Content-Type: a/b\nX-Empty:\naeg-delivery-count: 0\nX-Mine: ******\nX-Auth: ***\naeg-output-event-id: a"
+    assert none is None and first == HeaderText(mine, "HTTP/1.1 200 OK\nSet-Cookie: ***\nX-Echo: <******>ÿ")
+    assert last is not None and last.request == f"{mine[:-1]}c"
+    assert "s3cret" not in repr(raw)
+
+
+def test_attempts_are_counted_by_time(history: History, run: Any) -> None:
+    """A series counts events as the books do, by the selected attempts, and continues from its mark."""
+    dropped = [EventDisposition(DispositionKind.DROP, reason=reason) for reason in ("TimeToLiveExceeded", "Other")]
+    buried = EventDisposition(DispositionKind.DEAD_LETTER, where="box/path")
+    record(
+        history,
+        attempt("a", "b"),
+        failed("c", "d", at=19, dispositions=[AGAIN, dropped[1]]),
+        failed("e", "f", at=20, outcome=NonRequestOutcome.NOT_SENT, status=None, dispositions=dropped),
+        attempt("g", at=21, outcome=NonRequestOutcome.DEAD_LETTERED, dispositions=[buried]),
+        attempt("h", at=21, label=OTHERS),
+    )
+    width = 60 * SECOND
+    page = run(history.series(AttemptQuery(topic="orders"), width, 0, None))
+    first = NOON // width
+    assert page.next is None and page.series.buckets == {
+        first: Bucket(delivered=2, failed=2, dropped=1, answers=2, took=SECOND // 4),
+        first + 1: Bucket(expired=1, dropped=1, dead_lettered=1),
+    }
+    assert run(history.series(AttemptQuery(outcome=FAILED), width, 0, None)).series.buckets[first].failed == 2
+    assert run(history.series(AttemptQuery(event="h"), width, 0, None)).series.buckets[first + 1].delivered == 1
+    record(history, attempt("i", at=22))
+    following = run(history.series(ALL, width, page.newest, None)).series
+    assert following.buckets == {first + 1: Bucket(delivered=1, answers=1, took=SECOND // 8)}
+    late = run(history.series(AttemptQuery(since=NOON + 21 * SECOND), width, 0, None)).series
+    late.merge(following)
+    assert late.buckets[first + 1].delivered == 3 and list(late.buckets) == [first + 1]
+
+
+def test_a_series_is_counted_in_slices(history: History, run: Any) -> None:
+    """Each call counts a bounded number of chunks, and the slices together count every attempt once."""
+    chunks = limits.SERIES_CHUNKS + 3
+    for n in range(chunks):
+        record(history, attempt(f"{n}"), attempt(f"{n}+"))
+        run(history.flush())
+    total, before, calls = Series(SECOND), None, 0
+    while calls == 0 or before is not None:
+        page = run(history.series(ALL, SECOND, 0, before))
+        total.merge(page.series)
+        before, calls = page.next, calls + 1
+    assert sum(bucket.delivered for bucket in total.buckets.values()) == 2 * chunks
+    assert calls == (1 if isinstance(history, MemoryHistory) else 2)

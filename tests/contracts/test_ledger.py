@@ -87,6 +87,8 @@ def test_some_lanes_are_read_alone(ledger: Any, run: Any) -> None:
         run(ledger.open_lane(id, 1, LOG, 1))
     assert [lane.id for lane in run(ledger.some_lanes([100, 3, 2, 100]))] == [2, 100]
     assert run(ledger.some_lanes([])) == []
+    assert [lane.id for lane in run(ledger.lanes_after(2, 1))] == [30]
+    assert [lane.id for lane in run(ledger.lanes_after(99, 10))] == [100]
 
 
 def test_attempts_are_added_up(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
@@ -194,6 +196,30 @@ def test_due_deliveries_are_bounded_in_bytes(ledger: Any, run: Any, lane: LaneRo
         assert (len(due.parked), due.next_at) == (got, 10 + got)
 
 
+def test_parked_deliveries_are_paged(lane: LaneRow, settle: Any, ledger: Any, run: Any) -> None:
+    """All that is parked is read page by page, earliest due first; equal due times go by the id."""
+    keys = [(3, 5, 0), (7, 5, 1), (7, 5, 2), (7, 6, 0), (1 << 60, 5, 3)]
+    settle(7, matched=5, park=[parked(position, offset, due_at) for due_at, position, offset in reversed(keys)])
+    found: list[Any] = []
+    after = None
+    while page := run(ledger.parked(7, 2, after)):
+        assert len(page) <= 2
+        found += page
+        after = page[-1].due_at, page[-1].delivery.identity
+    assert [(row.due_at, *row.delivery.identity) for row in found] == keys
+    assert run(ledger.parked(8, 2, after)) == []
+
+
+def test_a_page_of_parked_deliveries_is_bounded(lane: LaneRow, settle: Any, ledger: Any, run: Any) -> None:
+    """A page has one delivery at least, and no more bytes than a slice."""
+    half = limits.PARKED_SLICE_BYTES // 2 + 1
+    rows = [parked(5, n, n) for n in range(3)]
+    large = [replace(row, delivery=replace(row.delivery, body=b"x" * half)) for row in rows]
+    settle(7, matched=3, park=large)
+    assert identities(run(ledger.parked(7, 9))) == [(5, 0)]
+    assert identities(run(ledger.parked(7, 9, (0, DeliveryId(5, 0))))) == [(5, 1)]
+
+
 def test_nothing_is_due_where_there_is_nothing(ledger: Any, run: Any, lane: LaneRow) -> None:
     """An empty lane and an unknown one have nothing due, ever."""
     for id in (7, 99):
@@ -212,7 +238,7 @@ def test_parking_again_replaces(ledger: Any, run: Any, lane: LaneRow, settle: An
 
 
 def test_finishing_counts_what_is_found(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
-    """What was parked or buried under an identity is delivered now; an identity with nothing counts not at all."""
+    """A delivery parked or buried under an identity is delivered now; an identity with nothing counts not at all."""
     settle(7, matched=3, park=[parked(5, 0), parked(5, 1)], bury=[burial(5, 2)])
     after = settle(7, finish=[DeliveryId(5, 0), DeliveryId(5, 2), DeliveryId(5, 9), DeliveryId(5, 0)])
     assert after.counts == LaneCounts(matched=3, delivered=2, parked=1)
@@ -242,7 +268,7 @@ def _drop(position: int, offset: int, reason: str) -> Drop:
 
 
 def test_one_delivery_is_found(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
-    """What waits of a delivery is found under its identity: parked, buried, or buried in a group that has its name."""
+    """A waiting delivery is found under its identity: parked, buried, or buried in a group that has its name."""
     settle(7, matched=4, park=[parked(5, 0, **TRIED), parked(5, 1)], bury=[burial(6, 0), burial(6, 1, write_at=99)])
     assert run(ledger.find(7, DeliveryId(5, 0))) == parked(5, 0, **TRIED)
     assert run(ledger.find(7, DeliveryId(6, 0))) == WaitingDeadLetter(burial(6, 0), None)
@@ -363,7 +389,7 @@ def test_a_group_is_of_one_lane_and_container(ledger: Any, run: Any, lane: LaneR
 
 
 def test_a_group_has_its_limits(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
-    """At most so many dead letters and bytes, but one however large."""
+    """A bounded number of dead letters and bytes, but one letter however large."""
     settle(7, matched=3, bury=[burial(5, n, 10 + n, size=100) for n in range(3)])
     size = lambda limit, bytes: len(run(ledger.burials_due(99, limit, bytes, NOBODY)).burials)  # noqa: E731
     assert size(2, LARGE) == 2
@@ -400,7 +426,7 @@ def test_the_group_that_was_tried_first_comes_first(ledger: Any, run: Any, settl
 
 
 def test_only_what_still_waits_is_named(ledger: Any, run: Any, lane: LaneRow, settle: Any) -> None:
-    """What was delivered between reading and naming a group is not in it; what has a path keeps it."""
+    """A letter delivered between reading and naming a group is not in it; a letter with a path keeps it."""
     mine = [burial(5, n, 10) for n in range(3)]
     settle(7, matched=3, bury=mine)
     settle(7, finish=[DeliveryId(5, 0)])

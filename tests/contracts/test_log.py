@@ -42,7 +42,7 @@ def test_what_was_appended_is_read_back(log: Any, run: Any) -> None:
 
 
 def test_searching_goes_back_in_slices(log: Any, run: Any) -> None:
-    """Segments whose columns hold some bytes are found, newest first, among so many entries; then where to go on."""
+    """Segments whose columns hold some bytes are found, newest first, among N entries; then the place to go on."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic, columns=b"-%d-\0" % (n % 3)) for n in range(9)]))  # at positions 2 to 10
     assert run(log.search(topic, b"-1-\0", LARGE, 100)) == SearchPage([9, 6, 3], None)
@@ -62,6 +62,15 @@ def test_the_size_of_entries(log: Any, run: Any) -> None:
     run(log.trim(topic, 4))
     assert run(log.size(topic, 0, LARGE)) == 32
     assert run(log.size(999, 0, LARGE)) == 0
+
+
+def test_the_events_of_entries(log: Any, run: Any) -> None:
+    """Events are counted between two positions; a mark has none."""
+    topic = run(log.put_topic(new_topic())).id
+    run(log.append([segment(topic, b"a")._replace(events=n) for n in (1, 20, 300)]))
+    assert run(log.events(topic, 1, 5)) == 321
+    assert run(log.events(topic, 3, 4)) == 20
+    assert run(log.events(topic, 5, LARGE)) == run(log.events(999, 0, LARGE)) == 0
 
 
 def test_many_topics_in_one_commit(log: Any, run: Any) -> None:
@@ -135,7 +144,7 @@ def test_reading_an_unknown_topic(log: Any, run: Any) -> None:
 
 
 def test_trimmed_positions_are_gone_for_ever(log: Any, run: Any) -> None:
-    """What was trimmed is a LookupError; what is left, and the numbering, stay."""
+    """A trimmed position is a LookupError; the other entries, and the numbering, stay."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic, b"%d" % n) for n in range(4)]))
     assert run(log.trim(topic, 3)) == 2
@@ -257,7 +266,7 @@ def test_marks_only_grow(stores: Any, run: Any) -> None:
 
 
 def test_the_log_outlives_a_restart(stores: Any, run: Any) -> None:
-    """What was appended, the log's id and its marks are there after a restart."""
+    """Appended entries, the log's id and its marks are there after a restart."""
     topic = run(stores.log.put_topic(new_topic())).id
     run(stores.log.append([segment(topic, b"kept")]))
     before = (stores.log.id, run(stores.log.news(0)), run(stores.log.read(topic, 1, LARGE)))

@@ -18,7 +18,7 @@ BY_TYPE = Filter(event_types=("a",))
 
 
 def test_a_topic_is_found_by_name_and_id(log: Any, run: Any) -> None:
-    """What was put is found whole, without regard to the case of its name."""
+    """A stored topic is found whole, without regard to the case of its name."""
     stored = run(log.put_topic(new_topic("Orders", tags={"k": "v"}, profile="2020-10")))
     assert stored == new_topic("Orders", tags={"k": "v"}, profile="2020-10", id=stored.id, version=1)
     assert stored.id > 0
@@ -57,7 +57,7 @@ def test_a_renamed_topic_frees_its_name(log: Any, run: Any) -> None:
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_an_old_version_of_a_topic_is_a_conflict(log: Any, run: Any, off: int) -> None:
-    """Whoever did not see the latest version cannot replace it."""
+    """A writer that did not see the latest version cannot replace it."""
     stored = run(log.put_topic(new_topic()))
     with pytest.raises(Conflict):
         run(log.put_topic(replace(stored, version=stored.version + off)))
@@ -206,7 +206,7 @@ def test_filters_that_nothing_can_need_are_let_go(log: Any, run: Any) -> None:
 
 @pytest.mark.parametrize("off", [-1, 1])
 def test_an_old_version_of_a_subscription_is_a_conflict(log: Any, run: Any, off: int) -> None:
-    """Whoever did not see the latest version cannot replace it, and no mark is left."""
+    """A writer that did not see the latest version cannot replace it, and no mark is left."""
     topic = run(log.put_topic(new_topic())).id
     stored = run(log.put_subscription(new_subscription(topic)))
     with pytest.raises(Conflict):
@@ -238,7 +238,7 @@ def test_a_deleted_subscription_stays_by_id(log: Any, run: Any) -> None:
 
 
 def test_what_is_deleted_can_not_be_deleted_or_put_again(log: Any, run: Any) -> None:
-    """A deleted subscription is a KeyError for whoever wants to change it."""
+    """A deleted subscription is a KeyError for each change."""
     topic = run(log.put_topic(new_topic())).id
     stored = run(log.put_subscription(new_subscription(topic)))
     run(log.delete_subscription(stored.id))
@@ -304,7 +304,7 @@ def test_a_deleted_topic_takes_its_subscriptions_with_it(log: Any, run: Any) -> 
 
 
 def test_a_topic_without_subscriptions_goes_at_once(log: Any, run: Any) -> None:
-    """Nobody reads its log any more; its name is free."""
+    """No lane reads its log any more; its name is free."""
     topic = run(log.put_topic(new_topic())).id
     run(log.append([segment(topic)]))
     run(log.delete_topic(topic))

@@ -1,4 +1,4 @@
-"""What every sender promises its lanes, held against each implementation."""
+"""The promises of every sender to its lanes, held against each implementation."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -236,6 +236,7 @@ class StoresAgree(RuleBasedStateMachine):
     @rule(lane=LANES, now=INSTANTS, limit=st.integers(0, 5))
     def due(self, lane: int, now: int, limit: int) -> None:
         self.both(lambda side: side.ledger.due(lane, now, limit))
+        self.both(lambda side: side.ledger.parked(lane, limit, (now, DeliveryId(1, 0))))
         self.both(lambda side: side.ledger.parked(lane, limit))
 
     @rule(now=INSTANTS, limit=st.integers(1, 3), limit_bytes=st.integers(0, 20), passed=PASSED)

@@ -1,4 +1,4 @@
-"""What every vault promises, held against each implementation; and what the directory vault promises beyond it."""
+"""The promises of every vault, held against each implementation; and those of the directory vault beyond them."""
 
 import asyncio
 import re
@@ -126,7 +126,7 @@ def test_folders_are_what_paths_begin_with(world: World, run: Any) -> None:
 
 
 def test_files_are_read_again(world: World, run: Any) -> None:
-    """What was written is read, byte for byte; what is not there is None."""
+    """A written file is read byte for byte; an absent one is None."""
     assert run(world.vault.read(world.orders, PATH)) is None
     for content in (b"", bytes(range(256)) * 10_000):
         run(world.vault.write(world.orders, PATH, content))
@@ -246,7 +246,7 @@ def test_a_failed_write_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_a_container_that_was_removed_is_made_again(tmp_path: Path) -> None:
-    """A directory that somebody removed between two writes is made again."""
+    """A directory that was removed between two writes is made again."""
     vault = DirectoryVault(tmp_path / "root")
     asyncio.run(vault.write("orders", "a/b.json", b"1"))
     (tmp_path / "root/orders/a/b.json").unlink()

@@ -1,4 +1,4 @@
-"""Debian's Prometheus, started on a free port and ended by whoever started it."""
+"""Debian's Prometheus, started on a free port and ended by the test that started it."""
 
 import json
 import socket

@@ -1,15 +1,19 @@
 """The container file and its composition: what can be known of them without building one."""
 
+import gzip
+import hashlib
+import io
+import json
 import os
-import re
 import subprocess
 import sys
-import tomllib
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from deploy.container import oci
 from recapito.settings import settings
 from tests.system.machine import server
 
@@ -20,9 +24,7 @@ PATIENCE_S = 60
 
 def instructions() -> list[tuple[str, str]]:
     """The instructions of the container file, each on one line."""
-    text = re.sub(r"^#.*\n", "", (CONTAINER / "Containerfile").read_text("utf-8"), flags=re.MULTILINE)
-    lines = re.sub(r"\\\n\s*", "", text).splitlines()
-    return [(line.split(" ", 1)[0], line.split(" ", 1)[1]) for line in lines if line]
+    return oci.instructions((CONTAINER / "Containerfile").read_text("utf-8"))
 
 
 def compose() -> dict[str, Any]:
@@ -52,20 +54,13 @@ def test_its_environment_is_made_of_settings() -> None:
     """Every variable of Recapito's, here and in the composition, is a setting with a value that it takes."""
     service = compose()["services"]["recapito"]
     shown = {**container_environment(), **service["environment"]}
-    given = {name: re.sub(r"\$\{[^}]*\}", "a" * 64, value) for name, value in shown.items()}
-    ours = {name: value for name, value in given.items() if name.startswith(settings.ENVIRONMENT_PREFIX)}
-    known = {f"RECAPITO_{section}_{key}".upper() for section, key in _settings()}
-    assert set(ours) <= known
-    chosen = settings.load(environment=ours)
+    ours = {name: value for name, value in shown.items() if name.startswith(settings.ENVIRONMENT_PREFIX)}
+    assert ours.pop("RECAPITO_SETTINGS") == "/etc/recapito/recapito.toml"
+    chosen = settings.load(CONTAINER / "recapito.toml", environment=ours)
     assert chosen.server.host == "0.0.0.0"
     assert chosen.server.data == "/var/lib/recapito"
-    assert chosen.tls.on and chosen.azure.azurite
-    assert [one.client_id for one in chosen.identity.principals] == ["admin"]
+    assert chosen.portal.host == "0.0.0.0" and chosen.server.development and chosen.azure.azurite
     assert service["volumes"] == [f"recapito:{chosen.server.data}"]
-
-
-def _settings() -> list[tuple[str, str]]:
-    return [(section, key) for section, keys in tomllib.loads(settings.defaults_text()).items() for key in keys]
 
 
 def test_the_composition_builds_this_container() -> None:
@@ -87,3 +82,42 @@ def test_its_health_is_that_of_the_server(tmp_path: Path) -> None:
 def health(port: str) -> int:
     environment = {**os.environ, "RECAPITO_SERVER_PORT": port}
     return subprocess.run([sys.executable, CONTAINER / "health.py"], env=environment, timeout=PATIENCE_S).returncode
+
+
+def test_the_composition_needs_no_secret_and_opens_to_this_machine_only() -> None:
+    """No variable of the caller is needed, and the ports are published on loopback alone."""
+    text = (ROOT / "deploy" / "compose.yaml").read_text("utf-8")
+    assert "${" not in text
+    assert compose()["services"]["recapito"]["ports"] == ["127.0.0.1:8585:8585", "127.0.0.1:8586:8586"]
+
+
+def test_the_layout_of_an_image(tmp_path: Path) -> None:
+    """The layout has one layer and the configuration of the Containerfile; the same files make the same image."""
+    rootfs = tmp_path / "rootfs"
+    (rootfs / "var/lib/recapito").mkdir(parents=True)
+    (rootfs / "hello").write_text("hello")
+    config = oci.config_of(instructions())
+    for name in ("one", "two"):
+        oci.write_layout(rootfs, tmp_path / name, config)
+    index = json.loads((tmp_path / "one" / "index.json").read_text())
+    assert (tmp_path / "two" / "index.json").read_text() == json.dumps(index)
+    (described,) = index["manifests"]
+    manifest = json.loads(blob(tmp_path / "one", described))
+    image = json.loads(blob(tmp_path / "one", manifest["config"]))
+    assert image["config"]["User"] == "8585" and set(image["config"]["ExposedPorts"]) == {"8585/tcp", "8586/tcp"}
+    assert image["config"]["Entrypoint"] == ["recapito"] and image["config"]["Cmd"] == ["serve", "--quiet"]
+    assert "PATH=/opt/recapito/bin:/usr/local/bin:/usr/bin:/bin" in image["config"]["Env"]
+    (layer,) = manifest["layers"]
+    unpacked = gzip.decompress(blob(tmp_path / "one", layer))
+    assert image["rootfs"]["diff_ids"] == [f"sha256:{hashlib.sha256(unpacked).hexdigest()}"]
+    with tarfile.open(fileobj=io.BytesIO(unpacked)) as content:
+        owners = {entry.name: entry.uid for entry in content}
+    assert owners["hello"] == 0 and owners["var/lib/recapito"] == 8585
+
+
+def blob(layout: Path, descriptor: dict[str, Any]) -> bytes:
+    """A blob that has the digest and the size of its descriptor."""
+    content = (layout / "blobs" / "sha256" / descriptor["digest"].removeprefix("sha256:")).read_bytes()
+    assert descriptor["digest"] == f"sha256:{hashlib.sha256(content).hexdigest()}"
+    assert descriptor["size"] == len(content)
+    return content

@@ -8,7 +8,7 @@ from recapito.domain.capacity import Room
 
 
 class Waiting:
-    """Somebody who waits, and counts how often they are woken."""
+    """A waiter that counts how often it is woken."""
 
     def __init__(self) -> None:
         self.woken = 0
@@ -18,7 +18,7 @@ class Waiting:
 
 
 def taken(slots: Slots, count: int) -> Slots:
-    """Slots of which so many are taken."""
+    """Slots of which `count` are taken."""
     for _ in range(count):
         slots.take(1)
     return slots
@@ -74,7 +74,7 @@ def test_a_few_are_woken_when_there_is_room() -> None:
 
 
 def test_all_are_woken_when_there_is_plenty_of_room() -> None:
-    """Who was woken may not want the slot any more, and nobody else would ever hear of it."""
+    """A woken waiter may not want the slot any more, and no other would ever hear of it."""
     slots = taken(Slots(8), 4)
     waiting = [Waiting() for _ in range(20)]
     for each in waiting:
@@ -105,7 +105,7 @@ def test_a_window_grows_by_one_and_halves() -> None:
 
 
 def test_lanes_gather_less_when_all_of_them_have_plenty() -> None:
-    """What each has is counted anew each time; with plenty gathered a lane may add a few rows only."""
+    """The rows of each lane are counted anew each time; with plenty gathered a lane may add a few rows only."""
     commit_budget = CommitBudget(100)
     commit_budget.count(1, 99)
     assert commit_budget.slice == limits.PARKED_SLICE

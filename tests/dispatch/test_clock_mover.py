@@ -63,7 +63,7 @@ def test_what_is_unread_or_on_the_wire_is_pending() -> None:
 
 
 def test_patience_ends_though_somebody_looks_round() -> None:
-    """A request that is not answered is waited for as long as patience says, whoever has something to do meanwhile."""
+    """A request that is not answered is waited for as long as patience allows, whichever lane has work meanwhile."""
 
     async def main(loop: SimLoop) -> int:
         clock, looks = ManualClock(BEGINNING), count()

@@ -94,7 +94,7 @@ def test_a_damaged_segment_and_a_damaged_mark_are_passed() -> None:
 
 
 def test_a_lane_with_a_damaged_row_begins_again() -> None:
-    """What the log still has is sent once more: nothing is lost. The other lane goes on where it was."""
+    """The entries that the log still has are sent once more: nothing is lost. The other lane goes on where it was."""
 
     async def story(scene: Scene) -> None:
         topic = await scene.begin("a", "b")
@@ -259,7 +259,7 @@ def test_a_damaged_subscription_stops_its_lane_alone() -> None:
 
 
 def test_a_damaged_topic_stops_its_lanes_at_a_start() -> None:
-    """Nobody knows the schema of its events. Lanes that run already go on with what they know."""
+    """The schema of its events is unknown. Lanes that run already go on with the topic that they have."""
 
     async def story(scene: Scene) -> None:
         topic = await scene.begin("a")

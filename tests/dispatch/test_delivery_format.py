@@ -65,7 +65,7 @@ def subscription(
 
 
 def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> list[tuple[PendingBatch, Batch]]:
-    """What a lane would send of a log, as fresh events."""
+    """The batches that a lane would send of a log, as fresh events."""
     shown = DeliveryFormat(wanted, schema, silent)
     terms = terms_at(0, wanted, shown, limits.PARKED_SLICE)
     reader = LogReader(Shelf(log), Cursor((1, 0)))
@@ -76,7 +76,7 @@ def fresh_loads(log: list[Entry], wanted: Subscription, schema: InputSchema) -> 
 
 
 def parked_batches(rows: list[Parked], wanted: Subscription, schema: InputSchema) -> list[Batch]:
-    """What a lane would send of parked deliveries."""
+    """The batches that a lane would send of parked deliveries."""
     shown = DeliveryFormat(wanted, schema, silent)
     due_queue = DueQueue(None)
     due_queue.queue(rows)
@@ -137,7 +137,7 @@ def test_form_and_version(
 
 
 def test_a_changed_delivery_schema_counts_from_the_next_attempt() -> None:
-    """What is parked is the stored event: it is sent in the schema of now."""
+    """A parked delivery holds the stored event: it is sent in the schema of now."""
     first = subscription(DeliverySchema.EVENT_GRID)
     rows = park(fresh_loads(entries(InputSchema.CUSTOM, ["1", "2"]), first, InputSchema.CUSTOM))
     changed = subscription(DeliverySchema.CUSTOM)
@@ -169,7 +169,7 @@ HEADERS = (DynamicAttribute("X-Tenant", "data.tenant"), StaticAttribute("X-Env",
 
 @pytest.mark.parametrize("parked", [False, True])
 def test_a_batch_has_one_set_of_headers(parked: bool) -> None:
-    """What has the same values goes together, over segments too; others wait for their turn, in their order."""
+    """Events with the same values go together, over segments too; others wait for their turn, in their order."""
     rows = [["a", "a", "b"], ["b", "a"], ["a"]]
     log = entries(InputSchema.EVENT_GRID, *([f'{{"tenant":"{name}"}}' for name in row] for row in rows))
     wanted = subscription(DeliverySchema.CLOUD_EVENT, EVERYTHING, HEADERS)

@@ -35,7 +35,7 @@ from tests.sim.loop import SimLoop, run
 
 @pytest.mark.parametrize(("schema", "delivered"), PAIRS)
 def test_an_event_that_fails_and_succeeds(schema: InputSchema, delivered: DeliverySchema) -> None:
-    """What is sent again from its parked row is, byte for byte, what was sent at first."""
+    """An event sent again from its parked row is, byte for byte, the event that was sent at first."""
 
     async def main(loop: SimLoop) -> list[Batch]:
         bench = Bench(loop, 503, 200)
@@ -239,7 +239,7 @@ def test_what_can_not_be_settled_is_not_sent_again() -> None:
 
 @pytest.mark.parametrize(("free", "sent_at_once"), [(1 << 40, 5), (0, 1)])
 def test_a_failing_endpoint_gets_nothing_new_while_room_is_short(free: int, sent_at_once: int) -> None:
-    """What fails is parked, and there may be no room for it: its retry shows when to go on."""
+    """A failed delivery is parked, and there may be no room for it: its retry shows when to go on."""
 
     async def main(loop: SimLoop) -> tuple[int, int]:
         bench = Bench(loop, 503, 200)
@@ -280,7 +280,7 @@ def test_lanes_go_on_when_there_is_room_again() -> None:
 
 
 def test_a_deleted_subscription_drops_at_once_what_waits() -> None:
-    """What was parked goes when its subscription is deleted, though the clock stands still from then on."""
+    """Parked deliveries go when their subscription is deleted, though the clock stands still from then on."""
 
     async def main(loop: SimLoop) -> LaneCounts:
         clock = ManualClock(BEGINNING)

@@ -28,7 +28,7 @@ def test_letting_go_of_nothing_changes_nothing() -> None:
 
 
 def test_the_size_follows_what_is_here() -> None:
-    """What a late answer delivered counts no more."""
+    """A delivery that a late answer settled counts no more."""
     due_queue = DueQueue(None)
     due_queue.queue([parked(5), parked(7)])
     due_queue.discard(DeliveryId(1, 5))

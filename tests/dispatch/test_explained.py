@@ -9,13 +9,16 @@ import pytest
 from msgspec.structs import replace
 
 from recapito.api.wire.attempt import show_explanation
-from recapito.contracts.history import HistoryBounds
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
 from recapito.contracts.log import NewSegment
+from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
+from recapito.domain.delivery.vocabulary import State
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.filters.filter import TAKE_ALL, Condition, Filter, Operator
 from recapito.domain.handshake.consent import await_consent, with_consent
+from recapito.domain.history.attempt import AttemptQuery
 from recapito.domain.instant import DAY, SECOND, stamp
 from recapito.domain.profiles.profile import DEFAULT
 from recapito.domain.resources.subscription import (
@@ -33,7 +36,7 @@ from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.stores.memory.history import MemoryHistory
 from tests.dispatch.bench import Bench
 from tests.kit.resources import a_subscription, a_topic
-from tests.sim.clock import BEGINNING
+from tests.sim.clock import BEGINNING, SimClock
 from tests.sim.loop import SimLoop, run
 
 EVENT = {"id": "e-1", "subject": "/orders/1", "eventType": "Created", "eventTime": "2026-01-01T00:00:00Z", "data": {}}
@@ -41,13 +44,13 @@ BOX = DeadLetterDirectory("box")
 
 
 def make_explainer(bench: Bench, history: MemoryHistory) -> Explainer:
-    """Somebody who explains what happens on a bench."""
+    """An explainer of the deliveries on a bench."""
     damages = DamageReport(bench.log, bench.ledger)
     return Explainer(bench.log, bench.log, bench.ledger, history, bench.clock, DEFAULT, damages)
 
 
 class Scene(Bench):
-    """A bench with somebody who explains."""
+    """A bench with an explainer."""
 
     def __init__(self, loop: SimLoop, *statuses: int) -> None:
         super().__init__(loop, *statuses)
@@ -58,7 +61,7 @@ class Scene(Bench):
         return show_explanation(await self.explainer.explain(id, topic), self.clock.now())
 
     async def one(self, id: str = "e-1") -> dict[str, Any]:
-        """What is said of the only subscription."""
+        """The explanation for the only subscription."""
         (explained,) = (await self.explain(id))["subscriptions"]
         assert isinstance(explained, dict)
         return explained
@@ -100,7 +103,7 @@ def play(*statuses: int) -> Callable[[Story], Story]:
 
 
 def at(seconds: float) -> str:
-    """So many seconds after the beginning, when the event is published; an answer takes 0.1 s."""
+    """The instant `seconds` after the beginning, when the event is published; an answer takes 0.1 s."""
     return stamp(BEGINNING + int(seconds * SECOND))
 
 
@@ -147,7 +150,7 @@ def test_an_event_that_fails_twice_and_succeeds() -> None:
 
 @pytest.mark.parametrize(("status", "state"), [(200, "unknown"), (503, "parked")])
 def test_who_asks_before_history_is_written(status: int, state: str) -> None:
-    """An attempt of just now may not be in history yet: nobody is told that it was forgotten."""
+    """An attempt of just now may not be in history yet: the explanation does not call it forgotten."""
 
     @play(status)
     async def story(scene: Scene) -> None:
@@ -232,7 +235,7 @@ def test_a_dead_letter_is_told_with_its_attempts() -> None:
 
 
 def test_a_late_success_does_not_bring_back_what_was_dropped() -> None:
-    """What was dropped before its endpoint answered counts as dropped, and both is said."""
+    """A delivery dropped before its endpoint answered counts as dropped, and the explanation has both."""
 
     @play(200)
     async def story(scene: Scene) -> None:
@@ -443,7 +446,7 @@ def test_an_event_from_before_the_consent() -> None:
 
 
 def test_a_deleted_subscription_drops_what_it_has() -> None:
-    """What was parked when its subscription was deleted is dropped as Canceled, and history knows whose it was."""
+    """A delivery parked when its subscription was deleted is dropped as Canceled; history knows its subscription."""
 
     @play(503)
     async def story(scene: Scene) -> None:
@@ -536,7 +539,7 @@ def test_a_late_answer() -> None:
 
 
 def test_what_the_log_has_no_more() -> None:
-    """Then only what was tried is known, and the note says so; what nobody knows is not found."""
+    """Then only the attempts are known, and the note says so; an event without any trace is not found."""
 
     @play(200)
     async def story(scene: Scene) -> None:
@@ -572,3 +575,46 @@ def test_an_id_of_several_topics() -> None:
         assert explained["event"]["topic"] == "others" and "Topics orders" in explained["note"]
         named = await scene.explain("e-1", "ORDERS")
         assert [one["subscription"] for one in named["subscriptions"]] == ["of-orders"]
+
+
+class LaterHistory:
+    """History as another process reads it: attempts can be read from an instant on."""
+
+    def __init__(self, history: MemoryHistory, clock: SimClock, readable_at: int) -> None:
+        self._history = history
+        self._clock = clock
+        self._readable_at = readable_at
+        self.reads = 0
+
+    async def newest_first(self, selection: AttemptQuery, before: int | None, limit: int) -> AttemptPage:
+        self.reads += 1
+        page = await self._history.newest_first(selection, before, limit)
+        return page if self._clock.now() >= self._readable_at else AttemptPage([], None, 0)
+
+    async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
+        return await self._history.oldest_first(selection, after, limit)
+
+    async def extent(self) -> HistoryExtent:
+        return await self._history.extent()
+
+    async def close(self) -> None:
+        await self._history.close()
+
+
+@pytest.mark.parametrize(("lag_s", "state"), [(0.6, State.DELIVERED), (60.0, State.UNKNOWN)])
+def test_an_explanation_waits_for_history(lag_s: float, state: State) -> None:
+    """Right after a delivery it waits until history is written, in bounded time, instead of knowing nothing."""
+
+    @play(200)
+    async def story(scene: Scene) -> None:
+        orders = await scene.orders()
+        await scene.add(orders)
+        await scene.send(orders)
+        await asyncio.sleep(2)
+        asked_at = scene.clock.now()
+        later = LaterHistory(scene.history, scene.clock, asked_at + int(lag_s * SECOND))
+        damages = DamageReport(scene.log, scene.ledger)
+        explainer = Explainer(scene.log, scene.log, scene.ledger, later, scene.clock, DEFAULT, damages, scene.clock)
+        (part,) = (await explainer.explain("e-1", None)).subscriptions
+        assert part.standing.state is state and later.reads == 3
+        assert scene.clock.now() - asked_at == sum(limits.EXPLAIN_WAITS_NS)

@@ -38,7 +38,7 @@ def stored(kind: str, value: str, more: int) -> bytes:
 
 
 def log_of(publishes: list[list[Drawn]], times: list[int] | None = None) -> list[Entry]:
-    """A segment for each publish; if their times do not grow, somebody has set the clock back."""
+    """A segment for each publish; if their times do not grow, a person has set the clock back."""
     entries = []
     for n, events in enumerate(publishes):
         stamped = [StampedEvent(stored(*event), event[0], "", "") for event in events]
@@ -265,7 +265,7 @@ def test_a_load_looks_ahead_no_farther_than_the_limit() -> None:
 
 
 def test_what_is_left_is_dropped_with_its_subscription() -> None:
-    """Loads that nobody sends take what was left, once each."""
+    """Batches that are never sent take the events that were left, once each."""
     wanted = subscription(Batching(max_events=100))
     reader = LogReader(Shelf(log_of([alternating(30, 3)])), Cursor((1, 0)))
     first = reader.take(wanted, 1, terms_at(0, wanted, present(wanted), limits.PARKED_SLICE))
@@ -277,7 +277,7 @@ def test_what_is_left_is_dropped_with_its_subscription() -> None:
 
 @pytest.mark.parametrize("parked", [False, True])
 def test_headers_that_change_regroup_what_is_left(parked: bool) -> None:
-    """What was left because its header differed goes together if the new header does not."""
+    """Events left because their header differed go together if the new header does not differ."""
     events = alternating(30, 3)
     wanted = subscription(Batching(max_events=100))
     changed = replace(wanted, attributes=(DynamicAttribute("X-Type", "EventType"),))

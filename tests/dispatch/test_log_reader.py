@@ -54,12 +54,12 @@ def test_an_event_that_is_too_large_goes_alone() -> None:
 
 
 def test_batches_reach_over_segments() -> None:
-    """What is there is sent together, wherever it lies."""
+    """The events that are there are sent together, wherever they lie."""
     assert pendings([entry(n, [10]) for n in range(1, 8)], BatchTerms(5, 1024, -1)) == [5, 2]
 
 
 def test_finished_ranges_are_jumped_over() -> None:
-    """What an earlier life has finished is not taken again."""
+    """A range that an earlier life has finished is not taken again."""
     cursor = Cursor((1, 1), (((1, 2), (2, 1)), ((3, 0), (4, 0))))
     entries = [entry(1, [1, 2, 3]), entry(2, [4, 5]), entry(3, [6]), entry(4, [7])]
     assert sum(pendings(entries, BatchTerms(100, 1024, -1), cursor=cursor)) == 3
@@ -184,7 +184,7 @@ def test_what_is_passed_over_is_not_read() -> None:
 
 
 def passed(cursor: Cursor, events: int, slice: int) -> list[tuple[object, int]]:
-    """The spans in which a reader passes a damaged entry of so many events, and how many events each has."""
+    """The spans in which a reader passes a damaged entry of N events, and the number of events of each."""
     damaged = Entry(1, EntryKind.DAMAGED, b"", b"", events)
     reader = LogReader(Shelf([damaged, entry(2, [1])]), cursor)
     spans: list[tuple[object, int]] = []
@@ -215,6 +215,6 @@ def test_a_damaged_entry_is_passed(
 
 
 def test_a_damaged_entry_goes_with_no_other() -> None:
-    """What lies before it goes out first, and it is in no batch."""
+    """The events before it go out first, and it is in no batch."""
     entries = [entry(1, [1, 1]), Entry(2, EntryKind.DAMAGED, b"", b"", 3), entry(3, [1])]
     assert pendings(entries, BatchTerms(100, 1024, -1)) == [2, 1]

@@ -1,4 +1,4 @@
-"""Dead letters that are redriven, on virtual time: delivered as they were to who lost them, and to nobody else."""
+"""Dead letters that are redriven, on virtual time: delivered as they were to the one subscription that lost them."""
 
 import asyncio
 import json
@@ -9,10 +9,12 @@ from msgspec.structs import replace
 
 from recapito.contracts.ledger import LaneCounts
 from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.schema import DeliverySchema, InputSchema
+from recapito.domain.events.segment import Segment, StampedEvent
 from recapito.domain.filters.filter import Filter
 from recapito.domain.resources.subscription import DeadLetterDirectory, FilterSince, RetryPolicy
-from recapito.intake.dead_letters.redrive import Redriver
+from recapito.intake.dead_letters.redrive import Redriver, ResendOrder
 from recapito.intake.dead_letters.search import DeadLetterQuery, DeadLetterSearch
 from recapito.observability.journal import silent
 from tests.dispatch.bench import ODD, PAIRS, Bench
@@ -23,7 +25,7 @@ BOX = DeadLetterDirectory("box")
 
 
 def redriver(bench: Bench) -> Redriver:
-    """Whoever redrives what the bench has buried."""
+    """A redriver of the letters that the bench has buried."""
     letters = DeadLetterSearch(bench.log, bench.vault)
     clock = bench.clock
     return Redriver(bench.log, letters, clock, clock, lambda: None, bench.dispatcher.notify, lambda: "again", silent)
@@ -31,7 +33,7 @@ def redriver(bench: Bench) -> Redriver:
 
 @pytest.mark.parametrize(("schema", "delivered"), PAIRS)
 def test_delivered_as_before(schema: InputSchema, delivered: DeliverySchema) -> None:
-    """What died is sent again byte for byte in each schema, as a new delivery with no attempts behind it."""
+    """A dead letter is sent again byte for byte in each schema, as a new delivery with no attempts behind it."""
 
     async def main(loop: SimLoop) -> list[Batch]:
         bench = Bench(loop, 404, 200)
@@ -100,3 +102,29 @@ def test_a_redriven_event_may_die_again() -> None:
         running.cancel()
 
     run(1, main)
+
+
+def test_a_resent_event_is_a_new_delivery() -> None:
+    """A delivered event is delivered once more to one subscription, byte for byte, and the books balance."""
+
+    async def main(loop: SimLoop) -> tuple[list[Batch], list[LaneCounts]]:
+        bench = Bench(loop, 200)
+        topic = await bench.topic(InputSchema.EVENT_GRID)
+        mine = await bench.subscribe(topic, DeliverySchema.EVENT_GRID)
+        await bench.log.put_subscription(replace(mine, id=0, version=0, name="other"))
+        running = asyncio.create_task(bench.service.run())
+        await bench.publish(topic, ODD)
+        await asyncio.sleep(60)
+        (entry,) = await bench.log.read(topic.id, 4, 1)
+        segment = Segment(entry.columns, entry.body)
+        event = StampedEvent(segment.event(0), segment.type(0), segment.subjects[0], segment.versions[0], "", "odd")
+        assert await redriver(bench).resend(ResendOrder(topic.id, mine, DeliveryId(4, 0), event)) == 5
+        await asyncio.sleep(60)
+        running.cancel()
+        return bench.got, [lane.counts for lane in await bench.ledger.lanes()]
+
+    got, (mine, other) = run(1, main)
+    assert [batch.subscription for batch in got].count("sub") == 2
+    assert len({batch.body for batch in got}) == 1 and {batch.attempts_before for batch in got} == {0}
+    assert (mine.matched, mine.delivered, mine.pending) == (2, 2, 0)
+    assert (other.matched, other.delivered, other.unmatched, other.pending) == (1, 1, 1, 0)

@@ -29,7 +29,7 @@ class SlowLog(MemoryLog):
 
 
 async def filled(count: int) -> tuple[SlowLog, int]:
-    """A log with so many segments, and the position of the first."""
+    """A log with N segments, and the position of the first."""
     log = SlowLog()
     topic = await log.put_topic(a_topic())
     columns, body = pack([Publish(0, [StampedEvent(b"{}", "A", "", "")])])
@@ -84,7 +84,7 @@ def numbered(count: int) -> CachedEntry:
 
 
 def under(key: str, number: int) -> Filter:
-    """What has a smaller number under a key."""
+    """A filter for events with a smaller number under a key."""
     return Filter(conditions=(Condition(Operator.NUMBER_LESS_THAN, key, (number,)),))
 
 

@@ -18,7 +18,7 @@ def parked(identity: DeliveryId = FIRST) -> Parked:
 
 
 def settled(staged: SettlementBuilder) -> Settlement:
-    """What the stage would commit."""
+    """The settlement that the builder would commit."""
     return staged.settlement(ROW, CLEAR)
 
 
@@ -31,7 +31,7 @@ def test_an_empty_stage_has_nothing_to_commit() -> None:
 
 
 def test_evaluations_are_counted_with_what_is_passed() -> None:
-    """What conditions looked at is settled with the range that they looked at."""
+    """Evaluated events are settled with the range in which they were evaluated."""
     staged = SettlementBuilder()
     staged.passed([((2, 0), (3, 0))], 1, 5, 4)
     staged.passed([((3, 0), (4, 0))], 0, 2, 2)
@@ -69,7 +69,7 @@ def test_a_late_success_takes_back_a_burial() -> None:
 
 
 def test_a_late_success_takes_back_a_drop() -> None:
-    """What was to be dropped after its first attempt, and is not stored yet, was delivered; nothing else is counted."""
+    """A drop after the first attempt that is not stored yet becomes a delivery; nothing else is counted."""
     staged = SettlementBuilder()
     staged.drop(FIRST, "MaxDeliveryAttemptsExceeded", fresh=True)
     staged.finish(FIRST)

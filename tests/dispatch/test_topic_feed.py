@@ -107,7 +107,7 @@ class Rig:
         await self.settle()
 
     async def change(self, name: str, filter: Filter) -> None:
-        """Create a subscription, or change its filter; nobody is told yet."""
+        """Create a subscription, or change its filter; no lane is woken yet."""
         filters = (FilterSince(0, filter),)
         known = await self.log.subscription(self.topic_id, name)
         new = a_subscription(topic=self.topic_id, name=name, destination=WebHook(url="http://x/"), filters=filters)
@@ -120,7 +120,7 @@ class Rig:
         await self.settle()
 
     async def append(self, *events: tuple[str, str, int]) -> None:
-        """Publish events; nobody is told yet."""
+        """Publish events; no lane is woken yet."""
         stamped = [StampedEvent(b'{"data":%d}' % number, type, subject, "") for type, subject, number in events]
         columns, body = pack([Publish(self.clock.now(), stamped)])
         await self.log.append([NewSegment(self.topic_id, len(events), columns, body)])
@@ -139,7 +139,7 @@ class Rig:
         await self.settle()
 
     async def books(self, name: str) -> tuple[int, int, int]:
-        """What is stored of a lane: the position up to which it has come, and what did and did not match."""
+        """The stored books of a lane: its position, and the counts of matched and unmatched events."""
         row = await self.ledger.lane(self.ids[name])
         assert row is not None and not row.cursor.finished
         return row.cursor.low[0], row.counts.matched, row.counts.unmatched
@@ -185,7 +185,7 @@ def test_news_wake_whom_they_may_concern() -> None:
 
 
 def test_sleepers_are_saved_in_time() -> None:
-    """What a lane slept through is in its stored books five seconds after it began, exactly, and not earlier."""
+    """The entries that a lane slept through are in its stored books five seconds after it began, and not earlier."""
 
     async def script(rig: Rig) -> None:
         for name, filter in (("a", A), ("b", B), ("small", SMALL)):
@@ -338,7 +338,7 @@ def test_lanes_share_what_they_look_at() -> None:
 
 
 def on(key: str) -> Filter:
-    """What has something under a key."""
+    """A filter for events with a value under a key."""
     return Filter(conditions=(Condition(Operator.IS_NOT_NULL, key),))
 
 
@@ -363,7 +363,7 @@ def test_what_no_lane_takes_is_counted_once() -> None:
 
 
 def test_a_report_tells_unmatched_events_once() -> None:
-    """What was told is not told again, what came meanwhile is, and a report that did not get through is repeated."""
+    """A reported event is not reported again, a later one is, and a report that did not get through is repeated."""
 
     async def script(rig: Rig) -> None:
         reporter = StatusReporter(rig.dispatcher, rig.context)

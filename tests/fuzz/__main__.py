@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=100_000, help="executions in all")
     parser.add_argument("--target", choices=sorted(TARGETS), action="append", help="only this one")
     parser.add_argument("--seed", type=int, default=1, help="of libFuzzer's dice")
-    parser.add_argument("--seconds", type=int, default=0, help="stop each target after so many seconds")
+    parser.add_argument("--seconds", type=int, default=0, help="seconds for each target")
     parser.add_argument("--workers", type=int, default=2, help="targets at once")
     parser.add_argument("--replay", type=Path, help="run one input that failed")
     options = parser.parse_args()

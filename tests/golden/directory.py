@@ -1,6 +1,6 @@
 """A small data directory with something of everything, written through the contracts; and what can be seen of one.
 
-The clock stands still and nothing is random but the log's id, so whoever writes it again writes the same rows.
+The clock stands still and nothing is random but the log's id, so a second run writes the same rows.
 """
 
 import io
@@ -167,7 +167,7 @@ async def _put_documents(stores: Opened) -> None:
 
 
 def _stamped(topics: dict[str, it.Topic]) -> Iterator[tuple[int, list[it.Publish]]]:
-    """What publishers sent, in three schemas, as it is accepted."""
+    """Events of publishers, in three schemas, as they are accepted."""
     ours = [
         b'[{"id":"o%d","eventTime":"2026-09-21T14:00:00Z","eventType":"Golden.Made","subject":"/golden/%d",'
         b'"data":{"big":12345678901234567890,"a":1,"a":2,"u":"\\u00fc"}}]' % (n, n)
@@ -429,7 +429,8 @@ def plain(value: Any) -> Any:
         return value.value
     if isinstance(value, msgspec.Struct):
         tag = type(value).__struct_config__.tag
-        return [*([] if tag is None else [tag]), *map(plain, msgspec.structs.astuple(value))]
+        fields = [one for one in msgspec.structs.astuple(value) if one is not msgspec.UNSET]  # which is not stored
+        return [*([] if tag is None else [tag]), *map(plain, fields)]
     if isinstance(value, list | tuple):
         return [*map(plain, value)]
     if isinstance(value, frozenset):
@@ -497,7 +498,7 @@ async def _orders(log: it.SqliteLog) -> list[it.DeliveryId]:
 
 
 def _slots(segment: it.Segment) -> list[Any]:
-    """What a segment shows, in the order of the slots' places in what is stored."""
+    """The content of a segment, in the order of the slots' places in the stored bytes."""
     count = range(len(segment))
     return [
         [

@@ -37,6 +37,7 @@ from recapito.domain.dead_letter.parser import read_dead_letters, restore
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
+from recapito.domain.delivery.kept_headers import HeaderText
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
 from recapito.domain.events import cloud_event, custom_event, event_grid, segment
@@ -52,11 +53,14 @@ from recapito.domain.history.attempt import FAILED as failed_outcome
 from recapito.domain.history.attempt import Attempt, AttemptQuery, EventDisposition, LaneLabel
 from recapito.domain.history.chunk import Chunk, Unpacked
 from recapito.domain.history.chunk import _Columns as ChunkColumns
+from recapito.domain.history.chunk import _CountedColumns as CountedChunkColumns
+from recapito.domain.history.chunk import _HeadedColumns as HeadedChunkColumns
 from recapito.domain.history.chunk import pack as pack_chunk
 from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
 from recapito.domain.observability.diagnostic import delivery_failure, publish_failure
 from recapito.domain.profiles.profile import EndpointKind
 from recapito.domain.profiles.profile import names as profile_names
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import (
     AzureFunction,
     EventHub,

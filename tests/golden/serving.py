@@ -113,7 +113,7 @@ def _receiver() -> Iterator[tuple[str, list[Any]]]:
             self.end_headers()
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads it."""
+            """The log is not read."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.daemon_threads, server.block_on_close = True, False

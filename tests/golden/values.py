@@ -149,6 +149,9 @@ TOPIC = topic(
     source=it.Source(resource_id=ACCOUNT, topic_type="Microsoft.Storage.StorageAccounts", implicit=True),
     kept={"sku": {"name": "Basic"}, "number": 1.5, "none": None},
 )
+OPTIONS = it.DeliveryOptions(
+    signing=(b"new", b"old"), max_requests=4, events_per_second=50, retry_asked_at=1_790_000_000_000_000_000
+)
 SUBSCRIPTION = subscription(
     7,
     "Billing",
@@ -199,8 +202,9 @@ def _registry() -> dict[str, Case]:
         "topic, the least": _json(topic("least")),
         "subscription, all of it": _json(SUBSCRIPTION),
         "subscription, the least": _json(subscription(1, "least")),
-        "checksum of a topic": _number(it.sum_topic(7, "{}")),
-        "checksum of a subscription": _number(it.sum_subscription(9, 7, "{}")),
+        "subscription, with options": _json(subscription(1, "options", own_options=OPTIONS)),
+        "checksum of a topic": _number(it.sum_topic(7, b"{}")),
+        "checksum of a subscription": _number(it.sum_subscription(9, 7, b"{}")),
         "checksum of a document": _number(it.sum_document("kind", "key", b"content")),
         "resource group": _json(
             it.groups.Group(
@@ -452,6 +456,25 @@ ATTEMPTS = [
 ]
 
 
+CHUNK_COLUMNS: dict[str, Any] = {
+    "labels": [LABEL],
+    "outcomes": ["Success"],
+    "details": [""],
+    "lane": [9],
+    "at": [NOW],
+    "took": [5],
+    "outcome_of": [0],
+    "status": [200],
+    "detail_of": [0],
+    "flags": [3],
+    "events": [1],
+    "runs": [1],
+    "positions": [(1, 3)],
+    "offsets": [0],
+    "told": [(0, [2], [it.EventDisposition(kind=it.DispositionKind.DELIVERED)])],
+}
+
+
 def _unpack(packed: bytes) -> list[it.Attempt]:
     unpacked = it.Unpacked(it.pack_chunk(ATTEMPTS).ids, packed)
     return [attempt for _, attempt in unpacked.select(it.AttemptQuery(), range(len(unpacked)))]
@@ -465,23 +488,10 @@ def _history() -> dict[str, Case]:
     return {
         "columns": Case(ATTEMPTS, part(it.Chunk._fields[6]), _unpack),
         **{f"part {n} of a chunk": Case(ATTEMPTS, part(it.Chunk._fields[n]), None) for n in range(6)},
-        "columns by place": _packed(
-            it.ChunkColumns(
-                labels=[LABEL],
-                outcomes=["Success"],
-                details=[""],
-                lane=[9],
-                at=[NOW],
-                took=[5],
-                outcome_of=[0],
-                status=[200],
-                detail_of=[0],
-                flags=[3],
-                events=[1],
-                runs=[1],
-                positions=[(1, 3)],
-                offsets=[0],
-                told=[(0, [2], [it.EventDisposition(kind=it.DispositionKind.DELIVERED)])],
+        "columns by place": _packed(it.ChunkColumns(**CHUNK_COLUMNS)),
+        "columns with headers by place": _packed(
+            it.HeadedChunkColumns(
+                **CHUNK_COLUMNS, headers=[None, it.HeaderText("X-A: 1", "HTTP/1.1 200 OK")], headers_of=[1]
             )
         ),
     }

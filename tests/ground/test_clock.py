@@ -47,7 +47,7 @@ def test_a_date_far_ahead_is_not_believed() -> None:
 
 
 def test_manual_clock_wakes_in_order() -> None:
-    """Moving a manual clock wakes those whose instant has come, in order, and nobody else."""
+    """Moving a manual clock wakes the sleepers whose instant has come, in order, and no others."""
 
     async def move() -> None:
         clock = ManualClock(100)

@@ -226,3 +226,18 @@ def test_dead_letters_as_printed(tmp_path: Path) -> None:
         assert found.strip() in said and said.count('"done": 1') == 2
         script = block("dead-letters", "sh", "BlobCreated").replace("https://ops.example/letters", hook.url)
         assert "StorageAccounts" in shell(script, tmp_path, RECAPITO_SERVER=it.url)
+
+
+def test_estate_files_as_printed(tmp_path: Path) -> None:
+    """The guide's estate is planned, applied, exported and found unchanged by the guide's own lines."""
+    (tmp_path / "estate.yaml").write_text(block("estate-files", "yaml", "topics:"), "utf-8")
+    key = "MDEyMzQ1Njc4OWFiY2RlZg=="
+    with server(tmp_path / "data", "--memory") as it:
+        environment = {"RECAPITO_SERVER": it.url, "ORDERS_KEY": key}
+        said = shell(block("estate-files", "sh", "--dry-run"), tmp_path, **environment)
+        assert said.count("+ subscription orders/billing") == 2 and said.endswith("\n10 created\n")
+        shell(block("estate-files", "sh", "--secrets"), tmp_path, **environment)
+        assert key in (tmp_path / "private.yaml").read_text("utf-8")
+        assert key not in (tmp_path / "copy.yaml").read_text("utf-8")
+        again = shell("recapito apply private.yaml", tmp_path, **environment)
+        assert again.endswith(" unchanged\n") and "created" not in again

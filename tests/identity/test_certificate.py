@@ -63,7 +63,7 @@ def test_made_once(tmp_path: Path) -> None:
 
 
 def test_renewed_before_it_ends(tmp_path: Path) -> None:
-    """The certificate is made anew a month before its end, by the same authority: nobody must trust anew."""
+    """The certificate is made anew a month before its end, by the same authority: clients need not trust anew."""
     before = contents(prepare(tmp_path, NAMES, NOW))
     files = prepare(tmp_path, NAMES, NOW + timedelta(days=397 - 29))
     assert files.authority.read_bytes() == before["ca.pem"]

@@ -28,7 +28,7 @@ class Bench:
         return await self.log.put_topic(topic_named(name))
 
     async def publish(self, topic: Topic, segments: int) -> int:
-        """Append so many segments of one event, each in a commit of its own; the last position."""
+        """Append N segments of one event, each in a commit of its own; the last position."""
         columns, body = pack([Publish(1, events(b"{}"))])
         for _ in range(segments):
             (position,) = await self.log.append([NewSegment(topic.id, 1, columns, body)])

@@ -47,7 +47,7 @@ class Stage:
         self.rung += 1
 
     async def listen(self, name: str = "storage") -> Topic:
-        """Subscribe somebody to the account."""
+        """Subscribe an endpoint to the account."""
         source = Source(ACCOUNT, "Microsoft.Storage.StorageAccounts")
         topic = await self.log.put_topic(new_topic(name, kind=TopicKind.SYSTEM, source=source))
         await self.log.put_subscription(new_subscription(topic.id, "watch"))
@@ -122,7 +122,7 @@ def act(story: Callable[[Stage], Awaitable[None]]) -> Stage:
 
 
 def test_a_blob_is_told_of() -> None:
-    """The system topic has one event, about the very blob; whoever must know was rung."""
+    """The system topic has one event, about the very blob; dispatch was woken."""
 
     async def story(stage: Stage) -> None:
         topic = await stage.listen()
@@ -194,7 +194,7 @@ def test_nobody_listens() -> None:
 
 
 def test_tidings_beget_no_tidings() -> None:
-    """Letters of a system topic's subscription become a blob, of which nobody is told: so it ends there."""
+    """Letters of a system topic's subscription become a blob without an event: so it ends there."""
 
     async def story(stage: Stage) -> None:
         topic = await stage.listen()
@@ -243,7 +243,7 @@ def test_a_notice_that_can_not_be_read() -> None:
 
 
 def test_a_damaged_notice_that_can_still_be_read() -> None:
-    """What it says is not believed: it is passed over and kept, and the next one is told of."""
+    """Its content is not believed: it is passed over and kept, and the next notice is published."""
 
     async def story(stage: Stage) -> None:
         topic = await stage.listen()

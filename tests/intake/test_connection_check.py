@@ -84,7 +84,7 @@ class Stage:
 def examine(
     id: str, *connections: Connection, destinations: tuple[Any, ...] = (), resolver: Resolver | None = None, **more: Any
 ) -> list[CheckFinding]:
-    """What is found of a connection; no finding has a secret in it."""
+    """The findings about a connection; none has a secret in it."""
 
     async def main() -> list[CheckFinding]:
         stage = Stage(*connections, resolver=resolver)
@@ -264,7 +264,7 @@ def test_functions(host: FunctionsHost, code: str, used: bool, state: str, says:
 
 
 def test_somebody_else_at_the_address() -> None:
-    """A web server that says 404 to everything is no storage account and no Functions host, and knows nobody."""
+    """A web server that says 404 to everything is no storage account and no Functions host."""
 
     async def main() -> list[CheckFinding]:
         async with Receiver(answering(status(404))) as other:

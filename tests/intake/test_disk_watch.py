@@ -70,7 +70,7 @@ def test_intake_closes_when_a_file_is_lost() -> None:
 
 
 def test_a_commit_is_counted_before_it_is_made() -> None:
-    """What is about to be written counts twice, in the WAL and in the file; intake closes before it is."""
+    """Bytes about to be written count twice, in the WAL and in the file; intake closes before they are written."""
     volume = Volume(1000 * MB)
     volume.space = Space(60 * MB, 1000 * MB)
     assert volume.watch.reserve(5 * MB) is None

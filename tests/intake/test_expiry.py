@@ -102,7 +102,7 @@ def test_a_time_that_was_put_off_counts_no_more() -> None:
 
 
 def test_after_a_restart() -> None:
-    """What expired while nobody ran is deleted at the start, and the rest at its time."""
+    """Subscriptions that expired while no server ran are deleted at the start, and the rest at their time."""
     log = MemoryLog()
 
     async def before(bench: Bench) -> None:

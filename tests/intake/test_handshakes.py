@@ -131,7 +131,7 @@ def test_cloud_events_ask_by_options() -> None:
 
 
 def test_nobody_is_asked_without_need() -> None:
-    """A change of filter, labels or batching asks nobody; another URL or another kind of handshake does."""
+    """A change of filter, labels or batching asks no endpoint; another URL or another kind of handshake does."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
@@ -224,7 +224,7 @@ def test_consent_to_a_change() -> None:
 
 
 def test_a_patch_asks_too() -> None:
-    """A PATCH with another endpoint asks it, any other nobody; one that comes meanwhile changes what is wanted."""
+    """A PATCH with another endpoint asks it, any other PATCH asks none; a later one changes the proposal."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
@@ -334,7 +334,7 @@ def test_consent_is_not_enough_without_200() -> None:
 
 @pytest.mark.parametrize("code", ["", "wrong", "ÿ\ud800", "00000000-0000-4000-8000-000000000009" * 3])
 def test_a_wrong_code_consents_to_nothing(code: str) -> None:
-    """Without the code nothing happens, and nobody learns whether the subscription exists."""
+    """Without the code nothing happens, and the caller does not learn whether the subscription exists."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()
@@ -451,7 +451,7 @@ def test_others_go_on_meanwhile() -> None:
 
 
 def test_a_topic_that_goes_while_its_endpoint_thinks() -> None:
-    """What was asked for a topic that is gone by then is not stored anywhere."""
+    """A subscription whose topic went during the handshake is not stored anywhere."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()

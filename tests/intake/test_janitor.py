@@ -76,7 +76,7 @@ def test_a_cursor_of_another_log_says_nothing() -> None:
 
 
 def test_a_topic_without_subscriptions_is_trimmed_to_its_end() -> None:
-    """Where nobody subscribes nothing is kept; positions go on from where they were."""
+    """Without subscriptions nothing is kept; positions go on from where they were."""
 
     async def test(bench: Bench) -> None:
         topic, other = await bench.topic(), await bench.topic("other")
@@ -107,7 +107,7 @@ class RacingLog(MemoryLog):
 
 
 def test_a_subscription_made_while_the_janitor_looks_loses_nothing() -> None:
-    """What is published after a PUT answered stays, even if the janitor's list of subscriptions is older than it."""
+    """Events published after a PUT answered stay, even if the janitor's list of subscriptions is older than it."""
 
     async def test(bench: Bench) -> None:
         log = bench.log
@@ -262,7 +262,7 @@ class BrokenLedger:
 
 
 class TickingClock(StillClock):
-    """A clock on which every sleep ends at once, for so many times."""
+    """A clock on which every sleep ends at once, N times."""
 
     naps = 0
 
@@ -289,7 +289,7 @@ def test_a_round_that_fails_is_told_and_repeated() -> None:
 
 
 def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
-    """That the lock around trimming cannot be opened ends no round for good: it is trimmed when it can be."""
+    """That the lock around trimming cannot be opened is told once, and ends no round for good: the log is trimmed."""
     told: list[str] = []
     tries = iter((False, False))
 
@@ -310,7 +310,7 @@ def test_a_lock_out_of_reach_is_told_and_tried_again() -> None:
         assert await bench.first(topic) == end + 1
 
     asyncio.run(test())
-    assert told == ["janitor.failed", "janitor.failed"]
+    assert told == ["janitor.failed"]
 
 
 class RenewingLedger(MemoryLedger):
@@ -348,7 +348,7 @@ def test_a_lane_that_begins_again_while_the_janitor_looks_loses_nothing() -> Non
 
 
 def test_nothing_is_trimmed_that_a_damaged_subscription_may_need() -> None:
-    """Nobody knows how far it has come, be its own record damaged or the row of its lane; others are trimmed."""
+    """Its progress is unknown, be its own record damaged or the row of its lane; others are trimmed."""
 
     async def test(bench: Bench) -> None:
         sick, ill, well = [await bench.topic(name) for name in ("sick", "ill", "well")]

@@ -79,7 +79,7 @@ def test_nobody_is_answered_before_the_commit_returned() -> None:
 
 
 def test_all_that_waited_go_into_one_commit_with_a_segment_per_topic() -> None:
-    """What arrives while a commit runs is committed together, in order, one segment for each topic."""
+    """Publishes that arrive while a commit runs are committed together, in order, one segment for each topic."""
 
     async def test(bench: Bench) -> None:
         first = bench.publish(b"0")
@@ -270,7 +270,7 @@ def test_a_closed_gate_refuses_with_its_reason() -> None:
 
 
 def test_a_group_without_room_is_refused_and_not_stored() -> None:
-    """What a commit would write is asked for before it is made; without room everybody in it comes again later."""
+    """The room for a commit is asked for before it is made; without room every publish in it is refused."""
     asked: list[int] = []
 
     def reserve(size: int) -> str | None:
@@ -313,7 +313,7 @@ def test_close_finishes_what_waits_and_refuses_what_comes() -> None:
 
 
 def test_before_it_runs_a_publisher_refuses() -> None:
-    """Nobody waits on a publisher that is not running, and closing it returns at once."""
+    """No publish waits on a publisher that is not running, and closing it returns at once."""
 
     async def test() -> None:
         publisher = Publisher(ScriptedLog(), StillClock(), lambda: None)
@@ -415,7 +415,7 @@ def test_whoever_is_overdue_when_the_group_is_cut_is_left_out_of_it() -> None:
 
 
 def test_a_publish_that_would_wait_too_long_is_refused_at_once() -> None:
-    """While a commit takes longer than the patience, nobody is even let into the queue; afterwards everybody is."""
+    """While a commit takes longer than the patience, no publish is let into the queue; afterwards every one is."""
     time = Waiting()
 
     async def test(bench: Bench) -> None:

@@ -57,7 +57,7 @@ def test_subscriptions_of_a_domain_and_of_its_topics() -> None:
 
 
 def test_topics_of_a_domain() -> None:
-    """A domain has so many topics, made by name or by a subscription; a deleted one makes room."""
+    """A domain has a bounded number of topics, made by name or by a subscription; a deleted one makes room."""
 
     async def test(bench: Bench) -> None:
         domain = await bench.topic("shop", **of_kind(TopicKind.DOMAIN, 0))

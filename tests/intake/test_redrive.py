@@ -37,7 +37,7 @@ WRITES = frozenset({"append_marked", "put_document", "delete_document", "write",
 
 
 class Stage:
-    """A topic, subscriptions with dead letters, and whoever redrives them."""
+    """A topic, subscriptions with dead letters, and a redriver."""
 
     def __init__(self) -> None:
         self.disk, self.vault = MemoryDisk(), MemoryVault()
@@ -48,7 +48,7 @@ class Stage:
         self._names = iter(range(1, 1000))
 
     def redriver(self, steps: Steps | None = None, check_open: Callable[[], None] = lambda: None) -> Redriver:
-        """Somebody new at the same stores."""
+        """Another redriver at the same stores."""
         log, vault = (
             Breaking(MemoryLog(self.disk), steps or Steps(), WRITES),
             Breaking(self.vault, steps or Steps(), WRITES),
@@ -229,7 +229,7 @@ def test_marks_are_read_once() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])
 def test_page_by_page(limit: int) -> None:
-    """However small the pages, every letter goes once, also when somebody begins again in the middle."""
+    """However small the pages, every letter goes once, also when a caller begins again in the middle."""
 
     async def main() -> None:
         stage = Stage()
@@ -380,6 +380,22 @@ def test_one_request_reads_so_many_files(verb: str) -> None:
     asyncio.run(main())
 
 
+def test_a_commit_redrives_as_much_as_fits_into_a_segment() -> None:
+    """Large letters go in several commits, and none is left out."""
+
+    async def main() -> None:
+        stage = Stage()
+        topic = await stage.topic()
+        await stage.subscribe(topic)
+        for n in range(7):
+            stage.bury(topic, "sub", f"{n}", {"id": f"{n}", "data": "x" * (limits.SEGMENT_BYTES // 3)})
+        pages = await redrive_all(stage.redriver())
+        assert [page.done for page in pages] == [3, 3, 1]
+        assert sorted(id for *_, id in await stage.redriven(topic)) == [f"{n}" for n in range(7)]
+
+    asyncio.run(main())
+
+
 def test_names_that_are_shared() -> None:
     """Two topics' subscriptions of one name in one container: each gets the letters that name its own topic."""
 
@@ -461,7 +477,7 @@ def test_a_topic_that_goes_at_the_last_moment() -> None:
 
 
 def test_letters_of_who_is_gone() -> None:
-    """Nobody loses them: a subscription of the same name that keeps its letters there finds and gets them."""
+    """They are not lost: a subscription of the same name that keeps its letters there finds and gets them."""
 
     async def main() -> None:
         stage = Stage()
@@ -494,7 +510,7 @@ def test_a_domain() -> None:
 
 
 def test_a_file_whose_mark_is_damaged_is_not_redriven() -> None:
-    """Nobody knows what was redriven from it: it is refused, page by page too, and the files around it are not."""
+    """The letters redriven from it are unknown: it is refused, page by page too, and the files around it are not."""
 
     async def main() -> None:
         stage = Stage()
@@ -516,7 +532,7 @@ def test_a_file_whose_mark_is_damaged_is_not_redriven() -> None:
 
 
 def test_a_damaged_topic_is_in_nobody_s_way() -> None:
-    """The letters of other topics are redriven; whoever names the damaged one hears that it is damaged."""
+    """The letters of other topics are redriven; a request that names the damaged one is refused as damaged."""
 
     async def main() -> None:
         stage = Stage()
@@ -586,7 +602,7 @@ def test_purging() -> None:
 
 @pytest.mark.parametrize("text", ["", "1", "x/A/2030/1/2/3/a.json/0", "1/A/2030/1/2/3/a.json/x", "1/a.json/0", "1//0"])
 def test_other_names(text: str) -> None:
-    """What is not the name of a letter names none."""
+    """A text that is not the name of a letter names none."""
     with pytest.raises(NotFound):
         parse_name(text)
 
@@ -599,7 +615,7 @@ class UnreadableVault(MemoryVault):
 
 
 def test_a_vault_that_cannot_be_read_is_no_error_of_ours() -> None:
-    """Whoever redrives comes again later; nothing is taken for redriven."""
+    """The caller comes again later; nothing is taken for redriven."""
 
     async def main() -> None:
         stage = Stage()

@@ -97,7 +97,7 @@ def test_subscription_names(name: str, good: bool) -> None:
 
 
 def test_places_are_checked() -> None:
-    """What becomes a part of the events' topic id is checked too."""
+    """Names that become part of the events' topic id are checked too."""
 
     async def test(bench: Bench) -> None:
         await refused(bench.topic(group='g"\n'), InvalidInput, "resourceGroupName")
@@ -365,7 +365,7 @@ def test_pages_of_subscriptions() -> None:
 
 
 def test_deleting_a_subscription_that_is_not_there() -> None:
-    """What is not there is not found, and a deleted name can be used again."""
+    """An absent subscription is not found, and a deleted name can be used again."""
 
     async def test(bench: Bench) -> None:
         topic = await bench.topic()

@@ -1,4 +1,4 @@
-"""What every subscription has passed stays for a while: the newest of it, bounded in bytes and in time."""
+"""Entries that every subscription has passed stay for a while: the newest, bounded in bytes and in time."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ ONE = sum(map(len, pack([Publish(1, events(b"{}"))])))  # the size of an entry t
 
 
 class KeepingBench(Bench):
-    """A janitor that keeps so many entries, with a clock that can be set."""
+    """A janitor that keeps N entries, with a clock that can be set."""
 
     def __init__(self, entries: int, disk: DiskWatch | None = None) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ def test_nothing_stays_if_nothing_is_to() -> None:
 
 
 def test_it_goes_when_it_is_old() -> None:
-    """What was passed a day ago goes, though there is room for it."""
+    """Entries that were passed a day ago go, though there is room for them."""
 
     async def test(bench: KeepingBench) -> None:
         topic, end = await bench.pass_five()
@@ -93,7 +93,7 @@ def test_it_goes_when_it_is_old() -> None:
 
 
 def test_topics_share_what_may_stay() -> None:
-    """What was passed first goes first, whichever topic it is of."""
+    """Entries that were passed first go first, whichever topic they are of."""
 
     async def test(bench: KeepingBench) -> None:
         topics = [await bench.topic(name) for name in ("first", "second")]
@@ -109,7 +109,7 @@ def test_topics_share_what_may_stay() -> None:
 
 
 def test_a_topic_without_subscriptions() -> None:
-    """What nobody takes stays as long."""
+    """Entries without a subscription stay as long."""
 
     async def test(bench: KeepingBench) -> None:
         topic = await bench.topic()

@@ -1,4 +1,4 @@
-"""One HTTP server for tests: it answers by a function, in threads, on a free port of loopback.
+"""One HTTP server for tests: it answers by a function, in threads, on a free port of loopback or another address.
 
 The tests' endpoints are built on it: recording, hostile, slow or mute ones differ in their function alone.
 """
@@ -38,12 +38,14 @@ class CannedReply(NamedTuple):
 class LoopbackServer:
     """Serves until it is closed. A request whose `answer` is None stays unanswered until then."""
 
-    def __init__(self, answer: Callable[[ArrivedRequest], CannedReply | None], port: int = 0) -> None:
+    def __init__(
+        self, answer: Callable[[ArrivedRequest], CannedReply | None], port: int = 0, host: str = "127.0.0.1"
+    ) -> None:
         self._answer = answer
         self._closing = threading.Event()
-        self._server = _LoopbackListener(("127.0.0.1", port), self._handler())
+        self._server = _LoopbackListener((host, port), self._handler())
         self.port: int = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http://{host}:{self.port}"
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
         self._thread.start()
 

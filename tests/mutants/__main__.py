@@ -31,6 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description="Seeded mutation testing.")
     parser.add_argument("--count", type=int, default=500, help="how many mutants to try")
     parser.add_argument("--seed", type=int, default=1, help="which mutants: the same for a seed")
+    parser.add_argument("--part", default=":", help="try only these of them, such as 40:80")
     parser.add_argument("--workers", type=int, default=2, help="how many at once")
     parser.add_argument("--only", default="", help="modules whose path contains this text")
     parser.add_argument("--output", type=Path, default=CACHE / "survivors.md", help="file for the table")
@@ -38,6 +39,8 @@ def main() -> int:
     began = time.perf_counter()
     paths = [path for path in sources(PLACES, WITHOUT) if options.only in path]
     mutants, known = draw(paths, options.count, options.seed)
+    first, _, end = options.part.partition(":")
+    mutants = mutants[int(first or 0) : int(end or len(mutants))]
     with ExitStack() as stack:
         places = [Path(stack.enter_context(TemporaryDirectory())) for _ in range(options.workers)]
         sandboxes = [Sandbox(place / "tree") for place in places]

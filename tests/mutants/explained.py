@@ -24,5 +24,5 @@ class Explanations:
         return list(self._whys)
 
     def why(self, path: str, mutation: Mutation) -> str | None:
-        """Why nobody can notice it, if that is known."""
+        """The reason why no test can notice it, if that is known."""
         return self._whys.get((path, mutation.within, mutation.before, mutation.after))

@@ -5,8 +5,10 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
+from functools import _lru_cache_wrapper
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ class Reach:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        _clear_caches()
         began = time.perf_counter()
         self._coverage.switch_context(item.nodeid)
         result = yield
@@ -58,6 +61,15 @@ class Reach:
             for file in sorted(data.measured_files())
         }
         self._output.write_text(json.dumps({"lines": lines, "took": took}))
+
+
+def _clear_caches() -> None:
+    """Forget remembered results: otherwise only the first test that asks for one would reach their lines."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("recapito."):
+            for value in vars(module).values():
+                if isinstance(value, _lru_cache_wrapper):
+                    value.cache_clear()
 
 
 class Selection:

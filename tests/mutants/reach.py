@@ -54,7 +54,7 @@ class Reach:
         self._took = {test: seconds for part in parts for test, seconds in part.took.items()}
 
     def tests(self, path: str, mutation: Mutation, at_most_s: float) -> list[str]:
-        """A mutation of what runs at import is reached by whoever reaches anything in its module."""
+        """A mutation of code that runs at import is reached by each test that reaches anything in its module."""
         lines = [str(line) for line in mutation.lines]
         found = [test for part in self._parts for test in part.reaching(path, lines)]
         found = found or [test for part in self._parts for test in part.reaching(path)]

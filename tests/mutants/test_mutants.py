@@ -100,7 +100,7 @@ def test_a_sample_is_the_same_for_a_seed() -> None:
 
 
 def test_tests_are_chosen_by_what_they_reach(tmp_path: Path) -> None:
-    """The quick ones first, within a time; whoever reaches the module, for what runs at import."""
+    """The quick ones first, within a time; for code that runs at import, each test that reaches the module."""
     took = {"slow": 5.0, "quick": 0.1, "other": 1.0}
     reach = Reach([Part({"m.py": {"2": "0x3", "9": "0x4"}}, took)])
     assert reach.tests("m.py", Mutation("", 0, 0, "", "", range(2, 3)), 100) == ["quick", "slow"]
@@ -110,7 +110,7 @@ def test_tests_are_chosen_by_what_they_reach(tmp_path: Path) -> None:
 
 
 def test_a_hunt_tells_killed_from_survived_and_changes_nothing(tmp_path: Path) -> None:
-    """A real bug in a copy is noticed by a real test; a harmless one, and one that nobody reaches, are listed."""
+    """A real bug in a copy is noticed by a real test; a harmless one, and one that no test reaches, are listed."""
     before = subprocess.check_output(["git", "status", "--porcelain", "src"], cwd=ROOT)
     text = (ROOT / CURSOR).read_text("utf-8")
     start = text.index("return")

@@ -9,7 +9,7 @@ from recapito.observability.diagnostics import DiagnosticLog
 
 
 def lines(path: Path) -> list[dict[str, str]]:
-    """What a file holds."""
+    """The lines of a file."""
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
@@ -27,7 +27,7 @@ def test_a_full_file_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_too_many_lines_are_left_out_and_counted(tmp_path: Path) -> None:
-    """Beyond so many a second none is written; the next second begins with how many those were."""
+    """Beyond N a second none is written; the next second begins with the number of those left out."""
     now = [0]
     log = DiagnosticLog(tmp_path / "x.jsonl", lambda: now[0])
     for n in range(limits.DIAGNOSTIC_LINES + 7):
@@ -42,7 +42,7 @@ def test_too_many_lines_are_left_out_and_counted(tmp_path: Path) -> None:
 
 
 def test_a_file_that_can_not_be_written_is_harmless(tmp_path: Path) -> None:
-    """The record is lost, and nobody hears of it."""
+    """The record is lost, and the caller goes on."""
     (tmp_path / "file").write_text("not a directory")
     log = DiagnosticLog(tmp_path / "file" / "x.jsonl", lambda: 0)
     log.write({"message": "lost"})

@@ -1,4 +1,4 @@
-"""What is traced: the publisher's decision, our own, and the limits of both."""
+"""The choice of traced events: the publisher's decision, our own, and the limits of both."""
 
 import random
 from itertools import count
@@ -54,7 +54,7 @@ def test_without_a_decision_chance_decides() -> None:
 
 
 def test_no_more_than_so_many_a_second() -> None:
-    """Whoever decides: beyond the rate nothing is traced until the next second."""
+    """By either decision: beyond the rate nothing is traced until the next second."""
     it, _ = tracer(ratio=1, per_second=3)
     now = [0] * 5 + [SECOND] * 5
     traced = [it.sample(topic(), HEADER, [EVENT], at) is not None for at in now]
@@ -81,7 +81,7 @@ def test_cloud_events_have_traces_of_their_own() -> None:
 
 
 def test_a_large_publish_traces_its_first_events() -> None:
-    """Ten of them: a trace of thousands helps nobody."""
+    """Ten of them: a trace of thousands helps no reader."""
     traced = tracer()[0].sample(topic(), HEADER, [EVENT] * 5000, 0)
     assert traced is not None and len(traced.traces) == 10 and traced.events == 5000
 

@@ -190,7 +190,7 @@ def test_what_a_failed_assertion_says(recapito: Recapito) -> None:
 
 
 def test_what_is_said_of_missing_letters(recapito: Recapito) -> None:
-    """Whoever looks for a letter too early, or where none are kept, is told so."""
+    """A test that looks for a letter too early, or where none are kept, gets that as its error."""
     topic = recapito.topic("orders")
     kept = topic.subscribe(recapito.receiver(400), name="kept", dead_letter=True)
     dropped = topic.subscribe(recapito.receiver(400), name="dropped")
@@ -217,7 +217,7 @@ def test_what_a_server_refuses_is_told(recapito: Recapito) -> None:
 
 @pytest.mark.parametrize("turn", [1, 2])
 def test_tests_do_not_see_each_other(recapito: Recapito, turn: int) -> None:
-    """What a test leaves behind, retries and letters included, is gone for the next one."""
+    """Everything that a test leaves behind, retries and letters included, is gone for the next one."""
     passed = recapito.clock.until_idle()
     assert passed == (0, 0, 0, 0, 0, True)
     topic = recapito.topic("orders")
@@ -229,7 +229,7 @@ def test_tests_do_not_see_each_other(recapito: Recapito, turn: int) -> None:
 
 
 def test_a_subscription_can_go_before_the_test_does(recapito: Recapito) -> None:
-    """What is published after the deletion is not delivered."""
+    """An event published after the deletion is not delivered."""
     topic = recapito.topic("orders")
     hook = recapito.receiver()
     mine = topic.subscribe(hook)
@@ -237,3 +237,20 @@ def test_a_subscription_can_go_before_the_test_does(recapito: Recapito) -> None:
     hook.assert_delivered(first)
     mine.delete()
     hook.assert_not_delivered(topic.publish("Order.Created"))
+
+
+def test_a_failure_names_the_filter(recapito: Recapito) -> None:
+    """An event that never arrived is told with the filter that refused it, or with the lack of any subscription."""
+    orders, hook = recapito.topic("orders"), recapito.receiver()
+    with pytest.raises(AssertionError, match=r"Topic orders has no subscription\."):
+        hook.assert_delivered(orders.publish("Order.Created"))
+    orders.subscribe(hook, name="billing", included_event_types=["Order.Paid"])
+    orders.subscribe(hook, name="europe", subject_begins_with="/eu/")
+    with pytest.raises(AssertionError) as never:
+        hook.assert_delivered(orders.publish("Order.Created", subject="/us/1"))
+    told = str(never.value)
+    assert "Subscription orders/billing refused it: eventType 'Order.Created' is not" in told
+    assert "Subscription orders/europe refused it: " in told and "(subjectBeginsWith)." in told
+    assert "recapito.clock.advance" not in told
+    with pytest.raises(AssertionError, match=r"No event of this id was published\."):
+        hook.assert_delivered("unpublished")

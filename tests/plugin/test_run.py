@@ -19,7 +19,7 @@ def command(folder: Path, *flags: str) -> list[str]:
 
 
 def run(folder: Path, tests: str, *flags: str) -> str:
-    """What pytest prints about a file of tests."""
+    """The output of pytest about a file of tests."""
     folder.joinpath("test_it.py").write_text(textwrap.dedent(tests), "utf-8")
     done = subprocess.run(command(folder, *flags), capture_output=True, text=True, timeout=PATIENCE_S, cwd=folder)
     return done.stdout + done.stderr
@@ -91,7 +91,7 @@ def test_settings_that_are_wrong(tmp_path: Path) -> None:
 
 
 def test_a_server_that_can_not_start(tmp_path: Path) -> None:
-    """What the server said on its way out is in the message."""
+    """The server's last words are in the message."""
     tmp_path.joinpath("starlette.py").write_text("raise ImportError('a broken installation')")
     said = run(
         tmp_path,

@@ -7,7 +7,7 @@ from tests.system.machine import PATIENCE_S
 
 
 class Answer:
-    """What came back for one request."""
+    """The answer to one request."""
 
     def __init__(self, url: str, method: str, path: str, body: str | None = None, **headers: str) -> None:
         place = urlsplit(url)

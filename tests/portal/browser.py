@@ -85,7 +85,7 @@ class Window:
 
     @property
     def strangers(self) -> list[str]:
-        """What was asked of anybody but the portal."""
+        """The requests to any host but the portal."""
         own = urlsplit(self.url).netloc
         return [url for url in self.asked if urlsplit(url).netloc not in ("", own) and not url.startswith("data:")]
 

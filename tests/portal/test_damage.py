@@ -1,4 +1,4 @@
-"""Damaged records on the first page: shown while nobody has looked, in words that a person can follow."""
+"""Damaged records on the first page: shown until they are dismissed, in words that a person can follow."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ from tests.system.spoiled import recapito, spoil
 
 
 def test_damage_is_shown_until_it_is_dismissed(browser: Browser, tmp_path: Path) -> None:
-    """The chip says what was found and what to run; the others stay well, and it is well again when somebody looked."""
+    """The chip has the finding and the command to run; the others stay well, and it is well again after a dismissal."""
     data = tmp_path / "data"
     with server_with_portal(data) as (server, url), receiver() as hook, window(browser, url) as seen:
         server.subscribe("orders", hook.url)

@@ -1,5 +1,6 @@
 """Forms say what is wrong beside the field that is wrong, before anything is sent; and keep what they do not show."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.portal.browser import server_with_portal, window
 from tests.portal.conftest import Place
-from tests.system.machine import GROUP, VERSION, receiver
+from tests.system.machine import GROUP, PATIENCE_S, VERSION, receiver
 
 FORM = f"/new-subscription{GROUP}/topics/demo"
 WRONG = {
@@ -110,14 +111,19 @@ def test_handshakes_come_with_advice(browser: Browser, place: Place, tmp_path: P
         receiver() as silent,
         window(browser, url) as seen,
     ):
+        consider = threading.Event()
         page = seen.open(FORM)
         page.get_by_label("Name", exact=True).fill("asked")
         page.get_by_label("Endpoint URL", exact=True).fill(place.hook)
         page.get_by_role("button", name="Create").click()
         expect(page.get_by_role("heading", name="The endpoint did not consent")).to_be_in_viewport()
         expect(page.locator(".note", has_text="What to change:")).to_contain_text("SubscriptionValidation")
+        silent.answer = lambda events: 200 if consider.wait(PATIENCE_S) else 500
         page.get_by_label("Endpoint URL", exact=True).fill(silent.url)
         page.get_by_role("button", name="Create").click()
+        expect(page.locator("button[aria-busy=true]", has_text="Create")).to_be_visible()
+        expect(page.get_by_text("a web hook is asked for its consent")).to_be_visible()
+        consider.set()
         expect(page.get_by_role("heading", name="The endpoint has not consented yet")).to_be_visible()
         expect(page.locator(".note", has_text="What to change:")).to_contain_text("validationUrl")
         expect(page.get_by_text("Awaits consent")).to_be_visible()

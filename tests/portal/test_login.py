@@ -1,4 +1,4 @@
-"""Who may come in: off loopback whoever signs in, on loopback whoever is here; and never a page from elsewhere."""
+"""Access to the portal: off loopback by signing in, on loopback from this machine; never by a page from elsewhere."""
 
 import json
 from collections.abc import Iterator
@@ -106,7 +106,7 @@ def test_on_loopback_only_this_machine_is_answered(place: Place, headers: dict[s
 
 
 def test_pages_are_protected(place: Place) -> None:
-    """No frame may hold a page, no script may run but ours, and no other site learns where somebody came from."""
+    """No frame may hold a page, no script may run but ours, and no other site learns the page before it."""
     first, second = (Answer(place.portal, "GET", "/") for _ in range(2))
     policy = first.headers["Content-Security-Policy"]
     scripts = policy.partition("script-src ")[2].partition(";")[0]
@@ -128,6 +128,6 @@ def test_pages_are_protected(place: Place) -> None:
     ],
 )
 def test_who_signs_in(host: str, portal: str, login: bool) -> None:
-    """Only a portal on loopback in front of a server on loopback asks nobody."""
+    """Only a portal on loopback in front of a server on loopback asks for no login."""
     chosen = settings.load(environment={}, flags={"server.host": host, "portal.host": portal})
     assert needs_login(chosen) is login

@@ -13,7 +13,19 @@ NAMELESS = """
     .filter(e => e.offsetParent && !(e.ariaLabel || e.innerText.trim() || e.labels?.length))
     .map(e => e.outerHTML)
 """
-PHONE = {"width": 390, "height": 844}
+PHONE = {"width": 375, "height": 812}
+SHORT = 3600  # pixels: some four screens
+CONTRAST = """(e) => {
+    const luminance = (color) => {
+        const [r, g, b] = color.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+            .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b
+    }
+    let behind = e
+    while (/rgba\\(0, 0, 0, 0\\)/.test(getComputedStyle(behind).backgroundColor)) behind = behind.parentElement
+    const [one, other] = [getComputedStyle(e).color, getComputedStyle(behind).backgroundColor].map(luminance)
+    return (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05)
+}"""
 
 
 def test_narrow_and_dark(browser: Browser, place: Place) -> None:
@@ -30,7 +42,7 @@ def test_narrow_and_dark(browser: Browser, place: Place) -> None:
         "/new-topic",
         f"/resource{GROUP}/topics/demo",
         f"/new-subscription{GROUP}/topics/demo",
-        f"/resource{subscription}",
+        *(f"/resource{subscription}?tab={tab}" for tab in ("activity", "letters", "retries", "settings", "clock")),
         "/deliveries",
         f"/explain?event={'a' * 200}",
         "/dead-letters",
@@ -42,12 +54,25 @@ def test_narrow_and_dark(browser: Browser, place: Place) -> None:
             wide, screen = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
             assert wide <= screen, f"{path} is {wide} wide"
             assert page.evaluate("document.body.classList.contains('body--dark')"), path
+            if "?tab=" in path:
+                assert page.evaluate("document.documentElement.scrollHeight") < SHORT, path
         seen.page.get_by_role("button", name="Theme: system").click()
         seen.page.get_by_role("button", name="Theme: dark").click()
         expect(seen.page.locator("body.body--light")).to_be_visible()
         seen.open("/")
         expect(seen.page.locator("body.body--light")).to_be_visible()  # it is remembered
         assert not seen.errors
+
+
+def test_errors_are_readable_in_the_dark(browser: Browser, place: Place) -> None:
+    """The messages of a wrong form have the contrast that WCAG asks of small text, in both themes."""
+    for scheme in ("dark", "light"):
+        with window(browser, place.portal, color_scheme=scheme) as seen:
+            page = seen.open("/new-topic")
+            page.get_by_role("button", name="Create").click()
+            for said in (page.locator(".q-field--error [role=alert]").first, page.locator(".note.bad")):
+                expect(said).to_be_visible()
+                assert said.evaluate(CONTRAST) >= 4.5, (scheme, said)
 
 
 def test_by_keyboard(browser: Browser, place: Place) -> None:

@@ -108,5 +108,6 @@ def test_the_guard_stamps_nothing(content: str) -> None:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    scope["client"] = ("127.0.0.1", 50000)
     asyncio.run(Guard(HTMLResponse(content), None)(scope, receive, send))  # type: ignore[arg-type]
     assert sent[-1]["body"] == content.encode()

@@ -5,16 +5,24 @@ import pytest
 from recapito.clock import SECOND
 from recapito.domain.filters.filter import Operator
 from recapito.portal import format
-from recapito.portal.api_types import ShownExplanation, ShownHold, ShownLane, SubscriptionOutcome
+from recapito.portal.api_types import (
+    SeriesBucket,
+    ShownAttempt,
+    ShownExplanation,
+    ShownHold,
+    ShownLane,
+    SubscriptionOutcome,
+)
 from recapito.portal.client import Tokens
 from recapito.portal.panels.explanation import PAGE, choose, tally
-from recapito.portal.panels.retry_chart import sentence, timetable_of
+from recapito.portal.panels.retry_chart import ANSWERS, answer_of, sentence, timetable_of
 from recapito.portal.session import COOKIE, Sessions
-from recapito.portal.urls import explain_path, read_id, resource_path
-from recapito.portal.widgets.chart import SAMPLES, SERIES, Sampler
+from recapito.portal.urls import explain_path, read_id, resource_path, ways_back
+from recapito.portal.widgets.chart import points
 from recapito.portal.widgets.condition_text import check_values, read_values, show_values
 from recapito.portal.widgets.form import check_number
 from recapito.portal.widgets.table import Pager
+from recapito.portal.widgets.timeline import RANGES, Timeline
 from tests.system.machine import GROUP
 
 
@@ -35,7 +43,7 @@ def test_instants_are_told_from_now() -> None:
 
 
 def test_every_operator_is_typed_and_shown_alike() -> None:
-    """What is read from a condition's text is shown as that text again, for all 19 operators."""
+    """The value read from a condition's text is shown as that text again, for all 19 operators."""
     typed = {
         Operator.BOOL_EQUALS: "true",
         Operator.IS_NOT_NULL: "",
@@ -65,7 +73,7 @@ def test_every_operator_is_typed_and_shown_alike() -> None:
     ],
 )
 def test_wrong_values_are_explained(operator: Operator, typed: str, said: str) -> None:
-    """What cannot be a value of an operator is said in words."""
+    """A text that cannot be a value of an operator is refused in words."""
     assert said in (check_values(operator, typed) or "")
 
 
@@ -88,19 +96,48 @@ def test_addresses_are_resource_ids() -> None:
     assert explain_path("a&b=c", "t") == "/explain?event=a%26b%3Dc&topic=t"
 
 
-def test_samples_are_what_happened_between_looks() -> None:
-    """A sample holds differences, not totals; only the last ones are kept, and a new lane begins anew."""
-    sampler = Sampler()
-    for n in range(SAMPLES + 50):
-        sampler.take(
-            ShownLane(id=1, matched=2 * n, delivered=n, answers=n, took_ms=5.0 * n, failed_attempts={"Busy": n})
-        )
-    assert len(sampler.samples) == SAMPLES
-    newest = dict(zip(SERIES, sampler.samples[-1].counts, strict=True))
-    assert (newest["matched"], newest["delivered"], newest["failed"]) == (2, 1, 1)
-    assert sampler.samples[-1].latency == 5.0
-    sampler.take(ShownLane(id=2, matched=5))
-    assert len(sampler.samples) == SAMPLES
+def test_a_timeline_adds_up_answers_and_forgets_the_old() -> None:
+    """Each answer of the server is added to its bucket; the newest bucket is last, and old ones go."""
+    timeline = Timeline("15")
+    bucket = SeriesBucket(at="2026-01-01T12:00:00.0000000Z", delivered=2, answers=1, took_ms=5)
+    timeline.add([bucket, SeriesBucket(at="2026-01-01T11:00:00.0000000Z", failed=9)])
+    timeline.add([SeriesBucket(at="2026-01-01T12:00:00.0000000Z", delivered=1, dead_lettered=4, answers=1, took_ms=15)])
+    lines = timeline.lines("2026-01-01T12:00:14.0000000Z")
+    assert (lines["delivered"][-1], lines["deadlettered"][-1], sum(lines["failed"])) == (3, 4, 0)
+    assert timeline.latency("2026-01-01T12:00:14.0000000Z")[-2:] == [None, 10]
+    later = timeline.lines("2026-01-01T12:00:31.0000000Z")["delivered"]
+    assert later[-3:] == [3, 0, 0] and len(later) == 60
+    assert all(Timeline(minutes).buckets <= 100 for minutes in RANGES)
+
+
+def test_lines_are_drawn_to_scale() -> None:
+    """The highest value is at the top; a line of zeros is not drawn, a lone point is a short stroke."""
+    assert points([0, 0], 1) == "" and points([], 1) == ""
+    assert points([0, 4], 4) == "44.0,130.0 480.0,8.0"
+    assert points([None, 2, None], 2) == "260.0,8.0 264.0,8.0"
+
+
+def test_sentences_of_the_server_are_told_from_now() -> None:
+    """An instant in a sentence is given to the second, with its distance; a long id by its ends."""
+    said = format.told("held until 2026-01-01T12:05:00.1234567Z, then", "2026-01-01T12:00:00.0000000Z")
+    assert said == "held until 2026-01-01 12:05:00 UTC (in 5 min), then"
+    assert format.short_id("first") == "first"
+    assert format.short_id("0123456789abcdef0") == "01234567…def0"
+
+
+def test_ways_back_name_what_is_above() -> None:
+    """A page that is not there leads to its topic, to its list and to the overview."""
+    assert ways_back("/nowhere") == [("Go to the overview", "/")]
+    subscription = resource_path(f"{GROUP}/topics/demo/eventSubscriptions/gone")
+    assert [name for name, _ in ways_back(subscription)] == ["Go to demo", "Go to the overview", "Go to the topics"]
+
+
+def test_the_timetable_opens_with_the_last_answer() -> None:
+    """A status of its own is among the choices; without an answer there is none."""
+    assert answer_of(None) == answer_of(ShownAttempt()) == ("none", ANSWERS)
+    assert answer_of(ShownAttempt(status=503)) == ("503", ANSWERS)
+    given, options = answer_of(ShownAttempt(status=502))
+    assert given == "502" and options["502"] == "502, as it answered last" and "503" in options
 
 
 def test_states_are_named_by_the_worst() -> None:

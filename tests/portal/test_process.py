@@ -46,7 +46,7 @@ def test_portal_lives_and_dies_beside_its_server(tmp_path: Path) -> None:
 
 
 def test_a_head_that_does_not_end_is_refused(tmp_path: Path) -> None:
-    """Nobody fills the portal's memory with a request that has no end."""
+    """No request without an end fills the portal's memory."""
     with server_with_portal(tmp_path, "--memory") as (_, portal):
         at = urlsplit(portal)
         with socket.create_connection((at.hostname or "", at.port or 0), PATIENCE_S) as line:
@@ -64,7 +64,7 @@ def test_no_portal_if_it_is_not_wanted(tmp_path: Path) -> None:
 
 
 def test_busy_default_port_leaves_the_server_running(tmp_path: Path) -> None:
-    """A busy port that nobody chose is said, and the server serves without a portal."""
+    """A busy default port is reported, and the server serves without a portal."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

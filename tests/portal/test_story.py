@@ -30,7 +30,7 @@ def test_from_creation_to_redrive(browser: Browser, tmp_path: Path) -> None:
 
 
 def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
-    """Ten events that fail lead to probation, with its reason and its end; a policy of one's own does not."""
+    """Ten events that fail lead to probation, with its reason and its end; a button ends it; an own policy has none."""
     with (
         server_with_portal(tmp_path, "--memory", "--clock", "manual") as (server, url),
         receiver() as hook,
@@ -44,6 +44,15 @@ def test_probation_is_shown(browser: Browser, tmp_path: Path) -> None:
         expect(page.locator(".chip", has_text="Probation").first).to_be_visible()
         expect(page.locator(".hold")).to_contain_text("10 events in a row failed at the first attempt")
         expect(page.locator(".hold")).to_contain_text("held until")
+        assert server.publish(*(f"later-{n}" for n in range(5))) == 200
+        expect(tile(page, "pending")).to_have_text("15")  # with those that are unread behind the hold
+        page = seen.resource("topics/demo/eventSubscriptions/held?tab=retries")
+        expect(page.get_by_label("The endpoint answers")).to_have_value("503, it is busy")
+        page = seen.resource("topics/demo/eventSubscriptions/held")
+        hook.answer = lambda events: 200
+        page.get_by_role("button", name="Retry now").click()
+        expect(page.get_by_text("10 waiting deliveries are tried now.")).to_be_visible()
+        expect(tile(page, "delivered")).to_have_text("15")
         page = seen.resource("topics/demo/eventSubscriptions/determined")
         expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
         assert not seen.errors and not seen.strangers
@@ -97,16 +106,19 @@ def break_the_endpoint(page: Page, server: Server) -> None:
     expect(page.locator(".chip", has_text="Retrying").first).to_be_visible()
     expect(tile(page, "failed")).to_have_text("10")
     expect(tile(page, "pending")).to_have_text("10")
+    tab(page, "retries")
     expect(page.locator("[data-attempt]")).to_have_count(2)
     expect(page.get_by_text("An event is tried 2 times, and is dead-lettered after")).to_be_visible()
     choose(page, "The endpoint answers", "400, it refuses the event")
     expect(page.locator("[data-attempt]")).to_have_count(1)
+    tab(page, "activity")
     choose(page, "Outcome", "All failures")
     expect(page.get_by_role("link", name="first")).to_have_count(0)
     expect(page.get_by_role("link", name="lost-3")).to_be_visible()
 
 
 def let_it_die(page: Page) -> None:
+    tab(page, "clock")
     page.get_by_role("button", name="Advance 1 hour").click()
     expect(page.get_by_text("It is now")).to_contain_text("attempts")
     page.get_by_role("button", name="Until idle").click()
@@ -115,20 +127,28 @@ def let_it_die(page: Page) -> None:
 
 
 def redrive(page: Page) -> None:
-    """What would be redriven is said first; then it is done, and delivered."""
+    """The number of letters is shown first; then they are redriven, and delivered."""
+    tab(page, "letters")
     letters = page.locator(".panel", has=page.get_by_role("heading", name="Dead letters"))
+    expect(letters.get_by_text("10 dead letters.")).to_be_visible()
+    row = letters.get_by_role("row", name="lost-3")
+    row.get_by_role("button", name="Redrive").click()
+    expect(letters.get_by_text("Done: 1 dead letter redriven.")).to_be_visible()
+    expect(row.get_by_role("button", name="Redrive")).to_have_count(0)
     expect(letters.get_by_role("link", name="lost-9")).to_be_visible()
     letters.get_by_role("button", name="Redrive…").click()
     asked = page.get_by_role("alertdialog")
-    expect(asked).to_contain_text("Redrive 10 dead letters?")
+    expect(asked).to_contain_text("Redrive 9 dead letters?")
     asked.get_by_role("button", name="Redrive").click()
-    expect(letters.get_by_text("Done: 10 dead letters redriven.")).to_be_visible()
+    expect(letters.get_by_text("Done: 9 dead letters redriven.")).to_be_visible()
+    tab(page, "clock")
     page.get_by_role("button", name="Until idle").click()
     expect(tile(page, "delivered")).to_have_text("11")
 
 
 def explain(seen: Window) -> None:
     """A delivery leads to its explanation, and an event that is not published yet has one too."""
+    tab(seen.page, "activity")
     choose(seen.page, "Outcome", "All outcomes")
     seen.page.get_by_label("Search by event id", exact=True).fill("first")
     seen.page.get_by_role("link", name="first").first.click()
@@ -141,8 +161,9 @@ def explain(seen: Window) -> None:
 
 
 def clean_up(seen: Window) -> None:
-    """What cannot be undone is asked first, and then it is gone."""
+    """A step that cannot be undone is confirmed first, and then the topic is gone."""
     page = seen.resource("topics/orders/eventSubscriptions/billing")
+    tab(page, "letters")
     page.get_by_role("button", name="Purge…").click()
     expect(page.get_by_role("alertdialog")).to_contain_text("Purge 10 dead letters?")
     page.get_by_role("alertdialog").get_by_role("button", name="Purge").click()
@@ -163,6 +184,10 @@ def clean_up(seen: Window) -> None:
 
 def tile(page: Page, name: str) -> Locator:
     return page.locator(f"[data-tile={name}]")
+
+
+def tab(page: Page, name: str) -> None:
+    page.locator(f"[data-tab={name}]").click()
 
 
 def choose(page: Page, label: str, option: str) -> None:

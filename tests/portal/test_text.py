@@ -31,7 +31,10 @@ def test_nothing_of_a_corpus_runs_on_any_page(browser: Browser, place: Place) ->
             "/dead-letters": "onerror",
             f"/dead-letter/{quote(letter)}": "window.__ran",
             f"/explain?topic=hostile&event={quote(CORPUS[1])}": "onerror",
-            f"/explain?event={quote(CORPUS[0])}-unknown": "unknown",
+            f"/explain?event={quote(CORPUS[0])}-unknown": "No event of this id",
+            f"/nowhere/{quote(CORPUS[1], safe='')}": "There is no page",
+            f"/resource{SUBSCRIPTION}?tab=letters": "onerror",
+            f"/resource{SUBSCRIPTION}?tab=settings": "onerror",
             f"/resource/{quote(CORPUS[0], safe='')}": "not the id",
         }.items():
             page = seen.open(path)

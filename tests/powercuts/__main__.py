@@ -23,7 +23,7 @@ def main() -> int:
     parser.add_argument("--cuts", type=int, default=10_000, help="how often to cut")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--workers", type=int, default=2, help="how many disks at once")
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many seconds")
+    parser.add_argument("--seconds", type=float, default=None, help="stop after this number of seconds")
     parser.add_argument("--synchronous", default="FULL", help="SQLite's setting; a weaker one loses")
     options = parser.parse_args()
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""The front of a relay, small but with checks: it verifies signatures and hands requests to whoever listens.
+"""The front of a relay, small but with checks: it verifies signatures and hands requests to the listeners.
 
 The frames are those that Microsoft's listener takes; what Azure's own relay says in its refusals is only alike.
 """
@@ -116,5 +116,5 @@ class RelayFront:
 
 
 def claims(token: str) -> dict[str, str]:
-    """What a token says."""
+    """The claims of a token."""
     return {name: values[0] for name, values in parse_qs(token.removeprefix("SharedAccessSignature ")).items()}

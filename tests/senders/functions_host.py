@@ -11,7 +11,7 @@ ORDERS = AzureFunction(resource_id=f"{APP}/functions/OnOrder")
 
 
 class FunctionsHost:
-    """What a Functions host does with a request to its webhooks: one function has an Event Grid trigger."""
+    """Answers requests to webhooks as a Functions host does: one function has an Event Grid trigger."""
 
     def __init__(self, key: str = "", function: str = "OnOrder") -> None:
         self.key = key

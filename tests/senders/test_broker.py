@@ -46,7 +46,7 @@ def reaching(*connections: Connection, egress: Egress = Egress.LOCAL, ca_file: s
 
 
 async def answer_to(sender: BrokerSender, to: Broker, sent: Batch | None = None) -> Outcome:
-    """What one exchange is answered."""
+    """The outcome of one exchange."""
     told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     sender.send(to, sent or batch(), told.set_result)
     async with asyncio.timeout(20):
@@ -337,7 +337,7 @@ def test_a_connection_that_is_set_anew(broker: LocalBroker) -> None:
 
 @each_service
 def test_nobody_there(kind: type[Broker]) -> None:
-    """A port that nobody listens on is SocketError; a name that is none is ResolutionError."""
+    """A port on which nothing listens is SocketError; a name that is none is ResolutionError."""
     to = new(kind)
     top = to.resource_id.rpartition("/")[0].rpartition("/")[0]
     key = f"SharedAccessKeyName={POLICY};SharedAccessKey={KEY};UseDevelopmentEmulator=true"

@@ -1,4 +1,4 @@
-"""The pump itself: when it fails, that is loud and nobody is left waiting."""
+"""The loop itself: when it fails, that is loud and no request is left waiting."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.senders.receiver import RawPost, Receiver, silent
 
 
 class Poison(RawPost):
-    """A POST that nobody can handle."""
+    """A POST that no loop can handle."""
 
     @property
     def over(self) -> bool:

@@ -50,7 +50,7 @@ async def half_close(connection: Connection) -> None:
 
 
 def outcome_from(handle: Handler) -> Outcome:
-    """What one batch to this endpoint comes to; the endpoint must be rid of the connection afterwards."""
+    """The outcome of one batch to this endpoint; the endpoint must be rid of the connection afterwards."""
 
     async def main() -> Outcome:
         async with Receiver(handle) as receiver, posting() as post:
@@ -260,7 +260,7 @@ def test_endpoint_that_breaks_every_connection_of_the_pool() -> None:
 
 
 def test_refused_connection() -> None:
-    """A port where nobody listens is a socket error that names the address."""
+    """A port where nothing listens is a socket error that names the address."""
 
     async def main() -> None:
         with socket.socket() as unused:

@@ -87,7 +87,7 @@ def test_a_listener_gets_what_a_webhook_would() -> None:
     [(400, Result.BAD_REQUEST), (403, Result.FORBIDDEN), (413, Result.PAYLOAD_TOO_LARGE), (503, Result.BUSY)],
 )
 def test_the_listeners_answer_is_the_outcome(code: int, result: Result) -> None:
-    """What the listener answers passes through the relay."""
+    """The answer of the listener passes through the relay."""
 
     async def main() -> Any:
         async with (

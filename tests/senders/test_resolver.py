@@ -77,7 +77,7 @@ def test_a_failure_is_known_too() -> None:
 
 @pytest.mark.parametrize(("host", "life_ns"), [("one.test", limits.RESOLVED_NS), ("none.test", limits.UNRESOLVED_NS)])
 def test_memory_is_short(host: str, life_ns: int) -> None:
-    """What is known is forgotten after its time, by the loop's clock, a failure sooner than an address."""
+    """A known address is forgotten after its time, by the loop's clock, a failure sooner than an address."""
 
     class Ahead(asyncio.SelectorEventLoop):
         ahead_s = 0.0

@@ -114,7 +114,7 @@ def test_a_new_address_is_dialled() -> None:
 
 
 def test_the_next_address_is_tried() -> None:
-    """When nobody listens at a name's first address, the second is tried within the same attempt."""
+    """When nothing listens at a name's first address, the second is tried within the same attempt."""
 
     async def main() -> None:
         resolver = names(hook_test="127.0.0.3 127.0.0.1")

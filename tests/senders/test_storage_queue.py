@@ -46,7 +46,7 @@ NOWHERE = StorageQueue(account=ACCOUNT, queue="nowhere")
 
 
 async def answer_to(sender: StorageQueueSender, to: StorageQueue, sent: Batch | None = None) -> Outcome:
-    """What one exchange is answered."""
+    """The outcome of one exchange."""
     told: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
     sender.send(to, sent or batch(), told.set_result)
     async with asyncio.timeout(20):
@@ -70,7 +70,7 @@ def sending(storage_clients: StorageClients, to: StorageQueue, *sent: Batch) -> 
 
 
 def messages(azurite: Azurite, queue: StorageQueue) -> list[tuple[bytes, datetime.timedelta]]:
-    """What is in a queue, as an ordinary consumer decodes it, and how long each lasts."""
+    """The messages of a queue, as an ordinary consumer decodes them, and the lifetime of each."""
     with azurite.queues() as client:
         found = client.get_queue_client(queue.queue).peek_messages(32)
     return [(b64decode(one.content, validate=True), one.expires_on - one.inserted_on) for one in found]
@@ -155,7 +155,7 @@ def test_a_signature_of_one_queue(azurite: Azurite) -> None:
 
 
 def test_the_largest_message(azurite: Azurite) -> None:
-    """What a queue can hold goes; one event more than that is PayloadTooLarge, 413, and never leaves."""
+    """The largest message that a queue holds is sent; one event more is PayloadTooLarge, 413, and never leaves."""
     queue = new_queue(azurite)
     fits, over = ((b'{"a":"%b"}' % (b"x" * (n - 8))) for n in (48 * 1024, 48 * 1024 + 1))
     assert len(b64encode(fits)) == 64 * 1024
@@ -265,7 +265,7 @@ def test_the_services_words(code: int, word: str, expected: tuple[Result, int | 
 
 
 async def outcome_at(name: str, handle: Handler) -> Outcome:
-    """What sending to a queue comes to where this answers in the place of the service."""
+    """The outcome of sending to a queue where this server answers in the place of the service."""
     async with Receiver(handle) as service:
         storage_clients = reaching(queue_service(name, service.at("127.0.0.1")))
         sender = StorageQueueSender(storage_clients)

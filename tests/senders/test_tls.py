@@ -53,7 +53,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 def outcomes_from(context: ssl.SSLContext, ca_file: str | None, posts: int = 1) -> tuple[list[Outcome], Receiver]:
-    """What posts to https://hook.test come to, at an endpoint with this certificate."""
+    """The outcomes of posts to https://hook.test, at an endpoint with this certificate."""
 
     async def main() -> tuple[list[Outcome], Receiver]:
         resolver = names(hook_test="127.0.0.1")
@@ -128,7 +128,7 @@ def test_mute_endpoint() -> None:
 
 @pytest.mark.parametrize("trusted", [True, False])
 def test_single_requests_are_as_strict(authority: Authority, trusted: bool) -> None:
-    """What a caller asks is verified like a delivery, by the same authorities; a failure is said to be one of TLS."""
+    """A caller's request is verified like a delivery, by the same authorities; a failure is one of TLS."""
 
     async def main() -> CallResult:
         async with Receiver(answering(OK), authority.context("hook.test", self_signed=not trusted)) as receiver:

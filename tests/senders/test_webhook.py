@@ -155,7 +155,7 @@ def test_statuses() -> None:
 
 
 def test_redirects_are_not_followed() -> None:
-    """A redirect is an answer like any other: nobody goes where it points."""
+    """A redirect is an answer like any other: it is not followed."""
 
     async def main() -> None:
         async with Receiver(answering(OK)) as other, posting() as post:
@@ -261,7 +261,7 @@ def test_invalid_url_is_an_outcome() -> None:
 
 
 def test_close_frees_everything() -> None:
-    """Closing ends the connections, and nobody is answered after it."""
+    """Closing ends the connections, and no exchange is answered after it."""
 
     async def main() -> None:
         async with Receiver(silent) as receiver:

@@ -1,9 +1,12 @@
 """Settings: defaults, then a file, then the environment, then flags; what is wrong is named."""
 
+import json
 from pathlib import Path
 
 import pytest
 
+from recapito.cli.toolkit.defaults import DEFAULTS, FILE_VARIABLE
+from recapito.cli.toolkit.fatal import TRACEBACK
 from recapito.errors import SettingsError
 from recapito.settings import settings
 
@@ -30,11 +33,51 @@ def test_later_sources_win(tmp_path: Path) -> None:
     assert settings.load(file, environment).server.port == 1002
 
 
-@pytest.mark.parametrize("flag", ["sever.port", "server.prot", "port"])
-def test_flags_that_are_no_settings(flag: str) -> None:
-    """A dotted name that is no setting is named, with those that are."""
-    with pytest.raises(SettingsError, match=r"settings: unknown .+; known: "):
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("sever.port", r"unknown section \[sever\]; did you mean \[server\]\?"),
+        ("server.prot", r"unknown key server.prot; did you mean server.port\?"),
+        ("server.colour", "unknown key server.colour; known: host, port"),
+        ("xyz.abc", r"unknown section \[xyz\]; known: server, portal"),
+    ],
+)
+def test_flags_that_are_no_settings(flag: str, said: str) -> None:
+    """A dotted name that is no setting is refused with the nearest one, or with all that are."""
+    with pytest.raises(SettingsError, match=f"^settings: {said}"):
         settings.load(environment={}, flags={flag: 1})
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("RECAPITO_SERVER_PROT", "RECAPITO_SERVER_PORT"), ("RECAPITO_DELIVERY_PROFIL", "RECAPITO_DELIVERY_PROFILE")],
+)
+def test_variables_that_are_no_settings(name: str, near: str) -> None:
+    """A variable with our prefix that is neither a setting nor one of a command is refused with the nearest name."""
+    with pytest.raises(SettingsError, match=rf"^environment: unknown variable {name}; did you mean {near}\?$"):
+        settings.load(environment={name: "1"})
+
+
+def test_variables_that_are_no_mistakes() -> None:
+    """Commands' variables, those of a secret's place, and those that Kubernetes sets are left alone."""
+    orders = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storageAccounts/orders"
+    given = json.dumps([{"resource_id": orders, "connection_string": {"env": "RECAPITO_ORDERS"}}])
+    linked = {
+        "RECAPITO_SERVICE_HOST": "10.0.0.1",
+        "RECAPITO_SERVICE_PORT_HTTP": "8585",
+        "RECAPITO_PORT": "tcp://10.0.0.1:8585",
+        "RECAPITO_PORT_8585_TCP_ADDR": "10.0.0.1",
+    }
+    others = dict.fromkeys(settings.OTHER_VARIABLES, "x") | {"RECAPITO_DEV": "0", "RECAPITO_SETTINGS": ""}
+    secret = {"RECAPITO_CONNECTION_RESOURCES": given, "RECAPITO_ORDERS": "UseDevelopmentStorage=true", "PATH": "/bin"}
+    assert settings.load(environment=linked | others | secret).server.port == 8585
+
+
+def test_the_variables_of_commands_are_known() -> None:
+    """Every variable that gives a flag its default is in the table of those that are no settings."""
+    assert {default.variable for default in DEFAULTS.values()} | {FILE_VARIABLE, TRACEBACK} < set(
+        settings.OTHER_VARIABLES
+    )
 
 
 def test_manual_clock_and_memory_mean_one_process() -> None:
@@ -46,8 +89,8 @@ def test_manual_clock_and_memory_mean_one_process() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[server]\nprot = 1", "server.prot"),
-        ("[sever]\nport = 1", r"\[sever\]"),
+        ("[server]\nprot = 1", r"recapito.toml: unknown key server.prot; did you mean server.port\?$"),
+        ("[sever]\nport = 1", r"recapito.toml: unknown section \[sever\]; did you mean \[server\]\?$"),
         ("[server]\nport = 'x'", "^server.port: Expected int, got str$"),
         ("server = 5", r"server is a section: write its keys under \[server\]"),
         ("[delivery]\negress = 'all'", "^delivery.egress: Invalid enum value 'all'; known: local, public$"),
@@ -150,3 +193,25 @@ def test_telemetry_that_can_not_be_is_named(key: str, value: object) -> None:
     """A wrong setting of traces and logs is an error at start that names it."""
     with pytest.raises(SettingsError, match=rf"telemetry\..*{key}"):
         settings.load(environment={}, flags={f"telemetry.{key}": value})
+
+
+def test_development_mode() -> None:
+    """RECAPITO_DEV turns it on; the public URL is then a name that works beside the container."""
+    chosen = settings.load(environment={"RECAPITO_DEV": "1", "RECAPITO_SERVER_HOST": "0.0.0.0"})
+    assert chosen.server.development and not chosen.on_loopback and chosen.public_url == "http://localhost:8585"
+    assert not settings.load(environment={}).server.development
+    later = {"RECAPITO_DEV": "1", "RECAPITO_SERVER_DEVELOPMENT": "false"}
+    assert not settings.load(environment=later).server.development
+    with pytest.raises(SettingsError, match="RECAPITO_DEV: 'perhaps' is not true or false"):
+        settings.load(environment={"RECAPITO_DEV": "perhaps"})
+
+
+def test_the_file_that_the_environment_names(tmp_path: Path) -> None:
+    """RECAPITO_SETTINGS names the settings file, unless a flag does; it must exist."""
+    file, other = tmp_path / "a.toml", tmp_path / "b.toml"
+    file.write_text("[server]\nport = 1001\n")
+    other.write_text("[server]\nport = 1002\n")
+    assert settings.load(environment={"RECAPITO_SETTINGS": str(file)}).server.port == 1001
+    assert settings.load(other, {"RECAPITO_SETTINGS": str(file)}).server.port == 1002
+    with pytest.raises(SettingsError, match=r"settings file .*c\.toml: No such file"):
+        settings.load(environment={"RECAPITO_SETTINGS": str(tmp_path / "c.toml")})

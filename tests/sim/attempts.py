@@ -109,7 +109,7 @@ def _check_turn(oracle: Oracle, lane: Watched, owed: Owed, arrival: Arrival) -> 
         oracle.fail("I8", f"is sent when it is {owed.state}", lane=lane.id, owed=owed)
     if owed.success_epoch == lane.epoch:
         oracle.fail("I8", f"is sent again after a success at {owed.success_at}", lane=lane.id, owed=owed)
-    if owed.state is State.PARKED and owed.parked is not None and owed.parked.due_at > now:
+    if owed.state is State.PARKED and owed.parked is not None and not lane.is_due(owed.parked, now):
         oracle.fail("I9", f"is sent {owed.parked.due_at - now} ns early", lane=lane.id, owed=owed)
     if owed.arrivals:
         last = owed.arrivals[-1]

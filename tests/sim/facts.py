@@ -4,11 +4,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recapito.contracts.ledger import Settlement
-from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.delivery import DeliveryId, Parked
+from recapito.domain.delivery.hold import Hold
+from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from tests.sim.books import Books
 from tests.sim.endpoints import Arrival
 from tests.sim.held import HoldWatch
+
+NOTICED_NS = 60 * SECOND  # so much later, on a slow disk too, a lane has seen a jump of time or another endpoint
 
 
 @dataclass
@@ -57,6 +61,20 @@ class Watched:
     settling_since: int = 0
     attempts: dict[tuple[DeliveryId, int], Arrival] = field(default_factory=dict)
     redriven: dict[str, DeliveryId] = field(default_factory=dict)  # event -> its newest delivery, if it was redriven
+
+    def start_hold(self, hold: Hold, now: int) -> None:
+        """The lane begins from its stored hold; one that an operator asked to retry may end it at once."""
+        self.hold.start(hold, now)
+        if self.versions and self.now.options.retry_asked_at:
+            self.hold.distrust(now + NOTICED_NS)
+
+    def is_due(self, parked: Parked, now: int) -> bool:
+        """Whether it is the turn of a parked delivery: its time has come, or an operator asked since its last attempt.
+
+        The lane may take up a request that a later one has replaced.
+        """
+        tried_at = parked.delivery.last_attempt_at or 0
+        return parked.due_at <= now or any(tried_at <= version.options.retry_asked_at for version in self.versions)
 
     @property
     def now(self) -> Subscription:

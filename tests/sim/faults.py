@@ -94,11 +94,12 @@ class Faults:
         self.slow_disk = False
         self.quick_disk = False
         self.full_disk = False  # then no commit is stored
+        self.closed: set[Role] = set()  # roles whose commits are not stored, because a file is damaged
         self._rng = rng
         self._armed: dict[Role, list[tuple[int, Trap]]] = {Role.INTAKE: [], Role.DISPATCH: []}
 
     def arm(self, role: Role, trap: Trap, others: int) -> None:
-        """Spring the trap at the commit, or read, of that role that comes after so many others."""
+        """Spring the trap at the commit, or read, of that role after `others` more of them."""
         calls = self.reads if trap is Trap.FAIL_READ else self.commits
         self._armed[role].append((calls[role] + others, trap))
 
@@ -112,7 +113,7 @@ class Faults:
         """The trap that springs at this commit, if any."""
         self.commits[role] += 1
         sprung = self._spring(role, self.commits[role] - 1, reading=False)
-        return Trap.FAIL_LOST if self.full_disk and sprung is None else sprung
+        return Trap.FAIL_LOST if sprung is None and (self.full_disk or role in self.closed) else sprung
 
     def at_read(self, role: Role) -> Trap | None:
         """The trap that springs at this read, if any."""

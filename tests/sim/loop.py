@@ -5,16 +5,21 @@ sockets; a history in which nothing can ever happen again, or in which time stan
 """
 
 import asyncio
+import heapq
 import itertools
 import random
-from asyncio import base_events
+from asyncio import Handle, TimerHandle, base_events
 from collections.abc import Callable, Coroutine
+from contextvars import Context
 from math import ceil
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Callback = Callable[..., object]
 
 SECOND = 1_000_000_000
+RESOLUTION_S = 1e-9  # timers that are so near are due together
+LONGEST_JUMP_S = 86_400.0
 BUSY_NS = 60 * SECOND
 BUSY_ROUNDS = 60_000  # rounds of the loop within a minute of virtual time more than any history needs
 
@@ -25,23 +30,6 @@ class Deadlock(Exception):
 
 class Livelock(Exception):
     """The loop goes round and round, and time hardly passes."""
-
-
-class _Timeline:
-    """Stands where a selector would: instead of waiting it moves the time."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-
-    def select(self, timeout: float | None) -> list[Any]:
-        if timeout is None:
-            raise Deadlock("nothing is scheduled and no task is ready")
-        if timeout > 0:
-            self.now_ns += ceil(timeout * SECOND)
-        return []
-
-    def close(self) -> None:
-        """There is nothing to close."""
 
 
 class _NumberedTask(asyncio.Task[Any]):
@@ -64,9 +52,9 @@ class SimLoop(base_events.BaseEventLoop):
 
     def __init__(self, seed: int | str) -> None:
         super().__init__()
-        self._timeline = _Timeline()
-        self._selector = self._timeline  # what BaseEventLoop waits on
-        self._clock_resolution = 1e-9
+        self.now_ns = 0
+        self._callbacks: list[Handle] = []
+        self._timers: list[tuple[float, TimerHandle]] = []
         self._rng = random.Random(f"{seed}/order")
         self._since_ns = 0
         self._since_round = 0
@@ -77,16 +65,11 @@ class SimLoop(base_events.BaseEventLoop):
         self._numbers = itertools.count()
         self.set_task_factory(self._make_task)
 
-    @property
-    def now_ns(self) -> int:
-        """Virtual nanoseconds since the loop was made."""
-        return self._timeline.now_ns
-
     def _make_task(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
         return _NumberedTask(coroutine, next(self._numbers), loop=loop, **options)
 
     def time(self) -> float:
-        return self._timeline.now_ns / SECOND
+        return self.now_ns / SECOND
 
     def run_in_executor(self, *args: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("threads are forbidden in the simulation")
@@ -94,22 +77,50 @@ class SimLoop(base_events.BaseEventLoop):
     def call_soon_threadsafe(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
         raise RuntimeError("threads are forbidden in the simulation")
 
+    def call_soon(self, callback: Callback, *args: Any, context: Context | None = None) -> Handle:
+        handle = Handle(callback, args, self, context)
+        self._callbacks.append(handle)
+        return handle
+
+    def call_at(self, when: float, callback: Callback, *args: Any, context: Context | None = None) -> TimerHandle:
+        timer = TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callback, *args: Any, context: Context | None = None) -> TimerHandle:
+        return self.call_at(self.now_ns / SECOND + delay, callback, *args, context=context)
+
     def _run_once(self) -> None:
+        """One round, in place of that of BaseEventLoop: instead of waiting for sockets it moves the time."""
         if self.rounds in self.interruptions:
             self.interruptions.pop(self.rounds)()
-        ready = self._ready  # type: ignore[attr-defined]
-        if len(ready) > 1:
-            shuffled = list(ready)
-            self._rng.shuffle(shuffled)
-            ready.clear()
-            ready.extend(shuffled)
-        super()._run_once()  # type: ignore[misc]
+        timers, callbacks = self._timers, self._callbacks
+        self._callbacks = []
+        if len(callbacks) > 1:
+            self._rng.shuffle(callbacks)
+        while timers and timers[0][1].cancelled():
+            heapq.heappop(timers)
+        if not callbacks and not self._stopping:
+            self._pass_time()
+        end = self.now_ns / SECOND + RESOLUTION_S
+        while timers and timers[0][0] < end:
+            callbacks.append(heapq.heappop(timers)[1])
+        for handle in callbacks:
+            if not handle.cancelled():
+                handle._run()
         self._watch_time()
+
+    def _pass_time(self) -> None:
+        if not self._timers:
+            raise Deadlock("nothing is scheduled and no task is ready")
+        left_s = self._timers[0][0] - self.now_ns / SECOND
+        if left_s > 0:
+            self.now_ns += ceil(min(left_s, LONGEST_JUMP_S) * SECOND)
 
     def _watch_time(self) -> None:
         self.rounds += 1
-        if self._timeline.now_ns - self._since_ns > BUSY_NS:
-            self._since_ns, self._since_round = self._timeline.now_ns, self.rounds
+        if self.now_ns - self._since_ns > BUSY_NS:
+            self._since_ns, self._since_round = self.now_ns, self.rounds
         elif self.rounds - self._since_round > BUSY_ROUNDS:
             raise Livelock(f"{BUSY_ROUNDS} rounds up to {self.time():.3f} s of virtual time")
 

@@ -24,7 +24,7 @@ from recapito.dispatch.lane.in_flight import LateAnswers
 from recapito.dispatch.service import DispatchService
 from recapito.domain import limits
 from recapito.domain.instant import DAY, SECOND
-from recapito.errors import StoreFailed
+from recapito.errors import StoreDamaged, StoreFailed
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterSearch
 from recapito.intake.maintenance.blob_notifier import BlobNotifier
@@ -224,6 +224,8 @@ class Machine:
             await body(life)
         except asyncio.CancelledError:
             pass  # it was killed, or stopped
+        except StoreDamaged as error:  # damage lasts, and so would a role that ends at each start
+            self._oracle.fail("I24", f"{life.role} died of damage: {error}")
         except StoreFailed:
             self._oracle.note("died of a store failure", life.role)
         except Exception as error:

@@ -11,17 +11,14 @@ from typing import Any
 
 from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.hold import CLEAR, rules_for
-from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import DelayedDelivery, Profile, load
 from recapito.domain.resources.topic import Topic
 from tests.sim import attempts
 from tests.sim.books import Owed
 from tests.sim.clock import SimClock
 from tests.sim.endpoints import Arrival
-from tests.sim.facts import Refusal, Violation, Watched
+from tests.sim.facts import NOTICED_NS, Refusal, Violation, Watched
 from tests.sim.publication import Published
-
-NOTICED_NS = 60 * SECOND  # so much later, on a slow disk too, a lane has seen a jump of time or another endpoint
 
 
 class Oracle:
@@ -43,6 +40,7 @@ class Oracle:
         self.renewals = 0  # of lanes whose row was damaged
         self.documents: list[tuple[str, str]] = []
         self.rotten: set[tuple[str, object]] = set()  # records of the registry that are damaged now
+        self.page_damaged = False
         self.life = 0
         self.disturbed_s = 0.0
         self.late_limited = False
@@ -164,8 +162,12 @@ class Oracle:
         self.rotten.clear()
 
     def may_stop(self, lane: int) -> bool:
-        """Whether a lane cannot know what to do: its record, or its topic's, is damaged."""
-        return ("subscription", lane) in self.rotten or ("topic", self.lanes[lane].topic) in self.rotten
+        """Whether a lane cannot know what to do: its record, or its topic's, is damaged, or a page of a file."""
+        return (
+            self.page_damaged
+            or ("subscription", lane) in self.rotten
+            or ("topic", self.lanes[lane].topic) in self.rotten
+        )
 
     # What goes over the network.
 
@@ -196,7 +198,7 @@ class Oracle:
         self.disturb()
         self.note("dispatch starts", life)
         for lane in self.lanes.values():
-            lane.hold.start(lane.books.last_row.hold if lane.books.last_row else CLEAR, self.clock.now())
+            lane.start_hold(lane.books.last_row.hold if lane.books.last_row else CLEAR, self.clock.now())
 
     def dispatch_died(self) -> None:
         """All lanes lose their memory."""

@@ -61,6 +61,7 @@ class Plan:
     picky: list[Picky] = field(default_factory=list)
     drip_s: list[float] = field(default_factory=list)  # when some events are published besides
     damages_s: list[tuple[float, str]] = field(default_factory=list)  # when something rots, and what
+    pages_s: list[float] = field(default_factory=list)  # when a page of a file rots, if there are files
     full_disks_s: list[tuple[float, float]] = field(default_factory=list)  # when the disk is full, and for how long
     start_crashes: float = 0.0  # how likely a role dies while it starts
     tiny: Tiny = AMPLE
@@ -96,6 +97,7 @@ def draw_plan(seed: int) -> Plan:
         redrives_s=_draw_redrives(seed, horizon_s),
         **_draw_picky(seed, horizon_s),
         damages_s=_draw_damages(seed, horizon_s, redriven=bool(_draw_redrives(seed, horizon_s))),
+        pages_s=[] if calm else _draw_pages(seed, horizon_s),
         full_disks_s=[] if calm else _draw_full_disks(seed, horizon_s),
         start_crashes=0.0 if calm else random.Random(f"{seed}/start").choice((0.0, 0.0, 0.5, 0.9)),
         tiny=draw_tiny(seed),
@@ -135,6 +137,13 @@ def _draw_damages(seed: int, horizon_s: float, redriven: bool) -> list[tuple[flo
     kinds = [kind for kind in rng.sample(DAMAGES, rng.randrange(1, len(DAMAGES) + 1)) if kind != "lane" or not redriven]
     count = rng.choice((0, 0, 0, 2, 5, 12))
     return [(rng.uniform(HOUR_S, horizon_s - HOUR_S), rng.choice(kinds or ["event"])) for _ in range(count)]
+
+
+def _draw_pages(seed: int, horizon_s: float) -> list[float]:
+    """In every other seed, by dice of their own. Lanes that wait for a page keep no promise about time."""
+    rng = random.Random(f"{seed}/page times")
+    count = 0 if _draw_picky(seed, horizon_s) else rng.choice((0, 0, 1, 3))
+    return [rng.uniform(HOUR_S, horizon_s - HOUR_S) for _ in range(count)]
 
 
 def _draw_full_disks(seed: int, horizon_s: float) -> list[tuple[float, float]]:

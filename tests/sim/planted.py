@@ -20,6 +20,7 @@ from recapito.dispatch.dispatcher import Dispatcher
 from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.in_flight import InFlight, LateAnswers, PendingBatch
 from recapito.dispatch.lane.lane import Lane
+from recapito.dispatch.lane.rush import Rush
 from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.delivery import Parked
@@ -193,6 +194,21 @@ class UnsweptLane(Lane):
     def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:
         hold = super()._held_after(request, outcome, now)
         return replace(hold, until=now + hold.period, sweep_at=1 << 62) if hold.on and hold.until > now else hold
+
+
+class RestlessRush(Rush):
+    """Takes every row that it meets."""
+
+    def _waits(self, row: Parked) -> bool:
+        return True
+
+
+class RestlessLane(Lane):
+    """Tries in a rush what it has tried in it."""
+
+    def _start_rush(self, asked_at: int) -> None:
+        super()._start_rush(asked_at)
+        self._rush = RestlessRush(asked_at)
 
 
 class HoldingLane(Lane):

@@ -204,7 +204,7 @@ class HoardingLedger(MemoryLedger):
 
 
 class SilentLog(MemoryLog):
-    """Tells nobody which records are damaged."""
+    """Lists no damaged record."""
 
     async def damaged_records(self) -> list[Damage]:
         return []

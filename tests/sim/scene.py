@@ -90,7 +90,7 @@ class Scene:
         self.network.endpoint(f"http://{host}/").judge = judge
 
     async def publish(self, count: int = 1, topic: str = "orders", **fixed: str) -> None:
-        """Publish so many events in one request; `type` and `subject` may be fixed."""
+        """Publish `count` events in one request; `type` and `subject` may be fixed."""
         await self.people.publish(topic, count, **fixed)
 
     def become(self, name: str, behaviour: Behaviour) -> None:
@@ -109,7 +109,7 @@ class Scene:
         checkers.check_liveness(self.oracle)
 
     async def look_at_damage(self) -> None:
-        """A person asks what is damaged, if somebody is there to answer; all has been read since."""
+        """A person asks for the damage, if a server is there to answer; all has been read since."""
         for _ in range(2):
             try:
                 await self.machine.request(self._show_damage)

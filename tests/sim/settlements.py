@@ -235,7 +235,7 @@ def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) 
         case "Canceled":
             true = lane.deleted_at is not None
         case "TimeToLiveExceeded":
-            due = touched.state is State.UNREAD or (touched.parked is not None and touched.parked.due_at <= now)
+            due = touched.state is State.UNREAD or (touched.parked is not None and lane.is_due(touched.parked, now))
             true = due and now >= owed.event.sent_at + min(policy.ttl_ns for policy in policies)
         case "MaxDeliveryAttemptsExceeded":
             true = touched.attempts + 1 >= min(policy.max_attempts for policy in policies)

@@ -1,5 +1,6 @@
 """The disk that outlives a crash: in memory, SQLite files, or copies of streams. Each life opens its own stores."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,25 +47,59 @@ class MemoryStorage:
         """Nothing is open."""
 
 
-class SqliteStorage:
-    """Two real files. Calls are made directly: there are no threads in the simulation."""
+class SmallPagesLog(SqliteLog):
+    """A log whose trees are deep though it has few entries."""
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
+    KIND = SqliteLog.KIND._replace(page_bytes=512)
+
+
+class SmallPagesLedger(SqliteLedger):
+    """A ledger whose trees are deep though it has few rows."""
+
+    KIND = SqliteLedger.KIND._replace(page_bytes=512)
+
+
+class SqliteStorage:
+    """Two real files. Calls are made directly: there are no threads in the simulation.
+
+    `at_rest` is done once neither file is open, before either is opened again.
+    """
+
+    def __init__(self, directory: Path, small_pages: bool = False) -> None:
+        self.directory = self._directory = directory
+        self.small_pages = small_pages
+        self.at_rest: Callable[[], None] | None = None
+        self._open: set[int] = set()
+        self._log = SmallPagesLog if small_pages else SqliteLog
+        self._ledger = SmallPagesLedger if small_pages else SqliteLedger
         self.spoil = FileSpoiler(directory)
         for store in (self.open_log(True), self.open_ledger(True)):
             self.close(store)  # they exist from now on, so that either role may start first
 
     def open_log(self, write: bool) -> Any:
-        return SqliteLog.open(self._directory, threaded=False) if write else SqliteLog.open_reader(self._directory)
+        self._rest()
+        directory = self._directory
+        return self._opened(self._log.open(directory, threaded=False) if write else self._log.open_reader(directory))
 
     def open_ledger(self, write: bool) -> Any:
-        if write:
-            return SqliteLedger.open(self._directory, threaded=False)
-        return SqliteLedger.open_reader(self._directory)
+        self._rest()
+        directory = self._directory
+        return self._opened(
+            self._ledger.open(directory, threaded=False) if write else self._ledger.open_reader(directory)
+        )
 
     def close(self, store: Any) -> None:
+        self._open.discard(id(store))
         store.database.close()
+
+    def _opened(self, store: Any) -> Any:
+        self._open.add(id(store))
+        return store
+
+    def _rest(self) -> None:
+        if self.at_rest is not None and not self._open:
+            act, self.at_rest = self.at_rest, None
+            act()
 
 
 class Unspoilt:

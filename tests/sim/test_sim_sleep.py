@@ -17,7 +17,7 @@ SLEEPY = (LOW, LOW_IN_A, A, OF_STOCK)
 
 
 async def sleepers(scene: Scene, count: int) -> list[Watched]:
-    """So many subscriptions of each sleepy kind."""
+    """N subscriptions of each sleepy kind."""
     return [
         await scene.subscribe(f"sleeper-{n}-{kind}", filter=SLEEPY[kind]) for n in range(count) for kind in range(4)
     ]

@@ -30,7 +30,7 @@ async def _begin(scene: Scene) -> None:
 
 
 def starts(parts: Parts, role: Role, waits: int) -> tuple[Scene, bool]:
-    """A role is killed, and dies again after so many waits of its next start; whether it came to that."""
+    """A role is killed, and dies again after N waits of its next start; whether it came to that."""
     left: list[int] = [waits]
 
     async def script(scene: Scene) -> None:

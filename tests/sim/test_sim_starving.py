@@ -43,7 +43,7 @@ def waits_s(owed: list[Owed]) -> list[float]:
 def few_bad(
     lanes: list[Watched], bad: int, every_s: float, count: int, profile: str | None = None, **settings: Any
 ) -> Script:
-    """So many bad events, then good ones one by one."""
+    """N bad events, then good ones one by one."""
 
     async def script(scene: Scene) -> None:
         await scene.topic(profile)

@@ -19,8 +19,8 @@ from recapito.domain.resources.topic import Topic
 from tests.sim import redrives, settlements
 from tests.sim.books import Books, State
 from tests.sim.endpoints import ArrivedEvent
-from tests.sim.facts import Watched
-from tests.sim.oracle import NOTICED_NS, Oracle
+from tests.sim.facts import NOTICED_NS, Watched
+from tests.sim.oracle import Oracle
 
 ALL = 1 << 31
 _decode = msgspec.json.Decoder(list[ArrivedEvent]).decode
@@ -126,7 +126,8 @@ class Witness:
             lane = self._oracle.lanes[stored.id] = Watched(
                 stored.id, stored.topic, Books(stored.id, stored.created_position, self._oracle.fail)
             )
-        if lane.versions and lane.now.destination != stored.destination:  # which ends a hold
+        asked = bool(lane.versions) and lane.now.options.retry_asked_at != stored.options.retry_asked_at
+        if lane.versions and (asked or lane.now.destination != stored.destination):  # which ends a hold
             lane.hold.distrust(self._oracle.clock.now() + NOTICED_NS)
         lane.versions.append(stored)
         self._oracle.lane_of_url[stored.destination.url] = lane
@@ -171,7 +172,7 @@ class Witness:
         lane = self._oracle.lanes[id]
         self._compare(lane, row)
         if not row.damaged:
-            lane.hold.start(row.hold, self._oracle.clock.now())
+            lane.start_hold(row.hold, self._oracle.clock.now())
 
     async def _renew_lane(self, ledger: Any, row: LaneRow, id: int, topic: int, log_id: str, position: int) -> None:
         """The lane has lost its memory; what it still has under way does not matter any more."""
@@ -185,7 +186,7 @@ class Witness:
         lane.epoch += 1
         lane.books.renew(position)
         lane.books.compare(row)
-        lane.hold.start(row.hold, self._oracle.clock.now())
+        lane.start_hold(row.hold, self._oracle.clock.now())
 
     async def _lanes(self, ledger: Any, rows: list[LaneRow]) -> None:
         for row in rows:
@@ -229,7 +230,7 @@ class Witness:
                 self._oracle.note("set aside", lane.id, damage.table, damage.position, damage.offset)
                 lane.books.set_aside(DeliveryId(damage.position, damage.offset))
 
-    async def _parked(self, ledger: Any, rows: list[Parked], id: int, limit: int) -> None:
+    async def _parked(self, ledger: Any, rows: list[Parked], id: int, *args: object) -> None:
         await self._reconcile(ledger, [self._oracle.lanes[id]])
 
     async def _burials_due(self, ledger: Any, group: DeadLetterGroup | None, *args: object) -> None:

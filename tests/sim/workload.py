@@ -25,6 +25,7 @@ from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.dead_letters.search import DeadLetterQuery, parse_name
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.resources.drafts import SubscriptionDraft, TopicDraft
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from tests.sim.machine import ConnectionLost, Machine
@@ -153,6 +154,11 @@ class Workload:
         self._oracle.lanes[stored.id].acknowledged[stored.version] = self._oracle.clock.now()
         return stored.id
 
+    async def retry_now(self, id: int) -> None:
+        """Ask to try everything that is parked of a subscription."""
+        clock, encrypt = self._oracle.clock, lambda content, name: content
+        await self._ask(lambda: SubscriptionOptions(self._subscriptions, clock, encrypt).retry_now(id))
+
     async def delete_subscription(self, topic_name: str, name: str) -> None:
         """Delete a subscription."""
         topic = self._topic(topic_name)
@@ -160,7 +166,7 @@ class Workload:
             await self._ask(lambda: self._subscriptions.delete(topic, name))
 
     async def publish(self, topic_name: str, number: int, subjects: Sequence[str] = (), **fixed: str) -> None:
-        """Publish so many events in one request; some of their fields may be fixed, and subjects may take turns."""
+        """Publish `number` events in one request; some of their fields may be fixed, and subjects may take turns."""
         topic = self._topic(topic_name)
         if topic is None:
             return
@@ -183,7 +189,7 @@ class Workload:
             self._oracle.acknowledged(events)
 
     async def redrive(self, limit: int = 1000) -> int:
-        """Redrive all dead letters, so many in a request; how many the server said it did before it failed."""
+        """Redrive all dead letters, page by page; the number that the server reported before it failed."""
         done, after = 0, None
         while True:
             try:
@@ -196,7 +202,7 @@ class Workload:
             after = parse_name(progress.next)
 
     async def _ask(self, change: Callable[[], Awaitable[T]]) -> T | None:
-        """What the server answered; None if it refused, or failed or died under the request."""
+        """The server's answer; None if it refused, or failed or died under the request."""
         try:
             return await self._machine.request(change)
         except NO_ANSWER:

@@ -23,9 +23,11 @@ from tests.sim.facts import Violation
 from tests.sim.faults import Role
 from tests.sim.loop import Deadlock, Livelock, SimLoop, run
 from tests.sim.machine import Parts
+from tests.sim.pages import PageRot
 from tests.sim.plan import Episode, Picky, Plan, draw_plan
 from tests.sim.publication import Published
 from tests.sim.scene import Scene
+from tests.sim.storage import SqliteStorage
 from tests.sim.tiny import AMPLE
 from tests.sim.workload import draw_sleepy_filter
 
@@ -68,8 +70,12 @@ class World:
         self.scene = scene
         self.rng = random.Random(f"{plan.seed}/world")
         self.dice = random.Random(f"{plan.seed}/rot")
+        self._operator = random.Random(f"{plan.seed}/operator")
         self._start_dice = random.Random(f"{plan.seed}/fall")
         self._healed = False
+        storage = scene.parts.storage
+        small = isinstance(storage, SqliteStorage) and storage.small_pages
+        self._rot = PageRot(scene, storage, random.Random(f"{plan.seed}/pages")) if small else None
         self._topics = [f"topic-{n}" for n in range(len(plan.profiles))]
         self._acts: set[asyncio.Task[None]] = set()
         scene.oracle.late_limited = plan.small_late is not None
@@ -86,8 +92,13 @@ class World:
         damage = {"event": self._damage_event, "lane": self._damage_lane, "record": self._damage_record}
         for at_s, kind in self.plan.damages_s:
             self._start(self._later(at_s - self.scene.loop.time(), damage[kind]))
+        for at_s in self.plan.pages_s if self._rot is not None else ():
+            self._start(self._later(at_s - self.scene.loop.time(), self._damage_page))
         for at_s, seconds in self.plan.full_disks_s:
             self._start(self._later(at_s - self.scene.loop.time(), partial(self._fill_disk, seconds)))
+        for _ in range(self._operator.choice((0, 0, 0, 3, 8))):
+            at_s = self._operator.uniform(self.scene.loop.time(), self.plan.horizon_s)
+            self._start(self._later(at_s - self.scene.loop.time(), self._retry_now))
         for episode in sorted(self.plan.episodes, key=lambda episode: episode.at_s):
             await self._sleep_until(episode.at_s)
             self._play(episode)
@@ -186,12 +197,24 @@ class World:
         self.scene.oracle.note("redrive")
         await self.scene.people.redrive(self.rng.choice((1, 2, 10, 1000)))
 
+    async def _retry_now(self) -> None:
+        """An operator wants everything tried that is parked, of a lane with such deliveries if there is one."""
+        oracle = self.scene.oracle
+        lanes = [lane for id, lane in sorted(oracle.lanes.items()) if lane.deleted_at is None]
+        waiting = [lane for lane in lanes if lane.books.parked] or lanes
+        if waiting:
+            lane = self._operator.choice(waiting)
+            oracle.note("retry now", lane.id, len(lane.books.parked))
+            await self.scene.people.retry_now(lane.id)
+
     async def _drip(self) -> None:
         """Some events for the picky."""
         await self.scene.people.publish(self._topics[0], self.rng.choice((1, 1, 5, 15)))
 
     async def _damage_lane(self) -> None:
         """The row of a lane rots, be it sleeping, busy, ended, or not yet read by anybody."""
+        if self.scene.oracle.page_damaged:
+            return
         lanes = [self.scene.oracle.lanes[id] for id in sorted(self.scene.oracle.lanes)]
         lane, part = self.dice.choice(lanes), self.dice.choice(("cursor", "version", "books"))
         count = self.dice.choice(("matched", "delivered", "parked", "buried"))
@@ -201,6 +224,8 @@ class World:
 
     async def _damage_record(self) -> None:
         """A record of the registry rots; later a person, who is shown it, stops the server and restores a backup."""
+        if self.scene.oracle.page_damaged:
+            return
         rng, oracle, spoil = self.dice, self.scene.oracle, self.scene.parts.storage.spoil
         lane = rng.choice([oracle.lanes[id] for id in sorted(oracle.lanes)])
         table = rng.choice(("topic", "subscription", "subscription", "document"))
@@ -229,8 +254,22 @@ class World:
         for role in Role:
             self.scene.machine.cancel(role)
 
+    async def _damage_page(self) -> None:
+        """A page of a file rots, so promptness is not expected; later a person restores a backup."""
+        assert self._rot is not None
+        if not await self._rot.spoil():
+            return
+        until = self.scene.loop.time() + self.dice.choice((20.0, 60.0, 300.0))
+        while self.scene.loop.time() < until and not self._healed:
+            self.scene.oracle.disturb()
+            await asyncio.sleep(2)
+        if not self._healed:
+            await self._rot.restore()
+
     async def _damage_event(self) -> None:
         """A row of events rots: an entry, unread, just published or anywhere; or one that waits in the ledger."""
+        if self.scene.oracle.page_damaged:
+            return
         rng, scene = self.dice, self.scene
         lanes = [scene.oracle.lanes[id] for id in sorted(scene.oracle.lanes)]
         rows = [(lane, owed) for lane in lanes for owed in lane.books.owed.values() if owed.state in ROWS]
@@ -331,6 +370,8 @@ class World:
         scene.faults.disarm()
         scene.machine.steady()
         await self._restore()
+        if self._rot is not None:
+            await self._rot.restore()
         vault = scene.machine.vault
         for container in sorted(vault.down | vault.missing | vault.hung):
             scene.oracle.container_back(container)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Books:
-    """Kept by threads. An event is acknowledged, or nobody knows; `arrived` counts by path."""
+    """Kept by threads. An event is acknowledged, or its fate is unknown; `arrived` counts by path."""
 
     acknowledged: set[str] = field(default_factory=set)
     unknown: set[str] = field(default_factory=set)
@@ -15,7 +15,7 @@ class Books:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def published(self, ids: list[str], status: int | None) -> None:
-        """A publish was answered, or its connection broke. Of a 5xx nobody knows whether it was stored."""
+        """A publish was answered, or its connection broke. After a 5xx it is unknown whether it was stored."""
         with self.lock:
             (self.acknowledged if status == 200 else self.unknown).update(ids)
 
@@ -50,7 +50,7 @@ def unbalanced(counts: dict[str, float]) -> str | None:
 
 
 def unaccounted(missing: set[str], damaged: set[str], corrupt: int, begun_again: bool) -> str | None:
-    """What is wrong with acknowledged events that did not arrive at a subscription; None if each has its reason.
+    """The fault of acknowledged events that did not arrive at a subscription; None if each has its reason.
 
     `damaged` were in records that people are shown, and `corrupt` is how many the server says it gave up for that: it
     may have given up one that had just arrived. Books that have begun again know less.

@@ -33,7 +33,7 @@ class Endpoints:
         return 400 if path in ("refusing", "buried") and _drawn(ids, REFUSED) else 200
 
     def _fails(self, ids: list[str]) -> bool:
-        """The first attempt of some events fails, the second is fine; never so many in a row that it is held."""
+        """The first attempt of some events fails, the second is fine; never enough in a row for a hold."""
         first = ids[0]
         with self._books.lock:
             fails = _drawn(ids, MOODY) and first not in self._seen

@@ -26,7 +26,7 @@ UNREAD_S = 0.7  # so long dispatch stands still before the server is killed: som
 
 
 class Machine:
-    """Keeps one server running on one directory; whoever talks to it asks for `server` each time."""
+    """Keeps one server running on one directory; its users ask for `server` each time."""
 
     def __init__(self, data: Path, *flags: str) -> None:
         self.done: Counter[str] = Counter()
@@ -44,7 +44,7 @@ class Machine:
         return self._ended.wait(seconds)
 
     def end(self) -> None:
-        """The soak is over: whoever waits goes on."""
+        """The soak is over: waiting threads go on."""
         self._ended.set()
 
     # Faults.
@@ -72,7 +72,7 @@ class Machine:
         self.done["both roles killed"] += 1
 
     def kill_parent(self, rng: random.Random) -> None:
-        """The parent, at once, sometimes just after a role; then somebody starts the server again."""
+        """The parent, at once, sometimes just after a role; then the machine starts the server again."""
         if rng.random() < 0.5:
             self.kill_role(rng)
         self.server.kill("parent")

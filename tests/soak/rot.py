@@ -1,6 +1,6 @@
 """Bits flip in the files of a server that is down: in a segment, a parked delivery, a dead letter, or a lane's row.
 
-Whoever flips them knows which events were there, so that each can be accounted for in the end.
+The test that flips them knows which events were there, so that each can be accounted for in the end.
 """
 
 import json

@@ -19,7 +19,7 @@ AGAIN = EventDisposition(DispositionKind.RETRY, NOON + 30 * SECOND, Rule.MINIMUM
 def attempt(
     *ids: str, label: LaneLabel = ORDERS, at: int = 0, outcome: str = "Success", position: int = 5, **more: Any
 ) -> Attempt:
-    """An attempt so many seconds after noon, or at an instant; neighbouring events of one segment."""
+    """An attempt N seconds after noon, or at an instant; neighbouring events of one segment."""
     fields: dict[str, Any] = {
         "label": label,
         "at": at if at > NOON // 2 else NOON + at * SECOND,

@@ -1,4 +1,4 @@
-"""What the tests of the embedded store share."""
+"""The fixtures of the tests of the embedded store."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator

@@ -69,7 +69,7 @@ def server(data: Path, run: Any) -> Iterator[Server]:
 
 
 def test_a_backup_of_a_running_server_is_restored(server: Server, tmp_path: Path, run: Any) -> None:
-    """What was stored when the backup was taken is there again; what came later is not."""
+    """Everything stored when the backup was taken is there again; later events are not."""
     lines: list[str] = []
     before = server.shows()
     backup(server.directory, tmp_path / "copy", lines.append)
@@ -211,7 +211,7 @@ def test_a_lane_whose_topic_is_gone_is_no_trouble(server: Server, tmp_path: Path
 
 @pytest.mark.parametrize("file", ["log.db", "dispatch.db"])
 def test_a_backup_of_an_older_schema_is_restored(server: Server, tmp_path: Path, file: str) -> None:
-    """Whoever serves it next migrates it; restoring only looks."""
+    """The next server migrates it; restoring only looks."""
     backup(server.directory, tmp_path / "copy", lambda line: None)
     connection = apsw.Connection(str(tmp_path / "copy" / file))
     connection.pragma("user_version", connection.pragma("user_version") - 1)

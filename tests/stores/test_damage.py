@@ -10,8 +10,9 @@ import pytest
 from recapito.contracts.ledger import DeadLetterGroup, Drop, DueDeliveries, LaneCounts, SkippedDeadLetters
 from recapito.contracts.log import EntryKind
 from recapito.domain.delivery.delivery import CORRUPT, DeliveryId
-from recapito.errors import RecordDamaged, StoreFailed
+from recapito.errors import RecordDamaged, StoreDamaged, StoreFailed
 from recapito.stores.sqlite import SqliteLedger, SqliteLog
+from recapito.stores.sqlite.files.damage import read_signs
 from tests.stores.values import burial, new_subscription, new_topic, parked, segment, settlement
 
 NOBODY = SkippedDeadLetters()
@@ -49,7 +50,7 @@ def test_a_damaged_entry_is_found(tmp_path: Path, run: Any, damage: str) -> None
 
 
 def test_an_entry_that_is_missing_is_no_other(tmp_path: Path, run: Any) -> None:
-    """What lies before the gap is read; the gap itself is a LookupError, never the next entry."""
+    """The entries before the gap are read; the gap itself is a LookupError, never the next entry."""
     log = SqliteLog.open(tmp_path, threaded=False)
     run(log.put_topic(new_topic()))
     run(log.append([segment(1, b"aaa"), segment(1, b"bbb"), segment(1, b"ccc")]))
@@ -76,7 +77,7 @@ PARKED_DAMAGE = ["record = unhex(replace(hex(record), '65', '66'))", "due_at = 5
 
 @pytest.mark.parametrize("damage", PARKED_DAMAGE)
 def test_a_damaged_delivery_is_set_aside(directory: Path, run: Any, journal: Any, damage: str) -> None:
-    """The others come due; it is counted as dropped, told, and kept for whoever wants to look."""
+    """The others come due; it is counted as dropped, reported, and kept for a person to look at."""
     spoil(directory / "dispatch.db", f'UPDATE parked SET {damage} WHERE "offset" = 1')
     ledger = SqliteLedger.open(directory, threaded=False, journal=journal)
     assert run(ledger.due(7, 99, 9)) == DueDeliveries([parked(1, 0, 10), parked(1, 2, 12)], None)
@@ -225,7 +226,16 @@ def test_a_list_reports_the_damaged_records_that_it_passes(tmp_path: Path, run: 
 
 
 @pytest.mark.parametrize(
-    "damage", ["cursor = '['", "hold = 'x'", "version = 7", "matched = matched + 1", "delivered = -1, matched = -1"]
+    "damage",
+    [
+        "cursor = '['",
+        "cursor = CAST(x'5bff' AS TEXT)",
+        "log_id = CAST(x'ff' AS TEXT)",
+        "hold = 'x'",
+        "version = 7",
+        "matched = matched + 1",
+        "delivered = -1, matched = -1",
+    ],
 )
 def test_a_damaged_row_of_a_lane_is_found(tmp_path: Path, run: Any, damage: str) -> None:
     """By its checksum, or because its books do not balance."""
@@ -265,3 +275,44 @@ def test_records_of_before_get_their_checksums(tmp_path: Path, run: Any) -> None
     with closing(apsw.Connection(str(tmp_path / "log.db"))) as connection:
         for table in ("topic", "subscription", "document"):
             assert connection.execute(f"SELECT count(*) FROM {table} WHERE checksum IS NULL").get == 0
+
+
+def test_a_record_that_is_no_text_is_damaged(tmp_path: Path, run: Any) -> None:
+    """A flipped bit may leave bytes that are not UTF-8: that record is damaged, and others are served."""
+    log = SqliteLog.open(tmp_path, threaded=False)
+    for name in ("sick", "well"):
+        topic = run(log.put_topic(new_topic(name)))
+        run(log.put_subscription(new_subscription(topic.id)))
+    for table in ("topic", "subscription"):
+        spoil(tmp_path / "log.db", f"UPDATE {table} SET doc = CAST(x'7bff7d' AS TEXT) WHERE id = 1")
+    assert [topic.name for topic in run(log.topics("", 9))] == ["well"]
+    assert [subscription.id for subscription in run(log.subscriptions(None, 0, 9))] == [2]
+    for call in (log.topic_by_id(1), log.subscription_by_id(1)):
+        with pytest.raises(RecordDamaged):
+            run(call)
+    run(log.close())
+
+
+def test_reasons_that_are_no_text_lose_no_count(tmp_path: Path, run: Any) -> None:
+    """The name of a reason is lost, and no number."""
+    ledger = SqliteLedger.open(tmp_path, threaded=False)
+    lane = run(ledger.open_lane(7, 1, "log", 1))
+    run(ledger.settle([settlement(lane, matched=1, drop=[Drop(DeliveryId(1, 0), "Canceled")])]))
+    spoil(tmp_path / "dispatch.db", "UPDATE dropped SET reason = CAST(x'ff' AS TEXT)")
+    row = run(ledger.lane(7))
+    assert not row.damaged
+    assert sum(row.counts.dropped.values()) == 1
+    run(ledger.close())
+
+
+def test_a_text_without_a_checksum_that_is_none_is_a_sign(directory: Path, run: Any) -> None:
+    """A read that needs it fails with the reason, and leaves the sign that closes intake."""
+    spoil(directory / "dispatch.db", "UPDATE burial SET container = CAST(x'ff' AS TEXT) WHERE \"offset\" = 1")
+    ledger = SqliteLedger.open(directory, threaded=False)
+    with pytest.raises(StoreDamaged, match="not UTF-8"):
+        while run(ledger.burials_due(99, 1, 1, NOBODY)) is not None:
+            group = run(ledger.burials_due(99, 1, 1, NOBODY))
+            run(ledger.name_group(group, f"path-{group.burials[0].identity.offset}", 1))
+            run(ledger.written(7, f"path-{group.burials[0].identity.offset}"))
+    assert read_signs(directory)
+    run(ledger.close())

@@ -92,7 +92,7 @@ def test_the_wal_is_copied_when_it_has_grown(log: SqliteLog, tmp_path: Path, run
 
 
 def test_a_long_read_does_not_lose_the_wal(log: SqliteLog, tmp_path: Path, run: Any) -> None:
-    """While somebody reads, the WAL only grows; after that it is used again and shortened."""
+    """While a reader reads, the WAL only grows; after that it is used again and shortened."""
     topic = run(log.put_topic(new_topic())).id
     reader = SqliteLog.open_reader(tmp_path)
     body = b"x" * limits.MB
@@ -224,7 +224,7 @@ def test_a_closed_store_stays_closed(tmp_path: Path, run: Any, threaded: bool) -
 
 
 def test_opening_is_refused_with_a_name(tmp_path: Path) -> None:
-    """What is in the way of the first opening is a settings error."""
+    """An obstacle to the first opening is a settings error."""
     (tmp_path / "log.db").mkdir()
     with pytest.raises(SettingsError, match=r"log\.db"):
         SqliteLog.open(tmp_path)
@@ -271,7 +271,7 @@ asyncio.run(main(Path(sys.argv[1])))
 
 
 def test_a_killed_process_loses_nothing(tmp_path: Path, run: Any) -> None:
-    """What it had acknowledged is there, and of what was under way at each kill at most one event is not settled."""
+    """Its acknowledged events are there, and of those under way at each kill at most one is not settled."""
     acknowledged = 1
     for kills, count in enumerate((5, 30, 80), start=1):
         with subprocess.Popen(

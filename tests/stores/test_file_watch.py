@@ -84,7 +84,7 @@ def test_nothing_is_committed_into_a_wal_that_was_harmed(
 
 
 def test_harm_is_found_without_a_commit(log: SqliteLog, tmp_path: Path, run: Any) -> None:
-    """Whoever reads the file leaves the marker; that the file has its name says nothing about its content."""
+    """The reader of the file leaves the marker; that the file has its name says nothing about its content."""
     cut(tmp_path / "log.db")
     assert log.database.in_place
     with suppress(StoreFailed):
@@ -124,7 +124,7 @@ def test_our_own_checkpoints_are_no_harm(tmp_path: Path, run: Any) -> None:
 
 
 def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal: Any) -> None:
-    """SQLite's word that a file is malformed stays until somebody has looked."""
+    """SQLite's word that a file is malformed stays until a person has looked."""
     log = SqliteLog.open(tmp_path, threaded=False)
     run(log.put_topic(new_topic()))
     run(log.append([segment(1, b"x" * 5000) for _ in range(200)]))
@@ -135,9 +135,10 @@ def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal:
     (tmp_path / "log.db").write_bytes(content)
     log = SqliteLog.open(tmp_path, threaded=False, journal=journal)
     for position in range(1, 200):
-        run(log.read(1, position, 0))
+        with suppress(StoreFailed):  # entries behind a damaged page that leads to them
+            run(log.read(1, position, 0))
     run(log.close())
-    assert [sign.file for sign in damage.read_signs(tmp_path)] == ["log.db"]
+    assert {sign.file for sign in damage.read_signs(tmp_path)} == {"log.db"}
     assert "store.suspect" in journal.events
     assert "recapito doctor --data" in damage.reason(tmp_path)
     assert damage.clear_signs(tmp_path) and not damage.clear_signs(tmp_path)
@@ -145,7 +146,7 @@ def test_a_page_that_cannot_be_read_is_marked(tmp_path: Path, run: Any, journal:
 
 
 def test_a_marker_that_cannot_be_read_is_one(tmp_path: Path) -> None:
-    """Nobody takes a damaged marker for none."""
+    """A damaged marker is not taken for none."""
     (tmp_path / damage.MARKER).write_bytes(b"\x00")
     assert damage.read_signs(tmp_path) == [damage.UNREADABLE]
 

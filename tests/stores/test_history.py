@@ -44,7 +44,7 @@ async def ids(history: SqliteHistoryReader) -> list[str]:
 
 
 def test_it_outlives_a_restart(tmp_path: Path) -> None:
-    """What was stored is there again, what was only recorded is lost, and marks go on."""
+    """Stored attempts are there again, attempts only recorded are lost, and marks go on."""
 
     async def main() -> None:
         first = writer(tmp_path)

@@ -67,7 +67,7 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_a_process_that_is_ending_is_waited_for(tmp_path: Path) -> None:
-    """Its parent was killed, so it will go too: whoever comes next gets the lock then, and is not refused."""
+    """Its parent was killed, so it will go too: the next process gets the lock then, and is not refused."""
     with subprocess.Popen(
         [sys.executable, "-c", ORPHAN, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as parent:

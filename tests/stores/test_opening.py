@@ -32,7 +32,7 @@ def schema(path: Path) -> list[tuple[object, ...]]:
 
 @KINDS
 def test_a_new_file_is_made_for_its_owner_alone(tmp_path: Path, kind: FileKind) -> None:
-    """It holds keys: nobody else may read it, nor its WAL."""
+    """It holds keys: no other user may read it, nor its WAL."""
     with closing(open_writer(tmp_path / kind.file, kind)) as connection:
         connection.execute("CREATE TABLE x (y)")
         for path in tmp_path.iterdir():
@@ -190,7 +190,7 @@ def test_the_schema_is_all_migrations(tmp_path: Path, kind: FileKind) -> None:
 
 
 def older_dispatch_file(directory: Path, steps: int, rows: str) -> Path:
-    """A dispatch.db of the time when there were so many migrations, with these rows."""
+    """A dispatch.db of the time when there were `steps` migrations, with these rows."""
     path = directory / DISPATCH.file
     with plain(path) as connection:
         migrate(connection, DISPATCH.application_id, migrations(DISPATCH.name)[:steps])
@@ -243,7 +243,7 @@ def test_a_migration_that_fails_leaves_the_version_before_it(tmp_path: Path) -> 
 
 @pytest.fixture
 def unprivileged() -> Iterator[None]:
-    """Be nobody for a while: the superuser may write anywhere."""
+    """Be an ordinary user for a while: the superuser may write anywhere."""
     if os.geteuid() != 0:
         yield
         return

@@ -24,7 +24,7 @@ def test_calls_run_one_after_the_other_in_one_thread(run: Any) -> None:
 
 
 def test_a_call_that_was_taken_is_carried_out(run: Any) -> None:
-    """Cancelling whoever waits changes nothing for the call, nor for those behind it."""
+    """Cancelling a waiter changes nothing for the call, nor for those behind it."""
     done: list[str] = []
     go_on = threading.Event()
 
@@ -47,7 +47,7 @@ def test_a_call_that_was_taken_is_carried_out(run: Any) -> None:
 
 @pytest.mark.parametrize("threaded", [True, False])
 def test_an_exception_is_the_callers(run: Any, threaded: bool) -> None:
-    """What a call raises is raised where it is awaited, and the pump goes on."""
+    """An exception of a call is raised where it is awaited, and the worker goes on."""
 
     async def scenario() -> int:
         worker = ThreadWorker("test", lambda: None) if threaded else InlineWorker(lambda: None)
@@ -107,7 +107,7 @@ def test_housekeeping_that_fails_is_told_to_the_loop(run: Any) -> None:
 
 
 def test_a_loop_that_is_gone_is_no_trouble() -> None:
-    """A result that nobody can get is let go."""
+    """A result without a receiver is let go."""
     go_on = threading.Event()
     worker = ThreadWorker("test", lambda: None)
 

@@ -1,4 +1,4 @@
-"""A real server and a real receiver, started on free loopback ports and ended by whoever started them."""
+"""A real server and a real receiver, started on free loopback ports and ended by the test that started them."""
 
 import http.client
 import json
@@ -53,7 +53,7 @@ class Receiver:
         assert complete, f"{len(ids - set(self.ids))} of {len(ids)} events did not arrive"
 
     def wait_for_requests(self, count: int, patience_s: float = PATIENCE_S) -> None:
-        """Wait until so many requests have arrived."""
+        """Wait until `count` requests have arrived."""
         with self.arrived:
             assert self.arrived.wait_for(lambda: len(self.requests) >= count, patience_s)
 
@@ -74,11 +74,18 @@ def receiver() -> Iterator[Receiver]:
 class Server:
     """A `recapito serve` process with its children; without handshakes, unless a flag says otherwise."""
 
-    def __init__(self, data: Path, *flags: str, port: int = 0, environment: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        data: Path,
+        *flags: str,
+        port: int = 0,
+        environment: dict[str, str] | None = None,
+        python: str = sys.executable,
+    ) -> None:
         self.data = data
         fixed = ["--data", str(data), "--port", str(port), "--quiet", "--handshake", "off"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "recapito", "serve", *fixed, *flags],
+            [python, "-m", "recapito", "serve", *fixed, *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -121,6 +128,10 @@ class Server:
             return response.status, response.read()
         finally:
             connection.close()
+
+    def hang_up(self) -> None:
+        """Send SIGHUP to the parent, as an operator does after a change of files."""
+        self._process.send_signal(signal.SIGHUP)
 
     def call(self, method: str, path: str, body: object = None) -> Any:
         """A management request that must succeed; its JSON answer."""

@@ -1,4 +1,4 @@
-"""An endpoint that repeats whatever it was told, to whoever reads its answers: nothing of that may get further."""
+"""An endpoint that repeats each request to the reader of its answers: nothing of that may get further."""
 
 import json
 import re

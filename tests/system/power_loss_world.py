@@ -93,7 +93,7 @@ class World:
 
     @contextmanager
     def powered(self) -> Iterator[None]:
-        """Whatever comes of something during which the power went, nobody gets to know it."""
+        """The result of work during which the power went is lost."""
         try:
             yield
         finally:

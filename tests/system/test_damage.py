@@ -3,8 +3,12 @@
 import json
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+import apsw
+import pytest
 
 from tests.system.machine import Server, receiver, server, until
 from tests.system.spoiled import recapito, spoil
@@ -69,7 +73,7 @@ def test_a_file_that_was_removed_takes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_cut_is_remembered(tmp_path: Path) -> None:
-    """Nothing is accepted into it, also after a restart, until somebody has looked; doctor says what to do."""
+    """Nothing is accepted into it, also after a restart, until a person has looked; doctor names the remedy."""
     data = tmp_path / "data"
     with server(data) as running:
         assert running.publish("a") == 200
@@ -91,7 +95,7 @@ def test_a_file_that_was_cut_is_remembered(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_overwritten_takes_nothing(tmp_path: Path) -> None:
-    """Somebody writes over the database of a running server: it stops accepting before it answers the next publish."""
+    """Another program writes over the database of a running server: it stops accepting before its next answer."""
     data = tmp_path / "data"
     with server(data) as running:
         assert running.publish("a") == 200
@@ -101,3 +105,46 @@ def test_a_file_that_was_overwritten_takes_nothing(tmp_path: Path) -> None:
         assert until(lambda: readiness(running)[0] == 503)
         said = readiness(running)[1]["checks"]["store"]  # by whichever role saw it first
         assert "another program wrote to it" in said or "file is not a database" in said
+
+
+@pytest.mark.parametrize("table", ["sqlite_autoindex_entry_1", "subscription"])
+def test_a_damaged_page_on_the_way_to_events(tmp_path: Path, table: str) -> None:
+    """Sound events behind it wait, which is reported once; after a backup is restored, every event arrives."""
+    data = tmp_path / "data"
+    ids = {f"e{n}" for n in range(30)}
+    with receiver() as hook:
+        with server(data) as running:
+            running.subscribe("orders", hook.url)
+            assert until(lambda: "dispatch" in running.roles())
+            os.kill(running.roles()["dispatch"], signal.SIGSTOP)
+            assert {running.publish(id) for id in sorted(ids)} == {200}
+            running.kill("dispatch")
+            running.kill("parent")
+        sound = zero_page(data / "log.db", table)
+        with server(data) as running:
+            assert until(lambda: readiness(running)[0] == 503)
+            dispatch = running.roles()["dispatch"]
+            assert until(lambda: sum('"store.failed"' in line for line in running.journal) >= 2)
+            assert running.publish("late") == 503
+            assert not hook.ids
+            assert running.roles()["dispatch"] == dispatch
+            assert not any("Traceback" in line for line in running.journal)
+        (data / "log.db").write_bytes(sound)
+        for extra in ("-wal", "-shm"):
+            (data / f"log.db{extra}").unlink(missing_ok=True)
+        assert recapito("damaged", "clear", "--data", str(data)).returncode == 0
+        with server(data) as running:
+            hook.wait_for(ids)
+            assert until(lambda: running.counts("orders")["pending"] == 0)
+            assert "dropped" not in running.counts("orders")
+
+
+def zero_page(file: Path, table: str) -> bytes:
+    """Overwrite the root page of a table or index with zeros; the content of the file before."""
+    with closing(apsw.Connection(str(file))) as connection:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        root: Any = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).get
+        size: Any = connection.pragma("page_size")
+    sound = file.read_bytes()
+    file.write_bytes(sound[: (root - 1) * size] + bytes(size) + sound[root * size :])
+    return sound

@@ -72,7 +72,7 @@ def test_the_example_receiver_consents_to_cloud_events(tmp_path: Path) -> None:
 
 
 def test_a_plain_receiver_consents_by_the_url(tmp_path: Path) -> None:
-    """A receiver that answers 200 to everything gets what is published after somebody opened the validation URL."""
+    """A receiver that answers 200 to everything gets the events published after a person opened the validation URL."""
     with receiver() as hook, server(tmp_path / "data", "--handshake", "on") as recapito:
         assert subscribe(recapito, hook.url)[0] == 201
         assert state(recapito) == "AwaitingManualAction"

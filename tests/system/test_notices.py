@@ -1,4 +1,4 @@
-"""Dead-letter notification of a real server: somebody who is subscribed to a storage account hears of its letters."""
+"""Dead-letter notification of a real server: a subscriber of a storage account hears of its letters."""
 
 import json
 from pathlib import Path
@@ -40,7 +40,7 @@ def watch(service: Server, url: str, container: str) -> None:
 
 @pytest.mark.parametrize("flags", [("--clock", "scaled:600"), ("--clock", "manual"), ("--clock", "manual", "--memory")])
 def test_a_dead_letter_is_told_of(azurite: Azurite, tmp_path: Path, flags: tuple[str, ...]) -> None:
-    """In two processes or one, on any clock: the blob's event arrives; letters of such events are told to nobody."""
+    """In two processes or one, on any clock: the blob's event arrives; letters of such events cause no event."""
     name = new_container(azurite).rpartition("/")[2]
 
     def pass_time() -> None:

@@ -1,4 +1,4 @@
-"""A server whose parent is killed leaves nobody behind who keeps the next one from starting."""
+"""A server whose parent is killed leaves no process behind that keeps the next one from starting."""
 
 import random
 import subprocess

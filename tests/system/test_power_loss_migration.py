@@ -17,7 +17,7 @@ def schema(connection: apsw.Connection) -> list[tuple[str, str]]:
 
 
 def make_old(vfs: PowerLossVFS, path: Path, kind: FileKind, steps: int) -> None:
-    """A file of the time when there were so many migrations, all of it synced."""
+    """A file of the time when there were `steps` migrations, all of it synced."""
     connection = apsw.Connection(str(path), vfs=vfs.name)
     for name, value in (("locking_mode", "EXCLUSIVE"), ("page_size", kind.page_bytes), ("journal_mode", "WAL")):
         connection.pragma(name, value)

@@ -165,7 +165,7 @@ def test_second_server_is_refused(tmp_path: Path) -> None:
 
 
 def test_busy_port_is_named(tmp_path: Path) -> None:
-    """A port that somebody has is a clear error."""
+    """A busy port is a clear error."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

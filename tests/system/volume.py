@@ -21,7 +21,7 @@ UP, DOWN, SLOW, HALF = "up", "down", "slow", "half"
 
 @contextmanager
 def volume(place: Path, size: int) -> Iterator[Path]:
-    """A file system of so many bytes, mounted for the length of a test; a machine that may not mount skips it."""
+    """A file system of `size` bytes, mounted for the length of a test; a machine that may not mount skips it."""
     place.mkdir()
     mounted = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "recapito-test", str(place)], capture_output=True, text=True

@@ -228,7 +228,7 @@ def test_a_write_without_a_tag_is_not_confirmed() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    """A service that answers with another place is refused: the signature goes to nobody else."""
+    """A service that answers with another place is refused: the signature goes nowhere else."""
 
     async def main() -> None:
         async with Receiver(answering(status(200))) as trap:

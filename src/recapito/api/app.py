@@ -9,6 +9,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from recapito.api.arm.catalog import CatalogManagement, unknown_path
+from recapito.api.arm.deployments import DeploymentManagement
 from recapito.api.arm.domain_topics import DomainTopicManagement
 from recapito.api.arm.groups import GroupManagement
 from recapito.api.arm.resources import ResourceList
@@ -21,13 +22,17 @@ from recapito.api.auth.management import ManagementGate
 from recapito.api.body import BodyReader, ClientGone
 from recapito.api.docs.openapi import Description
 from recapito.api.errors import MethodNotAllowed, arm_body, journal_fault, new_report, refusal
+from recapito.api.estate.routes import EstateRoutes
 from recapito.api.operate.connections import ConnectionManagement
 from recapito.api.operate.damaged import DamagedRecords
 from recapito.api.operate.dead_letters import DeadLetterRoutes
 from recapito.api.operate.deliveries import Deliveries
 from recapito.api.operate.handshake_callback import HandshakeCallback
 from recapito.api.operate.health import OperatorRoutes
+from recapito.api.operate.lane_options import LaneOptions
+from recapito.api.operate.lane_totals import LaneTotals
 from recapito.api.operate.lanes import LaneRoutes
+from recapito.api.operate.series import DeliverySeries
 from recapito.api.operate.topic_counts import TopicCounts
 from recapito.api.publish.route import PublishRoute, target_of
 from recapito.api.services import Services
@@ -41,6 +46,7 @@ _MANAGEMENT = (
     DomainTopicManagement,
     StorageManagement,
     ResourceList,
+    DeploymentManagement,
     SubscriptionLists,
     CatalogManagement,
     SubscriptionManagement,
@@ -84,7 +90,10 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
         *DeadLetterRoutes(services, bodies).routes(),
         *DamagedRecords(services, bodies).routes(),
         *Deliveries(services, bodies).routes(),
+        *DeliverySeries(services).routes(),
         *LaneRoutes(services).routes(),
+        *LaneTotals(services).routes(),
+        *LaneOptions(services, bodies).routes(),
         *TopicCounts(services).routes(),
     ]
     kinds = (CallerError, Busy, StoreFailed, HTTPException, ClientGone, Exception)
@@ -97,6 +106,7 @@ def _rest(services: Services, bodies: BodyReader) -> ASGIApp:
             *Description(management, operation, described).routes(),
             *IdentityProvider(services, bodies).routes(),
             *(ConnectionManagement(services, bodies).routes() if services.keyring else ()),
+            *(EstateRoutes(services, bodies).routes() if services.estate else ()),
         ],
         exception_handlers=dict.fromkeys(kinds, show),
     )

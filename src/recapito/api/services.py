@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from recapito.api.auth.issuer import TokenIssuer
 from recapito.api.auth.tokens import NO_TOKENS, TokenVerifier
@@ -12,19 +12,25 @@ from recapito.contracts.history import HistoryReader
 from recapito.contracts.ledger import Ledger
 from recapito.contracts.log import Log
 from recapito.contracts.registry import Registry
+from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.identity.wrong_secrets import WrongSecrets
 from recapito.intake.dead_letters.redrive import Redriver
 from recapito.intake.explain.explainer import Explainer
 from recapito.intake.maintenance.damage_report import DamageReport
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Topics
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, silent
 from recapito.observability.status import DispatchStatus
 from recapito.observability.tracing import Tracer
+
+if TYPE_CHECKING:
+    from recapito.api.estate.manager import EstateManager
 
 
 class ClockControl(Protocol):
@@ -47,6 +53,7 @@ class Access(NamedTuple):
     issuer: our own token issuer, if there is one.
     authority: the URL that issues tokens.
     open_to_loopback: callers on this machine manage without a token.
+    near: the networks whose callers do so too, in development mode.
     scrape_token: reads metrics and details of readiness, and nothing else.
     status_authenticated: metrics and details of readiness need a token.
     """
@@ -57,6 +64,7 @@ class Access(NamedTuple):
     open_to_loopback: bool = True
     scrape_token: str = ""
     status_authenticated: bool = True
+    near: NearNetworks = LOOPBACK_ONLY
 
     def __repr__(self) -> str:
         return f"<Access by {self.authority}>"
@@ -72,16 +80,23 @@ class Services:
     readiness: returns each check with the reason why it fails, or None; damage alone fails none.
     public_url: the URL by which clients reach this server, without a slash at the end.
     clock_mode: the setting of the clock.
+    data: the absolute path of the data directory; None if everything is in memory.
+    development: whether the server is in development mode.
+    opens_system_topics: publishers may send events to system topics.
     dispatch: the last status of the other role.
+    estate: applies documents; without it there are no estates and no deployments.
+    warnings: returns each part that a person should look at with the reason, or None; the server is ready nevertheless.
     """
 
     publisher: Publisher
     topics: Topics
     subscriptions: Subscriptions
+    options: SubscriptionOptions
     log: Log
     registry: Registry
     ledger: Ledger
     redriver: Redriver
+    replayer: Replayer
     history: HistoryReader
     explainer: Explainer
     damages: DamageReport
@@ -89,6 +104,9 @@ class Services:
     public_url: str
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]]
     clock_mode: str = "system"
+    data: str | None = None
+    development: bool = False
+    opens_system_topics: bool = False
     clock_control: ClockControl | None = None
     journal: Journal = silent
     access: Access = ONLY_LOOPBACK
@@ -99,3 +117,5 @@ class Services:
     wrong_secrets: WrongSecrets = field(default_factory=lambda: WrongSecrets(SystemClock()))
     keyring: Keyring | None = None
     examiner: ConnectionChecker | None = None
+    estate: "EstateManager | None" = None
+    warnings: Callable[[], Mapping[str, str | None]] = dict

@@ -18,6 +18,7 @@ from recapito.domain.delivery.broker_message import Message
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.resource_id import EVENT_HUB, ResourceId
+from recapito.extras import MissingExtra, require
 
 if TYPE_CHECKING:
     from azure.core.credentials_async import AsyncTokenCredential
@@ -80,7 +81,10 @@ class AmqpClients:
         addresses = await self._addresses(host, resource)
         if isinstance(addresses, Outcome):
             return addresses
-        library = await self._library(resource)
+        try:
+            library = await self._library(resource)
+        except MissingExtra as error:
+            return Outcome(Result.GENERIC_ERROR, detail=str(error))
         tls = _Pinned.make(host, self._access.ca_file) if scheme == "amqps" else None
         outcome = Outcome(Result.SOCKET_ERROR, detail="")
         for address in addresses:
@@ -179,6 +183,7 @@ class _Pinned(ssl.SSLContext):
 
 
 def _load(hub: bool) -> AmqpLibrary:
+    require("azure", "Event hubs cannot be reached" if hub else "Service Bus cannot be reached")
     from recapito.azure import amqp_faults
 
     if hub:

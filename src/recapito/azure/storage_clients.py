@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from recapito.azure.access import AzureAccess
 from recapito.domain import limits
 from recapito.domain.connections.connection import AzureService, Connection
-from recapito.domain.delivery.outcome import Outcome, answered
+from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.resource_id import ResourceId
 from recapito.errors import SettingsError, StoreFailed
+from recapito.extras import MissingExtra, require
 
 if TYPE_CHECKING:
     from azure.storage.blob.aio import ContainerClient
@@ -95,7 +96,10 @@ class StorageClients:
         if isinstance(connection, Outcome):
             return connection
         same = known is not None and known.connection == connection
-        client = known.client if known is not None and same else await self._open(service, connection, resource)
+        try:
+            client = known.client if known is not None and same else await self._open(service, connection, resource)
+        except MissingExtra as error:
+            return Outcome(Result.GENERIC_ERROR, detail=str(error))
         known = self._known[key] = _KnownClient(connection, client, now + limits.CONNECTION_KNOWN_NS / SECOND)
         self._known.move_to_end(key)
         if len(self._known) > limits.ROUTES:
@@ -112,6 +116,7 @@ class StorageClients:
 
     async def _load(self) -> "StorageOpener":
         def load() -> "type[StorageOpener]":
+            require("azure", "Blob containers and storage queues cannot be reached")
             from recapito.azure.storage import StorageOpener
 
             return StorageOpener

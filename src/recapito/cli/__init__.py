@@ -1,15 +1,24 @@
 """The command line: `commands` has one file per noun. An error that the user can correct is one line, no traceback."""
 
+import sys
 from collections.abc import Sequence
 from errno import EPIPE
 from typing import Annotated, ClassVar
 
 import typer
 
+from recapito.cli.toolkit.elsewhere import put_flags_last
 from recapito.cli.toolkit.exit_codes import FAILED, INTERRUPTED, NOT_FOUND, TRY_AGAIN, WRONG_SETTINGS, WRONG_USE
 from recapito.cli.toolkit.fatal import describe_defect, describe_os_error, give_up_output
 from recapito.cli.toolkit.lazy import LazyGroup, LazyTarget
 from recapito.errors import CallerError, NotFound, SettingsError, VolumeFull
+
+COMMON_VALUED = frozenset(
+    f"--{name}"
+    for name in ("server", "subscription", "ca-file", "tenant", "client-id", "client-secret", "output", "query")
+)
+COMMON_SWITCHES = frozenset({"--only-show-errors"})
+"""The flags that every command with a server has; they may stand before the command too."""
 
 
 class Commands(LazyGroup):
@@ -29,8 +38,15 @@ class Commands(LazyGroup):
         "top": LazyTarget("top", "app", "Show rates and backlogs of event subscriptions, live."),
         "clock": LazyTarget("clock", "app", "Show or move the server's clock."),
         "deadletter": LazyTarget("deadletter", "app", "List, redrive and purge dead letters."),
+        "retry-now": LazyTarget("retry_now", "app", "Try now what waits for its next attempt."),
+        "replay": LazyTarget("replay", "app", "Deliver kept events to an event subscription again."),
+        "limit": LazyTarget("limit", "app", "Limit the rate of an event subscription."),
         "damaged": LazyTarget("damaged", "app", "List and export damaged records."),
         "connection": LazyTarget("connection", "app", "Manage connections to Azure resources."),
+        "apply": LazyTarget("estate", "apply_app", "Make a server what a file describes."),
+        "export": LazyTarget("estate", "export_app", "Print all resources as a file."),
+        "schema": LazyTarget("estate", "schema", "Print the JSON schema of estate files."),
+        "sign": LazyTarget("sign", "app", "Sign the requests of an event subscription."),
         "schedule": LazyTarget("schedule", "app", "Print the retry schedule of a failing endpoint."),
         "doctor": LazyTarget("doctor", "app", "Find problems and name their remedies."),
         "config": LazyTarget("config", "app", "Show and set the defaults of flags."),
@@ -75,8 +91,9 @@ def recapito(
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command; the exit code."""
+    words = put_flags_last(sys.argv[1:] if arguments is None else arguments, COMMON_VALUED, COMMON_SWITCHES)
     try:
-        app(arguments, prog_name="recapito")
+        app(words, prog_name="recapito")
     except SettingsError as error:
         return _end(str(error), TRY_AGAIN if isinstance(error, VolumeFull) else WRONG_SETTINGS)
     except CallerError as error:

@@ -12,6 +12,7 @@ from recapito.api.services import Access
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.caller import Caller, ask_in_time
 from recapito.domain import limits
+from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.domain.access.roles import Plane, PrincipalDirectory, RegisteredPrincipal, Role, hash_secret, roles_named
 from recapito.domain.handshake.http_call import HttpReply, HttpRequest
 from recapito.domain.instant import utc
@@ -22,6 +23,7 @@ from recapito.identity.server_identity import ServerIdentity
 from recapito.identity.signer import Signer
 from recapito.observability.journal import Journal
 from recapito.settings.settings import Settings
+from recapito.system.routes import connected_networks
 from recapito.system.secret_file import PUBLIC, keep, write
 
 AZURE_MANAGEMENT = ("https://management.azure.com/", "https://management.core.windows.net/")
@@ -42,10 +44,20 @@ def make_access(
     """The tokens that are accepted: those of our own issuer, or of another."""
     if identity is None or signer is None:
         tokens = TokenVerifier(_trust_another(settings, caller, journal), clock.now)
-        return Access(tokens, None, settings.identity.issuer, settings.on_loopback, *_status(settings))
+        return Access(tokens, None, settings.identity.issuer, *_opening(settings))
     issuer = _make_issuer(settings, identity, signer)
     tokens = TokenVerifier(issuer.trust(), clock.now)
-    return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", settings.on_loopback, *_status(settings))
+    return Access(tokens, issuer, f"{issuer.url}/{issuer.tenant}", *_opening(settings))
+
+
+def near_networks(settings: Settings) -> NearNetworks:
+    """The networks whose callers need no login: in development mode those that this machine is connected to."""
+    return connected_networks() if settings.server.development else LOOPBACK_ONLY
+
+
+def _opening(settings: Settings) -> tuple[bool, str, bool, NearNetworks]:
+    """Who gets in without a token of a principal, as `Access` has it."""
+    return settings.on_loopback or settings.server.development, *_status(settings), near_networks(settings)
 
 
 def scrape_token_file(settings: Settings) -> Path:
@@ -71,7 +83,9 @@ def prepare_identity(settings: Settings) -> ServerIdentity | None:
     if settings.identity.issuer:
         return None
     directory = None if settings.in_memory else settings.data / "identity"
-    return identities.prepare(directory, settings.identity.tenant, for_development=settings.on_loopback)
+    return identities.prepare(
+        directory, settings.identity.tenant, for_development=settings.on_loopback or settings.server.development
+    )
 
 
 def make_signer(settings: Settings, identity: ServerIdentity | None, clock: Clock) -> Signer | None:

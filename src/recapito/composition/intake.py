@@ -9,15 +9,18 @@ from functools import partial
 
 from recapito.api.app import Surface, make_surface
 from recapito.api.blob_front.front import BlobFront
+from recapito.api.estate.estate_file import EstateFile
 from recapito.api.services import ClockControl, Services
 from recapito.azure.amqp_clients import AmqpClients
 from recapito.azure.storage_clients import StorageClients
 from recapito.clock import SECOND, Clock, SystemClock
 from recapito.composition.blob_front import make_blob_front
+from recapito.composition.estate import make_estate, make_estate_file
 from recapito.composition.identity import make_access, make_signer
 from recapito.composition.observability import NO_OBSERVERS, Observers
 from recapito.composition.outbound import (
     make_azure_access,
+    make_connection_finder,
     make_handshakes,
     make_probes,
     make_token_source,
@@ -44,10 +47,12 @@ from recapito.intake.maintenance.janitor import Janitor
 from recapito.intake.maintenance.retention import RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
 from recapito.intake.publish.publisher import Publisher
+from recapito.intake.publish.replayer import Replayer
 from recapito.intake.publish.throttle import Throttle
 from recapito.intake.resources.connection_check import ConnectionChecker
 from recapito.intake.resources.expiry import Expiry
 from recapito.intake.resources.handshakes import Handshakes
+from recapito.intake.resources.subscription_options import SubscriptionOptions
 from recapito.intake.resources.subscriptions import Subscriptions
 from recapito.intake.resources.topics import Changes, Topics
 from recapito.observability.journal import Journal
@@ -87,6 +92,7 @@ class Intake:
     expiry: Expiry
     notifier: BlobNotifier
     outbound: _Outbound
+    estate: EstateFile | None
     blob_front: BlobFront | None
 
     async def close(self) -> None:
@@ -145,13 +151,25 @@ def make_intake(
         expiry.watch,
         handshakes=outbound.handshakes,
         signs_tokens=outbound.signs_tokens,
-        find_connection=keyring.find,
+        find_connection=make_connection_finder(keyring),
     )
     redriver = _make_redriver(settings, stores, clock, journal, publisher, outbound, on_append)
+    replayer = Replayer(
+        stores.log,
+        stores.registry,
+        stores.ledger,
+        clock,
+        settings.history.replay,
+        partial(publisher.check_open, needed(2 * limits.SEGMENT_BYTES, 1)),
+        on_append,
+        journal,
+    )
     status = status or DispatchStatus()
-    ready = partial(_readiness, stores, closed, dispatch_problem, status)
+    estate = make_estate(settings, topics, subscriptions, keyring, clock, journal)
+    file = make_estate_file(settings, estate, journal)
+    ready = partial(_readiness, stores, closed, dispatch_problem, status, file)
     services = _make_services(
-        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, ready
+        settings, stores, keyring, clock, journal, publisher, topics, subscriptions, redriver, replayer, ready
     )
     probes = make_probes(outbound.storage_clients, outbound.amqp_clients, outbound.caller)
     services = replace(
@@ -162,10 +180,13 @@ def make_intake(
         examiner=ConnectionChecker(stores.registry, keyring.find, probes, wall),
         tracer=observers.tracer,
         diagnostics=observers.diagnostics,
+        estate=estate,
+        warnings=lambda: {"estate": file.problem} if file is not None and file.problem else {},
     )
     janitor = _make_janitor(settings, stores, journal, disk, publisher)
     front = make_blob_front(settings, stores, keyring, publisher, clock, journal)
-    return Intake(make_surface(services), publisher, topics, subscriptions, janitor, expiry, notifier, outbound, front)
+    surface = make_surface(services)
+    return Intake(surface, publisher, topics, subscriptions, janitor, expiry, notifier, outbound, file, front)
 
 
 def _make_disk_watch(settings: Settings, stores: Stores, journal: Journal) -> DiskWatch | None:
@@ -224,6 +245,7 @@ def _make_services(
     topics: Topics,
     subscriptions: Subscriptions,
     redriver: Redriver,
+    replayer: Replayer,
     readiness: Callable[[], Awaitable[Mapping[str, str | None]]],
 ) -> Services:
     """The services of the API, as far as they depend on settings and stores alone."""
@@ -233,19 +255,31 @@ def _make_services(
         publisher=publisher,
         topics=topics,
         subscriptions=subscriptions,
+        options=SubscriptionOptions(subscriptions, clock, keyring.secret_box.encrypt),
         log=stores.log,
         registry=stores.registry,
         ledger=stores.ledger,
         redriver=redriver,
+        replayer=replayer,
         history=history,
         explainer=Explainer(
-            stores.log, stores.registry, stores.ledger, history, clock, settings.delivery.profile, damages
+            stores.log,
+            stores.registry,
+            stores.ledger,
+            history,
+            clock,
+            settings.delivery.profile,
+            damages,
+            wall=None if settings.one_process or not settings.history.enabled else SystemClock(),
         ),
         damages=damages,
         clock=clock,
         public_url=settings.public_url,
         readiness=readiness,
         clock_mode=settings.clock.mode,
+        development=settings.server.development,
+        data=None if settings.in_memory else str(settings.data.resolve()),
+        opens_system_topics=settings.publish.system_topics,
         journal=journal,
         throttle=Throttle(rate, clock, publisher.stats),
         keyring=keyring,
@@ -275,14 +309,15 @@ def _make_janitor(
 
 
 async def _readiness(
-    stores: Stores, closed: Problem, dispatch_problem: Problem, status: DispatchStatus
+    stores: Stores, closed: Problem, dispatch_problem: Problem, status: DispatchStatus, file: EstateFile | None
 ) -> Mapping[str, str | None]:
     damage = stores.damage() or None
-    return {
+    reasons = {
         "store": await _store_problem(stores.log) or damage,
         "disk": None if damage else closed(),
         "dispatch": dispatch_problem() or status.problem(),
     }
+    return reasons if file is None else {**reasons, "estate": file.waiting()}
 
 
 async def _store_problem(log: Log) -> str | None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from recapito.clock import Clock
 from recapito.domain import limits
+from recapito.extras import require
 from recapito.observability.diagnostics import DiagnosticLog
 from recapito.observability.journal import Journal, ObservabilitySettings
 from recapito.observability.tracing import Sampling, Tracer
@@ -34,6 +35,7 @@ def make_observers(settings: Settings, role: str, clock: Clock, journal: Journal
     endpoint = settings.telemetry.otlp_endpoint
     if not endpoint:
         return Observers(None, diagnostics, partial(_close, diagnostics, _nothing))
+    require("otel", "telemetry.otlp_endpoint: traces cannot be sent")
     from recapito.observability.otlp import OtlpSink  # it takes long to load, and few servers need it
 
     sink = OtlpSink(endpoint, role, journal)

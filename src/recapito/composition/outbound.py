@@ -13,7 +13,7 @@ from recapito.clock import Clock, SystemClock
 from recapito.connections.keyring import Keyring
 from recapito.contracts.caller import Caller
 from recapito.contracts.sender import Sender
-from recapito.domain.connections.connection import AzureService
+from recapito.domain.connections.connection import AzureService, Connection
 from recapito.domain.resources.destination import (
     DESTINATION_KINDS,
     AzureFunction,
@@ -25,8 +25,16 @@ from recapito.domain.resources.destination import (
     StorageQueue,
     WebHook,
 )
+from recapito.domain.resources.resource_id import (
+    EVENT_HUBS_NAMESPACE,
+    SERVICE_BUS_NAMESPACE,
+    STORAGE_ACCOUNT,
+    parse_resource_id,
+)
+from recapito.extras import require
 from recapito.identity.signer import Signer
 from recapito.intake.resources.connection_check import Probe
+from recapito.intake.resources.connection_required import Find
 from recapito.intake.resources.handshakes import Handshakes, TokenSource
 from recapito.observability.journal import Journal
 from recapito.senders.azure_http import AzureHttpSender
@@ -37,12 +45,32 @@ from recapito.senders.http.resolver import Resolver
 from recapito.senders.probes import HttpProbe
 from recapito.senders.relay import RelayAdapter
 from recapito.senders.routing import RoutingSender
+from recapito.senders.signing import RequestSigner
 from recapito.senders.storage_queue import StorageQueueSender
 from recapito.senders.webhook import WebhookSender
 from recapito.settings.settings import Settings
 from recapito.vaults.blob import BlobVault
 from recapito.vaults.directory import DirectoryVault
 from recapito.vaults.routing import RoutingVault
+
+_BY_LIBRARY = {
+    STORAGE_ACCOUNT: "Storage accounts",
+    SERVICE_BUS_NAMESPACE: "Service Bus",
+    EVENT_HUBS_NAMESPACE: "Event hubs",
+}
+"""The resources that only Microsoft's libraries reach; functions and hybrid connections take HTTP."""
+
+
+def make_connection_finder(keyring: Keyring) -> Find:
+    """Finds the connection of a subscription that is created; MissingExtra if this server could never use it."""
+
+    async def find(resource_id: str) -> Connection | None:
+        title = _BY_LIBRARY.get(parse_resource_id(resource_id).top.kind)
+        if title is not None:
+            require("azure", f"{title} cannot be reached by this server")
+        return await keyring.find(resource_id)
+
+    return find
 
 
 def make_azure_access(settings: Settings, keyring: Keyring, resolver: Resolver) -> AzureAccess:
@@ -77,6 +105,7 @@ def make_probes(
 def make_token_source(settings: Settings, signer: Signer | None) -> TokenSource | None:
     """The source of tokens for protected webhooks: Microsoft Entra or our own issuer; None if there is neither."""
     if settings.delivery.webhook_tokens == "entra":
+        require("azure", "delivery.webhook_tokens: tokens of Microsoft Entra cannot be fetched")
         tokens = EntraTokens()
 
         async def fetch(tenant: str, application: str) -> str | None:
@@ -114,7 +143,15 @@ def make_sender(
     """The sender to every kind of destination in `DESTINATION_KINDS`."""
     delivery, find, brokers = settings.delivery, keyring.find, BrokerSender(amqp_clients)
     token_for = None if signer is None else signer.webhook_token
-    webhooks = WebhookSender(delivery.egress, delivery.ca_file or None, resolver, now=clock.now, token_for=token_for)
+    webhooks = WebhookSender(
+        delivery.egress,
+        delivery.ca_file or None,
+        resolver,
+        now=clock.now,
+        token_for=token_for,
+        keeps_headers=settings.history.enabled,
+        signer=RequestSigner(keyring.secret_box.decrypt),
+    )
     resources: dict[type[AzureResource], Sender[Any]] = {
         StorageQueue: StorageQueueSender(storage_clients),
         AzureFunction: AzureHttpSender(FunctionAdapter(), find, webhooks),

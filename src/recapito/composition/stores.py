@@ -36,12 +36,13 @@ def make_backend(settings: Settings, journal: Journal) -> Backend:
     return SqliteBackend(options, journal)
 
 
-def make_keyring(settings: Settings, registry: Registry) -> Keyring:
+def make_keyring(settings: Settings, registry: Registry, secret_box: SecretBox | None = None) -> Keyring:
     """The connections of a server, those of its settings included; encrypted under the key in its file.
 
     A server in memory has a key of its own, which both roles must share.
     """
-    secret_box = SecretBox.in_memory() if settings.in_memory else SecretBox.in_file(settings.connection_key)
+    if secret_box is None:
+        secret_box = SecretBox.in_memory() if settings.in_memory else SecretBox.in_file(settings.connection_key)
     configured = read_configured(settings.connection.resources, os.environ)
     behind_front = settings.azure.azurite_url.rstrip("/") if settings.azure.azurite_front else ""
     return Keyring(registry, secret_box, settings.azure.azurite, configured, behind_front)

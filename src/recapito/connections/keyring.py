@@ -50,7 +50,7 @@ class Keyring:
         blobs_at: str = "",
     ) -> None:
         self._registry = registry
-        self._secret_box = secret_box
+        self.secret_box = secret_box
         self._azurite = azurite
         self._given = given or {}
         self._blobs_at = blobs_at
@@ -60,7 +60,7 @@ class Keyring:
         self._check_not_given(connection.key)
         check_unexpired(connection, now)
         try:
-            encrypted = self._secret_box.encrypt(msgspec.json.encode(connection), connection.key)
+            encrypted = self.secret_box.encrypt(msgspec.json.encode(connection), connection.key)
         except SettingsError as error:
             raise Conflict("ConnectionNotSealed", f"The connection cannot be stored. {error}", "connection") from None
         await self._registry.put_document(KIND, connection.key, encrypted)
@@ -70,7 +70,7 @@ class Keyring:
         if resource_id.lower() in self._given:
             return self._given[resource_id.lower()]
         encrypted = await self._registry.document(KIND, resource_id.lower())
-        return None if encrypted is None else _decode(self._secret_box.decrypt(encrypted, resource_id.lower()))
+        return None if encrypted is None else _decode(self.secret_box.decrypt(encrypted, resource_id.lower()))
 
     async def find(self, resource_id: str) -> Connection | None:
         """The connection to use for a resource: its own, or that of the account it is a part of."""
@@ -100,7 +100,7 @@ class Keyring:
 
     def _list(self, key: str, encrypted: bytes) -> ListedConnection:
         try:
-            connection = _decode(self._secret_box.decrypt(encrypted, key))
+            connection = _decode(self.secret_box.decrypt(encrypted, key))
         except SettingsError as error:
             return ListedConnection(key, "unknown", {}, None, str(error))
         return _listed(connection)

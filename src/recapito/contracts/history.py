@@ -9,6 +9,7 @@ its last attempts, and a damaged history is set aside and begun anew.
 from typing import NamedTuple, Protocol
 
 from recapito.domain.history.attempt import Attempt, AttemptQuery
+from recapito.domain.history.series import Series
 
 
 class HistoryBounds(NamedTuple):
@@ -36,6 +37,17 @@ class AttemptPage(NamedTuple):
     newest: int
 
 
+class SeriesPage(NamedTuple):
+    """Some attempts, counted. `next` is the mark below which a further page goes on; None: no more.
+
+    A reader that follows continues from the mark `newest`.
+    """
+
+    series: Series
+    next: int | None
+    newest: int
+
+
 class HistoryExtent(NamedTuple):
     """The instant of the oldest attempt, the number of attempts, and the number of those recorded but not kept."""
 
@@ -55,6 +67,12 @@ class HistoryReader(Protocol):
 
     async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         """At most `limit` of the selected attempts whose mark is greater than `after`, the oldest first."""
+
+    async def series(self, selection: AttemptQuery, width: int, after: int, before: int | None) -> SeriesPage:
+        """The selected attempts whose mark is between `after` and `before`, counted, the newest first.
+
+        Each call counts a bounded part of the history.
+        """
 
     async def extent(self) -> HistoryExtent:
         """The extent of the attempts that are kept now."""

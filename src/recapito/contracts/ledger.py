@@ -1,6 +1,7 @@
 """The contract of the Ledger: lanes, parked deliveries and dead letters that wait. Dispatch writes it."""
 
 from collections.abc import Container, Mapping, Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -9,6 +10,9 @@ from recapito.contracts.damage import Damage
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
+
+ParkedKey = tuple[int, DeliveryId]
+"""The place of a parked delivery among those of its lane: its due time, then its id."""
 
 
 class LaneCounts(msgspec.Struct, frozen=True):
@@ -114,6 +118,12 @@ class Settlement(NamedTuple):
         )
 
 
+ADDED = ("matched", "unmatched", "delivered", "evaluated")
+"""The counts of a settlement that a store adds to the counts of the same name. SQL has their places: append only."""
+
+counts_added = attrgetter(*ADDED)
+
+
 class DueDeliveries(NamedTuple):
     """Parked deliveries of a lane that are due, earliest first, and the due time of the next one after them."""
 
@@ -170,6 +180,9 @@ class Ledger(Protocol):
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         """The lanes of these ids that exist, in the order of their ids."""
 
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        """Lanes in the order of their ids, from the first id after `after` on."""
+
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         """Make the lane of a new subscription, its cursor at (position, 0), or return the one that exists already."""
 
@@ -195,8 +208,11 @@ class Ledger(Protocol):
         After the first `at_least` of them, no more than limits.PARKED_SLICE_BYTES of events.
         """
 
-    async def parked(self, lane: int, limit: int) -> list[Parked]:
-        """At most `limit` parked deliveries, earliest due first, whether due or not."""
+    async def parked(self, lane: int, limit: int, after: ParkedKey | None = None) -> list[Parked]:
+        """At most `limit` parked deliveries behind a key, earliest due first, whether due or not.
+
+        After the first of them, no more than limits.PARKED_SLICE_BYTES of events.
+        """
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         """One delivery that waits, parked or buried."""

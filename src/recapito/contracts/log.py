@@ -98,6 +98,12 @@ class Log(Protocol):
     async def size(self, topic: int, first: int, below: int) -> int:
         """The bytes of the entries from `first` up to, not including, `below`."""
 
+    async def events(self, topic: int, first: int, below: int) -> int:
+        """The number of events in the entries from `first` up to, not including, `below`.
+
+        Only the first limits.COUNTED_ENTRIES of them are counted.
+        """
+
     async def trim(self, topic: int, below: int) -> int:
         """Remove entries at positions under `below`, at most limits.TRIM_SLICE, and return their number.
 

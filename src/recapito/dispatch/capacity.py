@@ -10,8 +10,9 @@ from itertools import islice
 from typing import Protocol
 
 from recapito.domain import limits
-from recapito.domain.capacity import Room
+from recapito.domain.capacity import Meter, Rate, Room
 from recapito.domain.instant import SECOND
+from recapito.domain.resources.delivery_options import DeliveryOptions
 
 RESPONSIVE_NS = 5 * SECOND
 WOKEN = 4
@@ -46,6 +47,44 @@ class Window:
 
     def __repr__(self) -> str:
         return f"<Window {self.size}>"
+
+
+class Pace:
+    """The limits that an operator set for one lane: requests in flight, and events per second.
+
+    A batch has at most one second's worth of events, so in any N seconds at most N + 2 seconds' worth are sent. The
+    rate spent is forgotten when the process ends.
+    """
+
+    def __init__(self) -> None:
+        self._requests = 0
+        self._rate = Rate()
+        self._meter = Meter()
+
+    def use(self, options: DeliveryOptions) -> None:
+        """Keep these limits from now on."""
+        self._requests = options.max_requests
+        self._rate = Rate(options.events_per_second)
+
+    def room(self, room: int, open: int) -> int:
+        """The number of requests that may start, of those for which there is room."""
+        return min(room, max(self._requests - open, 0)) if self._requests else room
+
+    def events(self, limit: int) -> int:
+        """The most events of a batch."""
+        return min(limit, self._rate.events) if self._rate.events else limit
+
+    def resumes_at(self, now: int) -> int | None:
+        """The instant at which a request may start again; None if one may now."""
+        wait = self._meter.wait(now) if self._rate.events else 0
+        return now + wait if wait else None
+
+    def sent(self, events: int, now: int) -> None:
+        if self._rate.events:
+            self._meter = self._meter.spend(self._rate, events, 0, now)
+
+    def __repr__(self) -> str:
+        return f"<Pace of {self._requests} requests, {self._rate.events} events per second>"
 
 
 class CommitBudget:

@@ -20,12 +20,12 @@ from recapito.dispatch.lane.lane import NOTHING, Lane, Wants
 from recapito.dispatch.lane.settlement import LAZY_SAVE_NS
 from recapito.dispatch.ledger_reads import LedgerReads
 from recapito.dispatch.open_lanes import OpenLanes
-from recapito.dispatch.signals import REOPEN_PAUSE_NS, Signal, StoreRetry, Timers
+from recapito.dispatch.signals import DAMAGED_PAUSE_NS, REOPEN_PAUSE_NS, Signal, StoreRetry, Timers
 from recapito.domain.events.schema import InputSchema
 from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
-from recapito.errors import InvalidInput, RecordDamaged, StoreFailed, StoreStale
+from recapito.errors import InvalidInput, RecordDamaged, StoreDamaged, StoreFailed, StoreStale
 
 LONGEST_PAUSE_NS = 2 * SECOND
 RENEW_PATIENCE_NS = 5 * SECOND
@@ -126,7 +126,15 @@ class Dispatcher:
         self._unmatched = +self._unmatched
 
     async def start(self) -> None:
-        """Open the lanes."""
+        """Open the lanes. While a page that this needs is damaged, none is open: that is reported, and tried again."""
+        while True:
+            try:
+                await self._open_lanes()
+                return
+            except StoreDamaged as error:
+                await self._retry.pause(error, DAMAGED_PAUSE_NS)
+
+    async def _open_lanes(self) -> None:
         self._stored = {row.id: row for row in await self._ledger.lanes()}
         await self._read_news()
         for id in self._stored.keys() - self._lanes.keys() - self.left_out.keys():
@@ -318,9 +326,14 @@ class Dispatcher:
             self._timers.set(lane, wants.wake_at, lane.wake)
 
     async def _load(self, lane: Lane, position: int) -> None:
-        """Load an entry for a lane. If the store fails, the lane asks again in a moment."""
+        """Load an entry for a lane. If the store fails, the lane asks again in a moment.
+
+        Where a damaged page hides entries, the lane waits until the page is restored.
+        """
         try:
             await lane.feed.load(position)
+        except StoreDamaged as error:
+            await self._retry.pause(error, DAMAGED_PAUSE_NS)
         except StoreFailed:
             await self._housekeeping.sleep_until(self._housekeeping.now() + REOPEN_PAUSE_NS)
         except Exception as error:

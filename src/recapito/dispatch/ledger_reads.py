@@ -59,6 +59,9 @@ class LedgerReads:
         read = lane.due_read(queue, self._clock.now())
         if read is None:
             return
+        if read.rush is not None:
+            lane.fetched(read, DueDeliveries(await self._ledger.parked(lane.id, read.limit, read.rush.after), None))
+            return
         due = await self._ledger.due(lane.id, read.until, read.limit, read.at_least)
         newest = await self._newest(lane)
         if newest is not None:

@@ -6,10 +6,11 @@ from collections.abc import Awaitable, Callable, Hashable
 from itertools import count
 
 from recapito.clock import SECOND, Clock
-from recapito.errors import StoreFailed
-from recapito.observability.journal import Journal
+from recapito.errors import StoreDamaged, StoreFailed
+from recapito.observability.journal import Journal, Trouble
 
 REOPEN_PAUSE_NS = SECOND // 5
+DAMAGED_PAUSE_NS = 10 * SECOND
 
 
 class Signal:
@@ -97,9 +98,12 @@ class StoreRetry:
     def __init__(self, housekeeping: Clock, journal: Journal) -> None:
         self._housekeeping = housekeeping
         self._journal = journal
+        self._damage = Trouble()
 
     async def pause(self, error: StoreFailed, pause_ns: int = REOPEN_PAUSE_NS) -> None:
-        self._journal("store.failed", why=str(error))
+        """Report the failure and wait. Damage lasts until a person has repaired it, and is reported once."""
+        if not isinstance(error, StoreDamaged) or self._damage.is_news(str(error)):
+            self._journal("store.failed", why=str(error))
         await self._housekeeping.sleep_until(self._housekeeping.now() + pause_ns)
 
     async def run(self, signal: Signal, work: Callable[[], Awaitable[None]]) -> None:

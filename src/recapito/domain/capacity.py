@@ -1,7 +1,8 @@
-"""How much is taken in: the rate of a topic, the wait of a publish, the shares of a volume.
+"""How much is taken in and sent: rates, the wait of a publish, the shares of a volume.
 
 Rate: a publish passes while its topic is not in debt, and may bring it into debt. Unused rate is saved up for one
-second at most, so even a publish larger than a second's worth passes in the end.
+second at most, so even a publish larger than a second's worth passes in the end. A request of a subscription with a
+rate passes by the same rule.
 
 Wait: the whole queue goes into one commit, so its length matters only where commits are so large that their time
 grows with them. The fixed cost of a commit of one publish must not be taken for the cost of each of a thousand.
@@ -20,14 +21,14 @@ LARGE_COMMIT = 64
 
 
 class Rate(NamedTuple):
-    """The most that a topic takes in a second; 0 is no limit."""
+    """The most that a topic takes, or a subscription sends, in a second; 0 is no limit."""
 
     events: int = 0
     bytes: int = 0
 
 
 class Meter(NamedTuple):
-    """The instants until which the rate of a topic is spent, counted in events and in bytes."""
+    """The instants until which a rate is spent, counted in events and in bytes."""
 
     events_until: int = 0
     bytes_until: int = 0

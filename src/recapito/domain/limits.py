@@ -3,7 +3,7 @@
 Sizes are bytes and end in `_BYTES`; durations are nanoseconds and end in `_NS`.
 """
 
-from recapito.domain.instant import DAY, HOUR, MINUTE, SECOND
+from recapito.domain.instant import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 
 KB = 1024
 MB = 1024 * KB
@@ -38,6 +38,8 @@ FILTER_CONDITIONS = 25
 FILTER_VALUES = 25  # of all conditions together (spec A19)
 DELIVERY_ATTRIBUTES = 10
 ATTRIBUTE_NAME_CHARS = 256
+LANE_RATE = (1, 1_000_000)  # events per second that an operator may set
+SIGNING_SECRET_BYTES = (24, 64)  # Standard Webhooks' bounds
 ATTRIBUTE_VALUE_BYTES = 4096
 LABEL_CHARS = 256
 CONTAINER_NAME_CHARS = (3, 63)
@@ -169,6 +171,7 @@ RESOLVED_NS = 30 * SECOND
 UNRESOLVED_NS = 5 * SECOND
 
 # Lanes.
+RUSH_NS = DAY  # a request to try what is parked is forgotten at a restart after this time
 WINDOW_START = 2
 WINDOW_REQUESTS = 64
 WINDOW_BYTES = 8 * MB
@@ -198,15 +201,25 @@ FIELD_READER_KEYS = 100  # of all filters of a topic together; a filter beyond i
 # History.
 HISTORY_WAITING_EVENTS = 100_000  # recorded and not stored yet
 HISTORY_CHUNK_EVENTS = 2000
+KEPT_HEADER_CHARS = 4 * KB  # of a request, and of its answer
 HISTORY_CHUNKS = 64  # searched for one page
+HISTORY_HEADERS_WEIGHT = 4  # events that the headers of one waiting attempt count for
+SERIES_CHUNKS = 32  # counted in one slice
+SERIES_SLICES = 32  # counted for one request: some two million attempts
+SERIES_SECONDS = (1, 86_400)  # the width of a bucket
+SERIES_BUCKETS = (1, 1500)
 HISTORY_MEMORY_EVENTS = 50_000
 HISTORY_PAGE = (1, 1000)
 HISTORY_PAGE_DEFAULT = 100
 HISTORY_EVENTS_SHOWN = 10  # of one attempt
 EXPLAINED_ATTEMPTS = 1000
+DESCRIBED_ATTEMPTS = 50  # of one page, whose events are read from the log
 EXPLAINED_PLACES = 20  # at which one id was published
+EXPLAIN_WAITS_NS = (400 * MILLISECOND, 400 * MILLISECOND)  # for attempts that dispatch is about to store
 SEARCH_ENTRIES = 100_000  # of the logs, searched for one event id
 SEARCH_SLICE = 256
+COUNTED_LAGS = 100  # stretches of logs, whose events are counted for one sum
+COUNTED_ENTRIES = 10_000  # of a log, whose events are counted at once
 
 # Azure services.
 QUEUE_MESSAGE_BYTES = 64 * KB
@@ -252,9 +265,34 @@ LETTER_PAGE_DEFAULT = 100
 LETTER_FILES = 100  # listed at once
 LETTER_FILES_READ = 200  # by one request, however few of their letters are selected
 LETTER_READS = 8  # files read ahead
+LOG_POSITIONS = 1 << 62
+REPLAY_READ_BYTES = 16 * MB  # of the log, in one request
 REDRIVE_RATE = (1, 1_000_000)  # events a second
 REDRIVE_TURN_S = 5  # the longest time of a paced request
 LETTER_PROBLEMS = 10  # reported by one request
+
+# Estate files and templates (ARM's limits, except for sizes of values).
+ESTATE_BYTES = 4 * MB  # of a file, or of a deployment's body
+ESTATE_NODES = 200_000  # values in a file, those behind aliases counted each time
+ESTATE_DEPTH = 64
+ESTATE_RESOURCES = 20_000
+ESTATE_PATIENCE_NS = 10 * SECOND  # that a starting server waits for its file to be applied
+ESTATE_PAUSE_NS = (5 * SECOND, 60 * SECOND)  # before failed resources are tried again
+ESTATE_AT_ONCE = 32  # event subscriptions that are put at a time; each may wait for its endpoint's consent
+TEMPLATE_PARAMETERS = 256
+TEMPLATE_VARIABLES = 512
+TEMPLATE_OUTPUTS = 256
+TEMPLATE_RESOURCES = 800
+TEMPLATE_COPIES = 800
+TEMPLATE_STEPS = 500_000  # calls of functions in one template
+TEMPLATE_REFERENCES = 256
+EXPRESSION_CHARS = 24_576
+EXPRESSION_DEPTH = 32
+EXPRESSION_TEXT_CHARS = 256 * KB  # of one text that a function makes
+EXPRESSION_ITEMS = 10_000  # of one array or object that a function makes
+DEPLOYMENTS = 800  # of one resource group; the oldest go first
+DEPLOYMENT_NAME_CHARS = (1, 64)
+PUBLISH_KEY_CHARS = (16, 512)
 
 # The portal.
 PORTAL_SESSIONS = 1000
@@ -288,3 +326,5 @@ assert LATE_ANSWER_WAIT_NS < CONNECTION_AGE_NS  # an address given to curl lives
 assert STATUS_STOPPED * (STATUS_REASON_CHARS * 4 + 16) + STATUS_TOPICS * 20 <= STATUS_BYTES - OPEN_EXCHANGES * 20
 assert HELD_REFUSALS <= HELD_REFUSALS_IN_ALL
 assert WAL_CHECKPOINT_BYTES <= WAL_KEPT_BYTES
+assert TEMPLATE_RESOURCES <= ESTATE_RESOURCES
+assert ESTATE_BYTES <= READING_BYTES

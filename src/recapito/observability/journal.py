@@ -47,6 +47,22 @@ def silent(event: str, **fields: object) -> None:
     """A journal that keeps nothing."""
 
 
+class Trouble:
+    """A failure that may last for hours: it is news when it begins or changes, and not at each further try."""
+
+    def __init__(self) -> None:
+        self._why = ""
+
+    def is_news(self, why: str) -> bool:
+        """Remember a failure; True if the last try did not fail in this way."""
+        before, self._why = self._why, why
+        return why != before
+
+    def end(self) -> None:
+        """A try succeeded."""
+        self._why = ""
+
+
 class LineJournal:
     """Writes JSON lines to a stream, by default to standard error."""
 

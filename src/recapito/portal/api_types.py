@@ -44,6 +44,7 @@ class ShownLane(Shape, frozen=True):
     parked: int = 0
     buried: int = 0
     unread: int = 0
+    waiting: int = 0
     failed_attempts: dict[str, int] = {}
     answers: int = 0
     took_ms: float = 0
@@ -90,6 +91,53 @@ class LanePage(Shape, frozen=True):
     now: str = ""
 
 
+class ShownTotals(Shape, frozen=True):
+    """The sums of all subscriptions: `GET /lanes/totals`, in `lane_totals`."""
+
+    subscriptions: int = 0
+    failing: int = 0
+    delivered: int = 0
+    failed: int = 0
+    dead_lettered: int = 0
+    dropped: int = 0
+    backlog: int = 0
+    now: str = ""
+
+
+class SeriesBucket(Shape, frozen=True):
+    """The attempts of one stretch of time. Mirrors a member of `series`."""
+
+    at: str = ""
+    delivered: int = 0
+    failed: int = 0
+    expired: int = 0
+    dropped: int = 0
+    dead_lettered: int = 0
+    answers: int = 0
+    took_ms: float = 0
+
+    def counts(self) -> dict[str, float]:
+        """The numbers by the names of the lines."""
+        return {
+            "delivered": self.delivered,
+            "failed": self.failed,
+            "expired": self.expired,
+            "dropped": self.dropped,
+            "deadlettered": self.dead_lettered,
+            "answers": self.answers,
+            "took": self.took_ms,
+        }
+
+
+class SeriesAnswer(Shape, frozen=True):
+    """Attempts counted by time: `GET /deliveries/series`, in `series`."""
+
+    value: list[SeriesBucket] = []
+    newest: int = 0
+    complete: bool = True
+    now: str = ""
+
+
 class ShownCounts(Shape, frozen=True):
     """The counters of a topic. Mirrors a member of `topic_counts`."""
 
@@ -123,6 +171,8 @@ class AttemptEvent(Shape, frozen=True):
     due_at: str | None = None
     rule: str | None = None
     reason: str | None = None
+    type: str = ""
+    subject: str = ""
 
 
 class ShownAttempt(Shape, frozen=True):
@@ -140,6 +190,14 @@ class ShownAttempt(Shape, frozen=True):
     late: bool = False
     events: list[AttemptEvent] = []
     event_count: int = 1
+    headers: "ShownHeaders | None" = None
+
+
+class ShownHeaders(Shape, frozen=True):
+    """The headers of a request and of its answer, without secrets. Mirrors `headers` of an explanation."""
+
+    request: str = ""
+    answer: str = ""
 
 
 class HistoryKept(Shape, frozen=True):
@@ -225,6 +283,7 @@ class ShownDeadLetter(Shape, frozen=True):
     last_delivery_outcome: str | None = None
     publish_time: str | None = None
     redriven: dict[str, Any] | None = None
+    container: str = ""
 
 
 class DeadLetterPage(Shape, frozen=True):

@@ -5,8 +5,10 @@ from importlib import resources
 from pathlib import Path
 
 from fastapi import FastAPI
-from nicegui import ui
+from nicegui import Client, ui
+from nicegui import app as nicegui_app
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 
 from recapito.clock import SystemClock
@@ -37,6 +39,7 @@ def make_app(parts: Dependencies) -> FastAPI:
     ui.add_head_html(_STYLE.format(version=version), shared=True)
     for path, build in PAGES.items():
         _add(parts, path, build)
+    _add_not_found(parts)
     ui.run_with(
         app,
         title="Recapito",
@@ -52,19 +55,39 @@ def make_app(parts: Dependencies) -> FastAPI:
     return app
 
 
+def _add_not_found(parts: Dependencies) -> None:
+    """The page of a path that is none of ours; NiceGUI answers for its own paths."""
+    own = nicegui_app.exception_handlers[404]
+
+    async def show(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith("/_nicegui"):
+            answer = own(request, error)
+            return answer if isinstance(answer, Response) else await answer
+        with Client(ui.page(""), request=request) as client:
+            page = Page(parts, request)
+            page.show_trouble(RequestRefused(404, "NotFound", f"There is no page at {request.url.path}.", None))
+            page.leave()
+        return client.build_response(request, 404)
+
+    nicegui_app.exception_handler(404)(show)
+
+
 def _login(parts: Dependencies, sessions: Sessions) -> LoginPage:
     wrong_secrets = WrongSecrets(SystemClock(), LineJournal(role="portal"))
     return LoginPage(parts.wire, sessions, bool(parts.settings.identity.issuer), wrong_secrets)
 
 
 def _add(parts: Dependencies, path: str, build: Build) -> None:
-    async def build_page(request: Request) -> None:
+    async def build_page(request: Request) -> Response | None:
         page = Page(parts, request)
         try:
             await build(page)
         except (RequestRefused, Unreachable) as error:
             page.show_trouble(error)
+            if isinstance(error, RequestRefused) and error.status == 404:
+                return ui.context.client.build_response(request, 404)
         finally:
             page.leave()
+        return None
 
     ui.page(path, response_timeout=_BUILD_S)(build_page)

@@ -168,9 +168,23 @@ class ServerApi:
         """Attempts that are kept, newest first."""
         return await self._get("/deliveries", api_types.Attempts, query)
 
-    async def explain(self, event: str, topic: str | None = None) -> api_types.ShownExplanation:
+    async def series(self, **query: str | None) -> api_types.SeriesAnswer:
+        """The attempts that are kept, counted by time."""
+        return await self._get("/deliveries/series", api_types.SeriesAnswer, query)
+
+    async def totals(self) -> api_types.ShownTotals:
+        """The sums of all subscriptions."""
+        return await self._get("/lanes/totals", api_types.ShownTotals, {})
+
+    async def explain(self, event: str, topic: str | None = None, payload: bool = False) -> api_types.ShownExplanation:
         """The explanation of a published event."""
-        return await self._get("/deliveries/explain", api_types.ShownExplanation, {"event": event, "topic": topic})
+        query = {"event": event, "topic": topic, "payload": "true" if payload else None}
+        return await self._get("/deliveries/explain", api_types.ShownExplanation, query)
+
+    async def resend(self, event: str, topic: str, subscription: int) -> None:
+        """Deliver an event to a subscription once more."""
+        body = {"event": event, "topic": topic, "subscriptionId": subscription}
+        await self.call("POST", "/deliveries/resend", body)
 
     async def dry_run(self, topic: str, event: object) -> api_types.ShownExplanation:
         """The explanation of an event that is not published."""

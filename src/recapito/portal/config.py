@@ -22,7 +22,7 @@ def with_portal(settings: Settings, port: int | None) -> Settings:
 def portal_url(settings: Settings) -> str:
     """The portal's URL. Over TLS its host is a name, since some clients do not check addresses."""
     host = f"[{settings.portal.host}]" if ":" in settings.portal.host else settings.portal.host
-    if settings.tls.on and host == "127.0.0.1":
+    if (settings.tls.on and host == "127.0.0.1") or (settings.server.development and host in ("0.0.0.0", "[::]")):
         host = "localhost"
     return f"{'https' if settings.tls.on else 'http'}://{host}:{settings.portal.port}"
 
@@ -36,6 +36,8 @@ def server_url(settings: Settings) -> str:
 
 
 def needs_login(settings: Settings) -> bool:
-    """True unless both the portal and its server listen on loopback only."""
+    """True unless both the portal and its server listen on loopback only, or the server is in development mode."""
     host = settings.portal.host
+    if settings.server.development:
+        return False
     return not (settings.on_loopback and (host == "localhost" or is_loopback(host)))

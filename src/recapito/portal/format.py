@@ -1,9 +1,12 @@
 """Numbers, instants and durations as text for people. Instants come as the API writes them and are shown in UTC."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+_ID_CHARS = 16
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 _UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -62,6 +65,20 @@ def relative(stamp: str | None, now: str | None) -> str:
     if abs(away) < 1:
         return "now"
     return f"in {duration(away)}" if away > 0 else f"{duration(-away)} ago"
+
+
+def told(sentence: str, now: str | None) -> str:
+    """A sentence of the server, with each instant to the second and its distance from now."""
+
+    def say(found: re.Match[str]) -> str:
+        return f"{instant(found[0])} UTC ({relative(found[0], now)})"
+
+    return _STAMP.sub(say, sentence)
+
+
+def short_id(id: str) -> str:
+    """An id for a list: a long one by its two ends."""
+    return id if len(id) <= _ID_CHARS else f"{id[:8]}…{id[-4:]}"
 
 
 def milliseconds(value: float | None) -> str:

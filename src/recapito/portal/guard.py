@@ -14,7 +14,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from recapito.domain.access.roles import is_loopback
+from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
 from recapito.portal.session import Sessions
 
 SESSION = "recapito.session"
@@ -31,6 +31,7 @@ _POLICY = (
     "frame-ancestors 'none'"
 )
 _HEADERS = {
+    "X-Recapito": "portal",  # by which a command sees that it asked the portal instead of the server
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",  # with no-referrer, browsers would not name the page of a form
@@ -40,11 +41,15 @@ _HEADERS = {
 
 
 class Guard:
-    """Admits or refuses. With `sessions` people must have signed in; without, they must be on this machine."""
+    """Admits or refuses. With `sessions` people must have signed in; without, they must be on this machine.
 
-    def __init__(self, app: ASGIApp, sessions: Sessions | None) -> None:
+    `near` are the networks that count as this machine, in development mode.
+    """
+
+    def __init__(self, app: ASGIApp, sessions: Sessions | None, near: NearNetworks = LOOPBACK_ONLY) -> None:
         self.app = app
         self._sessions = sessions
+        self._near = near
 
     def __repr__(self) -> str:
         return f"<Guard with {self._sessions}>" if self._sessions else "<Guard of loopback>"
@@ -69,8 +74,10 @@ class Guard:
         hosts = headers.getlist("host")
         if len(hosts) != 1:
             return PlainTextResponse("A request names one host.", 400)
-        if self._sessions is None and not _is_loopback_host(hosts[0]):
+        if self._sessions is None and not self._near.may_be_called(_hostname(f"//{hosts[0]}")):
             return PlainTextResponse("The portal answers only when it is asked by a loopback name.", 403)
+        if self._sessions is None and not self._near.has((scope.get("client") or ("", 0))[0]):
+            return PlainTextResponse(f"The portal is open to this machine and the networks {self._near}.", 403)
         if not _is_own(headers.getlist("origin"), hosts[0]):
             return PlainTextResponse("The portal does not answer pages from elsewhere.", 403)
         if self._sessions is None:
@@ -99,11 +106,6 @@ class _Protected:
                 headers[name] = value
             headers["Content-Security-Policy"] = _POLICY.format(nonce=self._nonce)
         await self._send(message)
-
-
-def _is_loopback_host(host: str) -> bool:
-    name = _hostname(f"//{host}")
-    return name == "localhost" or name.endswith(".localhost") or is_loopback(name)
 
 
 def _is_own(origins: Iterable[str], host: str) -> bool:

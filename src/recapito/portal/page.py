@@ -13,7 +13,8 @@ from recapito.portal.client import RequestRefused, ServerApi, ServerConnections,
 from recapito.portal.guard import SESSION
 from recapito.portal.layout import THEME_COOKIE, Crumb, Layout, make_layout
 from recapito.portal.session import Session, Sessions
-from recapito.portal.widgets.pieces import empty, link_button, text
+from recapito.portal.urls import ways_back
+from recapito.portal.widgets.pieces import bar, empty, link_button, text
 from recapito.settings.settings import Settings
 
 POLL_S = 2.0
@@ -66,6 +67,14 @@ class Page:
 
         ui.timer(every_s, look, immediate=False)
 
+    def soon(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        """Load a part of the page as soon as the page is open: one that may take long does not delay the others."""
+
+        async def load() -> None:
+            await self._try(refresh)
+
+        ui.timer(0, load, once=True)
+
     def doing(self, action: Callable[..., Awaitable[None]]) -> Callable[..., Awaitable[None]]:
         """The handler of a button: a refusal by the server becomes a message."""
 
@@ -106,10 +115,12 @@ class Page:
     def show_trouble(self, error: RequestRefused | Unreachable) -> None:
         """The page when its subject is gone, or when the server is away and may come back."""
         if self._layout is None:
-            self.layout("Not available", "")
+            gone = isinstance(error, RequestRefused) and error.status == 404
+            self.layout("Not found" if gone else "Not available", "")
         if isinstance(error, RequestRefused):
-            with empty("This page is not available.", error.message):
-                link_button("Go to the overview", "/")
+            with empty("This page is not available.", error.message), bar("center"):
+                for name, path in ways_back(self.request.url.path):
+                    link_button(name, path)
             return
         self._lost(str(error))
 

@@ -11,6 +11,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
 from recapito.clock import SystemClock
+from recapito.domain.access.near_networks import LOOPBACK_ONLY
 from recapito.identity import certificate
 from recapito.portal.app import make_app
 from recapito.portal.client import ServerConnections
@@ -20,6 +21,7 @@ from recapito.portal.page import Dependencies
 from recapito.portal.session import Sessions
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
+from recapito.system.routes import connected_networks
 from recapito.system.service import ServiceTask, SocketServer, run_configured, run_services, stop_order
 
 _GZIP_BYTES = 1024
@@ -39,7 +41,8 @@ async def _serve(settings: Settings, listener: socket.socket) -> None:
     sessions = Sessions(SystemClock().now, settings.tls.on) if needs_login(settings) else None
     app = make_app(Dependencies(settings, wire, sessions))
     tls = certificate.load_context(*settings.certificate_files) if settings.tls.on else None
-    server = SocketServer(_config(GZipMiddleware(Guard(app, sessions), _GZIP_BYTES)), tls)
+    near = connected_networks() if settings.server.development else LOOPBACK_ONLY
+    server = SocketServer(_config(GZipMiddleware(Guard(app, sessions, near), _GZIP_BYTES)), tls)
 
     async def finish_requests(task: "asyncio.Task[None]") -> None:
         server.stop()

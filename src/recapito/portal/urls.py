@@ -2,7 +2,7 @@
 
 import re
 from typing import NamedTuple
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 PREFIX = "/resource"
 _ID = re.compile(
@@ -11,6 +11,13 @@ _ID = re.compile(
     r"(?:/eventSubscriptions/(?P<subscription>[^/]+))?",
     re.IGNORECASE,
 )
+_LISTED = {
+    "/resource": ("Go to the topics", "/topics"),
+    "/edit": ("Go to the topics", "/topics"),
+    "/new-subscription": ("Go to the topics", "/topics"),
+    "/explain": ("Go to the deliveries", "/deliveries"),
+    "/dead-letter": ("Go to the dead letters", "/dead-letters"),
+}
 _KINDS = {"topics": "topics", "domains": "domains", "systemtopics": "systemTopics"}
 
 
@@ -49,6 +56,19 @@ def read_id(id: str) -> Address | None:
 def resource_path(id: str, **query: str) -> str:
     """The page of a resource."""
     return f"{PREFIX}{quote(id)}" + (f"?{urlencode(query)}" if query else "")
+
+
+def ways_back(path: str) -> list[tuple[str, str]]:
+    """The pages above one that is not there, the nearest first."""
+    ways = [("Go to the overview", "/")]
+    _, _, rest = unquote(path).partition("/subscriptions/")
+    address = read_id(f"/subscriptions/{rest}") if rest else None
+    if address is not None and (address.subscription or address.domain_topic):
+        ways = [(f"Go to {address.topic}", resource_path(address.topic_id)), *ways]
+    for start, way in _LISTED.items():
+        if path.startswith(start):
+            ways.append(way)
+    return ways
 
 
 def explain_path(event: str, topic: str | None = None) -> str:

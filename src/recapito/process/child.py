@@ -27,6 +27,7 @@ class Child:
         self._config = config
         self._descriptors = descriptors
         self._journal = journal
+        self._process: asyncio.subprocess.Process | None = None
 
     def __repr__(self) -> str:
         return f"<Child {self._role}>"
@@ -37,7 +38,7 @@ class Child:
         loop = asyncio.get_running_loop()
         while not stopping.is_set():
             began = loop.time()
-            child = await self._start()
+            child = self._process = await self._start()
             ended, stopped = asyncio.create_task(child.wait()), asyncio.create_task(stopping.wait())
             await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
             stopped.cancel()
@@ -51,6 +52,11 @@ class Child:
             with suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), pause)
         return True
+
+    def hang_up(self) -> None:
+        """Pass SIGHUP on. A process that is just starting must be told again later."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(signal.SIGHUP)
 
     async def _start(self) -> asyncio.subprocess.Process:
         child = await asyncio.create_subprocess_exec(

@@ -32,6 +32,7 @@ from recapito.process.role_config import RoleConfig
 from recapito.process.wakeup import Wakeup
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
+from recapito.system.hang_up import on_hang_up
 from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
 HEARTBEAT_NS = SECOND
@@ -96,7 +97,8 @@ async def run_alone(
         ]
         try:
             await create_initial_resources(settings, intake.topics, stores.registry)
-            await run_services(services, stopping.wait(), on_ready)
+            await _follow_estate(intake, stopping.set)
+            await run_services(services, stopping.wait(), partial(_when_applied, intake, on_ready))
         finally:
             await dispatch.close()
             await observers.close()
@@ -136,9 +138,11 @@ async def _run_intake(settings: Settings, config: RoleConfig, journal: Journal) 
         )
         wakeup.listen(intake.notifier.ring, status.update_from)
         await create_initial_resources(settings, intake.topics, stores.registry)
+        await _follow_estate(intake, lambda: None)
         front = socket.socket(fileno=config.front) if config.front >= 0 else None
         services = _services_of_intake(settings, intake, listener, wakeup.ring, front)
-        await run_services(services, stop_order(), partial(_report_ready, config, b"intake"))
+        report = partial(_report_ready, config, b"intake")
+        await run_services(services, stop_order(), partial(_when_applied, intake, report))
     await observers.close()
 
 
@@ -203,7 +207,29 @@ def _services_of_intake(
         ServiceTask(intake.publisher.run, finish_publishes),
         *_services_of_front(intake, front),
         ServiceTask(lambda: server.serve(sockets=[listener]), finish_requests),
+        *([] if intake.estate is None else [ServiceTask(intake.estate.run)]),
     ]
+
+
+async def _follow_estate(intake: Intake, stop: Callable[[], None]) -> None:
+    """Check the estate file, and apply it again on SIGHUP. A server does not start with a file that is wrong."""
+    if intake.estate is not None:
+        await intake.estate.check()
+        on_hang_up(intake.estate.reload, stop)
+
+
+def _when_applied(intake: Intake, report: Callable[[], None]) -> None:
+    """Report that a server is ready, once its estate file was applied."""
+    if intake.estate is None:
+        report()
+        return
+    waiting = asyncio.create_task(intake.estate.until_applied())
+    _WAITING.add(waiting)
+    waiting.add_done_callback(_WAITING.discard)
+    waiting.add_done_callback(lambda task: None if task.cancelled() else report())
+
+
+_WAITING: set["asyncio.Task[None]"] = set()  # the event loop itself keeps no task alive
 
 
 def _services_of_front(intake: Intake, listener: socket.socket | None) -> list[ServiceTask]:

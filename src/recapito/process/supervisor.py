@@ -78,6 +78,8 @@ class Supervisor:
         self._wakes = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._stopping = asyncio.Event()
         self._failure: str | None = None
+        self._intake: Child | None = None
+        self._ready = False
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Start both roles, call `on_ready` once when both are ready, and keep them running until `stop`."""
@@ -102,6 +104,11 @@ class Supervisor:
         """End both roles; each finishes the work that it has begun."""
         self._stopping.set()
 
+    def reload(self) -> None:
+        """Let intake apply its estate file again. While intake starts, it reads the file anyway."""
+        if self._intake is not None and self._ready:
+            self._intake.hang_up()
+
     async def _await_ready(self, read_end: int, on_ready: Callable[[], None]) -> None:
         loop = asyncio.get_running_loop()
         signalled = asyncio.Event()
@@ -115,6 +122,7 @@ class Supervisor:
         loop.add_reader(read_end, read)
         try:
             await signalled.wait()
+            self._ready = True
             on_ready()
             await asyncio.Event().wait()
         finally:
@@ -133,6 +141,9 @@ class Supervisor:
             front=front,
         )
         descriptors = [fd for fd in (listener, wake.fileno(), ready, front) if fd >= 0]
-        if not await Child(role, msgspec.json.encode(config), descriptors, self._journal).keep(self._stopping):
+        child = Child(role, msgspec.json.encode(config), descriptors, self._journal)
+        if role == "intake":
+            self._intake = child
+        if not await child.keep(self._stopping):
             self._failure = f"the {role} role could not start: see its message above"
             self._stopping.set()

@@ -12,13 +12,16 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 
 import pycurl
+from msgspec.structs import replace
 
 from recapito.domain import limits
 from recapito.domain.access.egress import Egress, judge
 from recapito.domain.delivery import headers
 from recapito.domain.delivery.attributes import Header, is_sendable
 from recapito.domain.delivery.batch import Batch
+from recapito.domain.delivery.kept_headers import RawHeaders
 from recapito.domain.delivery.outcome import Outcome, Result, answered
+from recapito.domain.delivery.signature import NAMES, Signing
 from recapito.domain.events.schema import BodyForm
 from recapito.domain.excerpt import excerpt
 from recapito.domain.handshake.handshake import ORIGIN
@@ -28,6 +31,7 @@ from recapito.senders.endpoint import EndpointRoute, header
 from recapito.senders.http.curl import CurlLoop
 from recapito.senders.http.resolver import Resolved, Resolver
 from recapito.senders.http.transfer import EXCERPT_BODY_BYTES, CurlReply, Transfer, trust
+from recapito.senders.signing import RequestSigner
 
 Answer = Callable[[Outcome], None]
 TokenSource = Callable[[str], str]
@@ -73,7 +77,20 @@ class _Route(EndpointRoute):
 class WebhookExchange:
     """One batch on its way: an Exchange for the lane, a Post for the CurlLoop. `over`: answered or aborted."""
 
-    __slots__ = ("_answer", "_route", "_secrets", "_sender", "body", "headers", "over", "resolve", "transfer", "url")
+    __slots__ = (
+        "_answer",
+        "_has_id",
+        "_lines",
+        "_route",
+        "_secrets",
+        "_sender",
+        "body",
+        "headers",
+        "over",
+        "resolve",
+        "transfer",
+        "url",
+    )
 
     method = "POST"
     kept_bytes = EXCERPT_BODY_BYTES
@@ -86,12 +103,14 @@ class WebhookExchange:
         self.transfer: Transfer | None = None
         self._secrets = route.secrets
         lines = route.lines + _batch_lines(batch.attempts_before, batch.data_version)
+        self._lines, self._has_id = lines, batch.output_id is not None
         if batch.output_id is not None:
             lines += _OUTPUT_ID_LINE + batch.output_id
         self.headers = [*route.headers, lines]
         if batch.headers:
             for custom in batch.headers:
-                self.headers += header(custom.name, custom.value)
+                if batch.signing is None or custom.name.lower() not in NAMES:  # those are ours where we sign
+                    self.headers += header(custom.name, custom.value)
             self._secrets += _secret_words(batch.headers)
         if batch.traceparent and not any(custom.name.lower() == "traceparent" for custom in batch.headers):
             self.headers.append(f"traceparent: {batch.traceparent}")
@@ -133,7 +152,15 @@ class WebhookExchange:
     def finish(self, reply: CurlReply) -> None:
         """Called by the CurlLoop at the end."""
         if not self.over:
-            self._end(self._sender.outcome_of(reply, self._secrets))
+            outcome = self._sender.outcome_of(reply, self._secrets)
+            if self._sender.keeps_headers:
+                outcome = replace(outcome, headers=self._kept_headers(reply))
+            self._end(outcome)
+
+    def _kept_headers(self, reply: CurlReply) -> RawHeaders:
+        common = len(self._route.headers)
+        lines = [*self.headers[:common], self._lines, *self.headers[common + 1 :]]
+        return RawHeaders(lines, reply.headers, self._secrets, self._has_id)
 
     def _end(self, outcome: Outcome) -> None:
         if not self.over and not self._sender.closed:
@@ -145,6 +172,8 @@ class WebhookSender:
     """Carries batches to webhooks. `now` is wall time, to which dates in answers are compared.
 
     `token_for` signs tokens for webhooks that an application protects; None if this server signs none.
+    `keeps_headers`: outcomes carry the headers of the request and of its answer, for history.
+    `signer` signs the requests of subscriptions that ask for it.
     """
 
     def __init__(
@@ -155,12 +184,16 @@ class WebhookSender:
         *,
         now: Callable[[], int],
         token_for: TokenSource | None = None,
+        keeps_headers: bool = False,
+        signer: RequestSigner | None = None,
     ) -> None:
         self._trust = trust(partial(judge, egress=egress), ca_file)
         self._route = lru_cache(limits.ROUTES)(partial(_Route, egress))
         self._resolver = resolver or Resolver()
         self._now = now
         self._token_for = token_for
+        self.keeps_headers = keeps_headers
+        self._signer = signer
         self._curl: CurlLoop | None = None
         self.closed = False
 
@@ -173,6 +206,8 @@ class WebhookSender:
         route = self._route(destination.url, batch.subscription, batch.form)
         exchange = WebhookExchange(self, route, batch, answer)
         if destination.application is not None and not self._add_token(exchange, destination.application):
+            return exchange
+        if batch.signing is not None and not self._sign(exchange, batch.signing):
             return exchange
         if not route.host:
             exchange.dial()
@@ -188,6 +223,16 @@ class WebhookSender:
             exchange.fail(Outcome(Result.UNAUTHORIZED, detail="this server signs no tokens for protected webhooks"))
             return False
         exchange.authorize(self._token_for(application))
+        return True
+
+    def _sign(self, exchange: WebhookExchange, signing: Signing) -> bool:
+        """Sign the body as it is sent; a request that cannot be signed fails, unsent."""
+        assert self._signer is not None, "this sender signs no requests"
+        made = self._signer.headers(signing, exchange.body)
+        if isinstance(made, Outcome):
+            exchange.fail(made)
+            return False
+        exchange.headers += made
         return True
 
     async def close(self) -> None:

@@ -23,9 +23,24 @@ from recapito.identity.principal_settings import IdentitySettings, check_identit
 from recapito.intake.resources.storage_accounts import account_of
 from recapito.intake.resources.validation import Quota
 from recapito.observability.journal import ObservabilitySettings
-from recapito.settings.source import from_text, merge, read_file
+from recapito.settings.source import from_text, merge, read_file, refuse_unknown
 
 ENVIRONMENT_PREFIX = "RECAPITO_"
+OTHER_VARIABLES = {
+    "RECAPITO_SERVER": "the server that commands ask",
+    "RECAPITO_SUBSCRIPTION": "the Azure subscription of commands",
+    "RECAPITO_GROUP": "the resource group of commands",
+    "RECAPITO_LOCATION": "the location of resources that commands create",
+    "RECAPITO_KEY": "the key that `recapito publish` uses",
+    "RECAPITO_CA_FILE": "the authority that commands trust",
+    "RECAPITO_OUTPUT": "the format of answers",
+    "RECAPITO_TOKEN": "the bearer token of commands",
+    "RECAPITO_CONFIG": "the file with the defaults of flags",
+    "RECAPITO_TRACEBACK": "commands print the traceback of a defect",
+    "RECAPITO_DEV": "turns development mode on, as server.development does",
+    "RECAPITO_SETTINGS": "the settings file, where no flag names one",
+}
+"""The variables with our prefix that are no settings. Any other is a mistake, and refused."""
 CONNECTION_KEY = "connection.key"
 MOST_WAIT_S = 60
 
@@ -38,6 +53,7 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     public_url: str
     data: str
     store: Literal["sqlite", "memory"]
+    development: bool
 
 
 class Portal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,11 +78,12 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PublishSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The time that a publish may wait to be stored, and the rate of one topic; 0 is no limit."""
+    """The time that a publish may wait to be stored, the rate of one topic (0 is no limit), and who may publish."""
 
     wait_s: float
     events_per_second: int
     bytes_per_second: int
+    system_topics: bool
 
 
 class DeliverySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -111,6 +128,7 @@ class HistorySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keep_hours: int
     keep_mb: int
     keep_events_mb: int
+    replay: bool
 
 
 class ConnectionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -144,6 +162,13 @@ class AzureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     azurite_url: str
 
 
+class EstateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file that describes all resources, and whether others are deleted."""
+
+    file: str
+    prune: bool
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All settings, checked."""
 
@@ -161,6 +186,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quota: Quota
     metrics: Metrics
     azure: AzureSettings
+    estate: EstateSettings
     telemetry: ObservabilitySettings
 
     @property
@@ -177,7 +203,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def public_url(self) -> str:
         """The URL at which callers reach the server. Over TLS it has a name, since some clients check no addresses."""
         host = f"[{self.server.host}]" if ":" in self.server.host else self.server.host
-        if self.tls.on and host == "127.0.0.1":
+        if (self.tls.on and host == "127.0.0.1") or (self.server.development and host in ("0.0.0.0", "[::]")):
             host = "localhost"
         scheme = "https" if self.tls.on else "http"
         return self.server.public_url.rstrip("/") or f"{scheme}://{host}:{self.server.port}"
@@ -190,7 +216,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def own_urls(self) -> tuple[str, ...]:
         """The URLs by which callers may name this server: its public URL, and on loopback every form of it."""
-        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback else ()
+        hosts = ("localhost", "127.0.0.1", "[::1]") if self.on_loopback or self.server.development else ()
         scheme = "https" if self.tls.on else "http"
         return self.public_url, *(f"{scheme}://{host}:{self.server.port}" for host in hosts)
 
@@ -230,18 +256,35 @@ def load(
 ) -> Settings:
     """Read and check all settings. `flags` maps dotted keys, e.g. `server.port`, to values; None means not given."""
     tree = tomllib.loads(defaults_text())
+    if file is None and environment.get("RECAPITO_SETTINGS"):
+        file = Path(environment["RECAPITO_SETTINGS"])
     if file is not None:
         merge(tree, read_file(file), str(file))
+    if environment.get("RECAPITO_DEV"):
+        tree["server"]["development"] = from_text(environment["RECAPITO_DEV"], False, "RECAPITO_DEV")
+    known = set(OTHER_VARIABLES)
     for section, keys in tree.items():
         for key, default in keys.items():
             name = f"{ENVIRONMENT_PREFIX}{section}_{key}".upper()
+            known.add(name)
             if name in environment:
                 keys[key] = from_text(environment[name], default, name)
+    refuse_unknown(environment, known | _named_for_secrets(tree), ENVIRONMENT_PREFIX)
     for dotted, value in (flags or {}).items():
         section, _, key = dotted.partition(".")
         if value is not None:
             merge(tree, {section: {key: value}}, "settings")
     return from_tree(tree)
+
+
+def _named_for_secrets(tree: Any) -> set[str]:
+    """The variables that settings name as places of secrets: `{ env = "NAME" }`."""
+    if isinstance(tree, list):
+        return {name for member in tree for name in _named_for_secrets(member)}
+    if not isinstance(tree, dict):
+        return set()
+    own = {tree["env"]} if isinstance(tree.get("env"), str) else set()
+    return own | {name for member in tree.values() for name in _named_for_secrets(member)}
 
 
 def with_port(settings: Settings, port: int) -> Settings:

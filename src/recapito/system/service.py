@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import uvicorn
-import uvloop
 
 from recapito.errors import SettingsError, VolumeFull
 
@@ -72,11 +71,21 @@ def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]
     if not line.endswith(b"\n"):
         return os.EX_OK  # the parent ended before it wrote the configuration
     try:
-        uvloop.run(start(msgspec.json.decode(line, type=kind)))
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(start(msgspec.json.decode(line, type=kind)))
     except SettingsError as error:
         print(f"recapito: {error}", file=sys.stderr, flush=True)
         return os.EX_TEMPFAIL if isinstance(error, VolumeFull) else os.EX_CONFIG
     return os.EX_OK
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop's event loop if the extra `fast` is installed; None is Python's own."""
+    try:
+        from uvloop import new_event_loop
+    except ModuleNotFoundError:
+        return None
+    return new_event_loop
 
 
 async def stop_order() -> bool:

@@ -27,7 +27,7 @@ class ServerClock:
         self._client = client
 
     def __repr__(self) -> str:
-        return f"<ServerClock at {self.now:%Y-%m-%d %H:%M:%S}>"
+        return f"<Clock at {self.now:%Y-%m-%d %H:%M:%S}>"
 
     @property
     def now(self) -> datetime:

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from recapito.domain.profiles import profile as profiles
 from recapito.testing.answer import Script, Step
+from recapito.testing.client import ServerRefused
 from recapito.testing.clock import ServerClock
 from recapito.testing.receiver import Receiver
 from recapito.testing.server import RunningServer
+from recapito.testing.story import FilterLine
 from recapito.testing.switchboard import Switchboard
 from recapito.testing.topic import Topic, topic_body
 
@@ -55,10 +58,19 @@ class Recapito:
         settings = self._server.settings.delivery
         jitter = profiles.load(settings.profile).schedule.jitter if settings.jitter else 0.0
         url = self._switchboard.next_url(name)
-        receiver = Receiver(url, Script(script), self.clock, self._published, jitter)
+        receiver = Receiver(url, Script(script), self.clock, self._published, jitter, self._explain)
         self._switchboard.connect(receiver)
         self._receivers.append(receiver)
         return receiver
+
+    def _explain(self, event_id: str) -> list[FilterLine]:
+        """The decision of each filter about an event."""
+        try:
+            explained = self._server.client.call("GET", f"/deliveries/explain?{urlencode({'event': event_id})}")
+        except ServerRefused:
+            return [FilterLine("No event of this id was published.")]
+        lines = [_line(part) for part in explained["subscriptions"]]
+        return lines or [FilterLine(f"Topic {explained['event']['topic']} has no subscription.")]
 
     def close(self) -> None:
         """Forget everything: the next test finds neither topics nor events."""
@@ -67,3 +79,11 @@ class Recapito:
         self.clock.until_idle()  # waiting dead letters are written before their topics are deleted
         for receiver in self._receivers:
             self._switchboard.disconnect(receiver)
+
+
+def _line(part: Mapping[str, Any]) -> FilterLine:
+    did = "took" if part["matched"] else "refused"
+    clause, text = part["decidedBy"]["clause"], part["decidedBy"]["text"]
+    return FilterLine(
+        f"Subscription {part['topic']}/{part['subscription']} {did} it: {text} ({clause}).", part["matched"]
+    )

@@ -1,6 +1,6 @@
 """Scripted receivers: webhooks that consent to handshakes, answer by the script of a test, and keep their requests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 from typing import Any
@@ -8,20 +8,27 @@ from typing import Any
 from recapito.domain.instant import show_duration
 from recapito.testing.answer import Answer, Duration, EventId, Request, Script, perform, seconds_of
 from recapito.testing.clock import ServerClock
-from recapito.testing.story import Story, StoryAttempt, tell_story
+from recapito.testing.story import FilterLine, Story, StoryAttempt, tell_story
 
 
 class Receiver:
     """A webhook of a test. Its assertions do everything that is due first, and show all attempts when they fail."""
 
     def __init__(
-        self, url: str, script: Script, clock: ServerClock, published: Mapping[str, datetime], jitter: float = 0.0
+        self,
+        url: str,
+        script: Script,
+        clock: ServerClock,
+        published: Mapping[str, datetime],
+        jitter: float = 0.0,
+        explain: Callable[[str], list[FilterLine]] = lambda event_id: [],
     ) -> None:
         self.url = url
         self._script = script
         self._clock = clock
         self._published = published
         self._jitter = jitter
+        self._explain = explain
         self._requests: list[Request] = []
         self._turn = Lock()
 
@@ -97,7 +104,8 @@ class Receiver:
 
     def _tell(self, story: Story, trouble: str) -> str:
         others = dict.fromkeys(id for request in self.requests for id in request.ids)
-        return story.tell(trouble, [*others])
+        verdicts = [] if story.attempts else self._explain(story.event_id)
+        return story.tell(trouble, [*others], verdicts)
 
 
 def _times(count: int) -> str:

@@ -23,6 +23,13 @@ class StoryAttempt(NamedTuple):
         return f"attempt {self.number} at +{show_duration(self.after_s)}: {answered}{raised}"
 
 
+class FilterLine(NamedTuple):
+    """A line about one subscription's part in an event, and whether its filter took the event."""
+
+    text: str
+    matched: bool = False
+
+
 class Story(NamedTuple):
     """All attempts to deliver one event to one receiver. `jitter` is the part by which they may be late."""
 
@@ -41,15 +48,16 @@ class Story(NamedTuple):
         """True if an attempt came at its due time, within the jitter of the schedule."""
         return -_SLACK_S <= attempt.after_s - expected_s <= expected_s * self.jitter + _SLACK_S
 
-    def tell(self, trouble: str, other_ids: Sequence[str]) -> str:
-        """The failure, and the attempts of the event."""
+    def tell(self, trouble: str, other_ids: Sequence[str], verdicts: Sequence[FilterLine] = ()) -> str:
+        """The failure, and the attempts of the event; without any, the verdict of each subscription's filter."""
         lines = [f"Event '{self.event_id}' {trouble}.", f"What {self.receiver} saw of it:"]
         lines += [f"  {attempt}" for attempt in self.attempts] or ["  nothing"]
         if not self.attempts:
             others = ", ".join(other_ids[:5]) + (", …" if len(other_ids) > 5 else "")
             lines.append(f"Other events that arrived: {others or 'none'}.")
+            lines += [verdict.text for verdict in verdicts]
         lines.append(f"The clock stands at +{show_duration(self.now_s)}.")
-        if self.delivery is None:
+        if self.delivery is None and (self.attempts or any(verdict.matched for verdict in verdicts)):
             lines.append("recapito.clock.advance(…) lets the next attempt come, until_idle() all that are left.")
         return "\n".join(lines)
 

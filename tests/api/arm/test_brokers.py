@@ -123,7 +123,7 @@ def test_what_may_be_asked(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_broker_without_a_connection(kind: str) -> None:
-    """A broker that nobody has said how to reach is refused, naming the command with its namespace."""
+    """A broker without a connection is refused, naming the command with its namespace."""
 
     async def test(world: World) -> None:
         await world.topic()

@@ -136,7 +136,7 @@ def test_what_is_wrong_is_named(destination: dict[str, Any], field: str) -> None
 
 @pytest.mark.parametrize(("destination", "top"), [(function(), APP), (hybrid(), RELAY)])
 def test_without_a_connection(destination: dict[str, Any], top: str) -> None:
-    """What nobody has said how to reach is refused, naming the command; a storage account's connection is no help."""
+    """A resource without a connection is refused, naming the command; a storage account's connection is no help."""
 
     async def test(world: World) -> None:
         await world.topic()

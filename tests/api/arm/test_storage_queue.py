@@ -97,7 +97,7 @@ def test_what_is_wrong_is_named(changed: dict[str, Any], field: str) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"find_connection": blobs_only}])
 def test_a_queue_without_a_connection(options: dict[str, Any]) -> None:
-    """A queue that nobody has said how to reach is refused, naming the command; so is one of a blob-only connection."""
+    """A queue without a connection is refused, naming the command; so is one of a blob-only connection."""
 
     async def test(world: World) -> None:
         await world.topic()
@@ -113,7 +113,7 @@ def test_a_queue_without_a_connection(options: dict[str, Any]) -> None:
 
 
 def test_a_queue_with_a_signature_that_may_not_write() -> None:
-    """What the signature of a connection says itself is known when the subscription is made."""
+    """The rights that the signature of a connection states are checked when the subscription is made."""
 
     async def reading(resource_id: str) -> Connection | None:
         token = "sv=2024-01-01&ss=q&sp=rp&se=2100-01-01T00:00:00Z&sig=c2VjcmV0"

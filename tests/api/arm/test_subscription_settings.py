@@ -1,4 +1,4 @@
-"""What a subscription can be set to over ARM: schemas, filters, delivery attributes, expiry, PATCH, secrets."""
+"""The settings of a subscription over ARM: schemas, filters, delivery attributes, expiry, PATCH, secrets."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ ACCOUNT = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Storage/storage
 @pytest.mark.parametrize("schema", list(InputSchema))
 @pytest.mark.parametrize("wanted", [None, *DeliverySchema])
 def test_the_delivery_schema_follows_the_matrix(schema: InputSchema, wanted: DeliverySchema | None) -> None:
-    """What a topic's events can be turned into is taken and shown; the rest is 400 and names both schemas."""
+    """A schema that a topic's events convert to is taken and shown; any other is 400 and names both schemas."""
 
     async def test(world: World) -> None:
         await world.topic(properties={"inputSchema": schema.value})
@@ -300,7 +300,7 @@ def test_expiration_times(text: str, shown: str) -> None:
     ["2020-01-01T00:00:00Z", "2023-11-14T22:13:20Z", "9999-01-01T00:00:00Z", "soon", "0001-01-01T00:00:00+14:00"],
 )
 def test_bad_expiration_times(text: str) -> None:
-    """What is no time, or lies in the past or too far ahead, is 400."""
+    """A text that is no time, or a time in the past or too far ahead, is 400."""
 
     async def test(world: World) -> None:
         await world.topic()

@@ -58,7 +58,7 @@ def shown(form: str, state: str = "Succeeded") -> dict[str, Any]:
 
 @pytest.mark.parametrize("form", [NESTED, SCOPE])
 def test_one_object_under_two_names(form: str) -> None:
-    """What is put under one name is got under both, each with its own id and type, every default filled in."""
+    """A subscription put under one name is found under both, each with its own id and type, every default filled in."""
 
     async def test(world: World) -> None:
         await world.topic()

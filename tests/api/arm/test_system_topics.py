@@ -91,7 +91,7 @@ def test_a_subscription_makes_the_system_topic_of_its_account() -> None:
 
 
 def test_a_refused_subscription_leaves_no_system_topic() -> None:
-    """What was made on demand goes again when the subscription is refused."""
+    """A system topic that was made on demand goes again when the subscription is refused."""
 
     async def test(world: World) -> None:
         await register(world)

@@ -1,4 +1,4 @@
-"""What a topic can be set to over ARM: schemas and mappings, access, what is kept for show, PATCH and ETags."""
+"""The settings of a topic over ARM: schemas and mappings, access, values kept for show, PATCH and ETags."""
 
 from typing import Any
 

@@ -135,7 +135,7 @@ def test_basic_authentication() -> None:
     ],
 )
 def test_refusals_in_oauths_shape(changes: dict[str, str | None], status: int, error: str, number: int) -> None:
-    """What is wrong is said as Entra says it, and no secret is in it."""
+    """A fault is reported in Entra's words, and no secret is in them."""
 
     async def test(world: World) -> None:
         form = {name: value for name, value in (FORM | changes).items() if value is not None}

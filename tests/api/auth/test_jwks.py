@@ -116,7 +116,7 @@ def test_a_token_for_others_is_not_kept() -> None:
 
 
 def test_a_new_key_is_fetched_at_most_once_a_minute() -> None:
-    """An unknown key id asks the issuer again, but not more than once a minute, whoever sends how many."""
+    """An unknown key id asks the issuer again, but not more than once a minute, however many are sent."""
     there = Elsewhere("first")
 
     async def test() -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+from ipaddress import IPv4Network
 from typing import Any
 
 import jwt
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 
+from recapito.domain.access.near_networks import NearNetworks
 from recapito.domain.access.roles import Operation
 from recapito.domain.instant import HOUR, SECOND
 from recapito.domain.resources.topic import Topic
@@ -36,14 +38,14 @@ REQUESTS: dict[Operation, list[tuple[str, str, Any]]] = {
 
 
 def unauthenticated(answer: Answer) -> None:
-    """Check the whole answer to somebody who is not known."""
+    """Check the whole answer to an unknown caller."""
     assert answer.status == 401, answer.body
     assert answer.error["code"] == "AuthenticationFailed"
     assert answer.headers["www-authenticate"].startswith("Bearer authorization_uri=")
 
 
 async def prepared(world: World, known: Known) -> Topic:
-    """The topic with a subscription, whoever may make them."""
+    """The topic with a subscription, made by a principal that may make them."""
     admin = bearer(known.token("everything", URL))
     assert (await world.arm("PUT", TOPIC, {"location": "westus2"}, headers=admin)).status == 201
     body = {"properties": {"destination": webhook()}}
@@ -242,3 +244,24 @@ def test_without_local_authentication_a_bearer_publishes() -> None:
         assert (await world.call("POST", f"{EVENTS}?{VERSION}", [event()], headers=bearer(token))).status == 200
 
     run_known(test)
+
+
+def test_in_development_mode_the_networks_of_the_server_manage() -> None:
+    """Callers of a near network need no token, by a private name; a far caller, a public name and a page do."""
+    tenant = Known()
+    tenant.access = tenant.access._replace(near=NearNetworks((IPv4Network("172.17.0.0/16"),)))
+
+    async def test(world: World, known: Known) -> None:
+        await prepared(world, known)
+        for peer, headers, status in (
+            ("172.17.0.1", {"host": "localhost:8585"}, 200),
+            ("172.17.0.9", {"host": "recapito:8585"}, 200),
+            ("127.0.0.1", {"host": "localhost"}, 200),
+            ("172.18.0.1", {"host": "recapito:8585"}, 403),
+            ("172.17.0.1", {"host": "events.example"}, 403),
+            ("172.17.0.1", {"host": "localhost", "origin": "https://evil.example"}, 403),
+        ):
+            assert (await world.arm("GET", TOPIC, headers=headers, peer=peer)).status == status, (peer, headers)
+        unauthenticated(await world.arm("GET", TOPIC, headers={"authorization": "Bearer x"}, peer="172.17.0.1"))
+
+    run_known(test, tenant)

@@ -41,7 +41,7 @@ def test_off_loopback_names_need_a_token(peer: str) -> None:
 
 @pytest.mark.parametrize(("reason", "status"), [(None, 200), ("The store of orders fails.", 503)])
 def test_readiness_names_nothing_to_strangers(reason: str | None, status: int) -> None:
-    """Anybody gets the status; the checks are for whoever may read."""
+    """Every caller gets the status; the checks are for readers."""
     known = Known()
 
     async def test(world: World) -> None:

@@ -149,7 +149,7 @@ def test_resources_that_can_not_be_connected(id: str) -> None:
 
 @pytest.mark.parametrize(("role", "status"), [("contributor", 201), ("reader", 403), ("sender", 403)])
 def test_who_may(role: str, status: int) -> None:
-    """Setting one is a contributor's business; nobody from elsewhere may without a token."""
+    """Setting one is a contributor's business; no caller from elsewhere may without a token."""
     known = Known()
 
     async def test(world: World) -> None:

@@ -94,7 +94,7 @@ def test_who_may_not_manage_sees_no_damage(method: str, path: str) -> None:
 
 
 def test_an_event_in_a_damaged_record_is_explained() -> None:
-    """Whoever asks for it hears that it was stored, and where its bytes are."""
+    """The explanation says that it was stored, and where its bytes are."""
 
     async def test(world: World) -> None:
         await world.topic()

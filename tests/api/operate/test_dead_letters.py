@@ -121,7 +121,7 @@ def test_redriven_and_purged() -> None:
     ],
 )
 def test_wrong_requests(sent: Any, target: str | None) -> None:
-    """What is wrong is 400 and named, and nothing is redriven."""
+    """A wrong field is 400 and named, and nothing is redriven."""
 
     async def test(world: World) -> None:
         await prepare(world)
@@ -167,5 +167,22 @@ def test_a_vault_that_is_down() -> None:
             assert answer.status == 503 and "down" in answer.error["message"]
         world.vault.down = False
         assert (await world.call("POST", "/deadletters/redrive", {})).json["done"] == 5
+
+    run(test)
+
+
+def test_one_letter_is_redriven_by_its_name() -> None:
+    """Only that letter goes, once; the others stay as they are."""
+
+    async def test(world: World) -> None:
+        await prepare(world)
+        names = [one["name"] for one in (await world.call("GET", "/deadletters")).json["value"]]
+        answer = await world.call("POST", "/deadletters/redrive", {"name": names[1]})
+        assert (answer.json["selected"], answer.json["done"]) == (1, 1)
+        listed = (await world.call("GET", "/deadletters")).json["value"]
+        assert [one["redriven"] is not None for one in listed] == [False, True, False, False, False]
+        assert (await world.call("POST", "/deadletters/redrive", {"name": names[1]})).status == 409
+        assert (await world.call("POST", "/deadletters/redrive", {"name": "9/x/0"})).status == 404
+        assert (await world.call("POST", "/deadletters/redrive", {"name": names[0], "dryRun": True})).status == 400
 
     run(test)

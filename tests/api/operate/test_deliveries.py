@@ -17,7 +17,7 @@ SEEN_AT = 1_700_000_000 * SECOND  # where the world's clock stands
 
 
 async def prepare(world: World) -> Subscription:
-    """A topic, a subscription, and an event with two attempts; and attempts of somebody else."""
+    """A topic, a subscription, and an event with two attempts; and attempts of another subscription."""
     topic = await world.topic()
     mine = await world.subscription()
     await world.publish([event(), event(id="e-2")], topic.key1)
@@ -168,7 +168,7 @@ def test_the_event_that_was_asked_for_is_shown_of_a_batch() -> None:
     ],
 )
 def test_refused_queries(query: str, target: str) -> None:
-    """What is wrong with a query names its field."""
+    """The refusal of a query names the wrong field."""
 
     async def test(world: World) -> None:
         refused(await world.call("GET", f"/deliveries?{query}"), 400, "InvalidRequest", target)
@@ -269,7 +269,7 @@ def test_a_rehearsal() -> None:
     ],
 )
 def test_a_rehearsal_is_checked_as_a_publish(body: Any, status: int, code: str) -> None:
-    """What a publish would refuse is refused, with its error."""
+    """An event that a publish would refuse is refused, with its error."""
 
     async def test(world: World) -> None:
         await world.topic()
@@ -284,7 +284,7 @@ def test_a_rehearsal_is_checked_as_a_publish(body: Any, status: int, code: str) 
     [("GET", "/deliveries"), ("GET", "/deliveries/explain?event=x"), ("POST", "/deliveries/explain")],
 )
 def test_only_for_who_may_manage(method: str, path: str) -> None:
-    """Without a token nobody elsewhere sees deliveries."""
+    """Without a token no caller elsewhere sees deliveries."""
 
     async def test(world: World) -> None:
         assert (await world.call(method, path, peer="192.0.2.7")).status == 403

@@ -26,7 +26,7 @@ def echo(request: HttpRequest) -> ScriptedAnswer:
 
 
 def refusing(request: HttpRequest) -> ScriptedAnswer:
-    """An endpoint that knows nobody."""
+    """An endpoint that consents to nothing."""
     return ScriptedAnswer(HttpReply(401, (), b"code=secret is not one of ours"))
 
 
@@ -188,7 +188,7 @@ def test_what_is_shown_can_be_put_again() -> None:
 
 
 def test_without_handshakes_any_url_is_taken() -> None:
-    """With handshakes off nobody is asked and nobody is told."""
+    """With handshakes off no endpoint is asked or notified."""
 
     async def test(world: World) -> None:
         await world.topic()

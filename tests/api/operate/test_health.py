@@ -184,7 +184,7 @@ def test_the_clock_is_shown() -> None:
     [({"seconds": 0}, 0), ({"seconds": 1.5}, 1.5), ({"seconds": 30 * 86400}, 30 * 86400), ({"until": "idle"}, "idle")],
 )
 def test_a_manual_clock_is_moved(body: Any, asked: float | str) -> None:
-    """What happened on the way comes back, with the time that it is then."""
+    """The results of the move come back, with the time after it."""
     control = Control()
 
     async def test(world: World) -> None:
@@ -251,7 +251,7 @@ def test_sleeping_by_a_manual_clock() -> None:
 
 @pytest.mark.parametrize("body", [b"", {}, {"seconds": -1}, {"seconds": 30 * 86400 + 1}, {"until": "idle"}])
 def test_bad_sleeps(body: Any) -> None:
-    """Anything but a number of seconds is 400, and nobody sleeps."""
+    """Anything but a number of seconds is 400, and nothing sleeps."""
     control = Control()
 
     async def test(world: World) -> None:

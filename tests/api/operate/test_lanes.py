@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from recapito.contracts.ledger import AttemptTotals, Settlement
+from recapito.contracts.ledger import AttemptTotals
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import Delivery, DeliveryId, Parked
 from recapito.domain.delivery.hold import Hold
@@ -17,12 +17,7 @@ from recapito.observability.status import DispatchStatus, Gauge, Status
 from recapito.stores.memory import MemoryLog
 from tests.api.client import GROUP, NESTED, World, event, run, webhook
 from tests.api.known import Known, bearer
-
-
-async def settle(world: World, made: Subscription, **parts: Any) -> None:
-    """Settle the lane of a subscription."""
-    row = await world.ledger.open_lane(made.id, made.topic, world.log.id, made.created_position)
-    await world.ledger.settle([Settlement(row.id, row.version, **{"cursor": row.cursor, "hold": row.hold, **parts})])
+from tests.api.operate.settling import settle
 
 
 async def lanes(world: World, query: str = "") -> Any:
@@ -76,11 +71,13 @@ def test_a_lane_is_shown_whole() -> None:
             "parked": 1,
             "buried": 0,
             "unread": 3,
+            "waiting": 4,
             "failedAttempts": {"Busy": 1},
             "answers": 2,
             "tookMs": 7.5,
             "failuresInARow": 10,
             "nextDueAt": hold["until"],
+            "options": {"signingSecrets": 0, "maxRequests": None, "eventsPerSecond": None},
             "stopped": None,
         }
         assert (hold["failures"], hold["periodSeconds"], hold["on"]) == (10, 10, True)

@@ -1,4 +1,4 @@
-"""What /metrics shows: Azure Monitor's metrics with their dimensions, and the state of both roles."""
+"""The content of /metrics: Azure Monitor's metrics with their dimensions, and the state of both roles."""
 
 import asyncio
 from typing import Any
@@ -63,7 +63,7 @@ def test_publishing_has_azures_metrics() -> None:
 
 
 def test_delivery_has_azures_metrics() -> None:
-    """What matched, was delivered, failed by result, was dropped by reason, and how long the endpoint took."""
+    """Counts of matched, delivered, failed (by result) and dropped (by reason) events, and the endpoint's times."""
 
     async def test(world: World) -> None:
         await world.topic()
@@ -243,7 +243,7 @@ def test_a_scrape_never_holds_up_the_loop_for_long() -> None:
 
 
 def test_scrapes_at_once_are_one() -> None:
-    """Whoever asks while one is rendered gets the same, and the next one is new."""
+    """Scrapes that come while one is rendered get the same text, and the next one is new."""
 
     async def test(world: World) -> None:
         topic = await world.topic()

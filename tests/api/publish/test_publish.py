@@ -314,14 +314,14 @@ def test_what_fails_before_the_commit_is_not_stored() -> None:
 
 
 class BuggyLog(ScriptedLog):
-    """A registry that breaks in a way that nobody expected."""
+    """A registry that breaks in an unexpected way."""
 
     async def topic(self, name: str, kind: TopicKind = TopicKind.CUSTOM) -> Any:
         raise RuntimeError("a bug with a secret inside")
 
 
 def test_a_bug_is_500_without_its_text() -> None:
-    """What nobody expected is 500 for the caller, in full in the journal, under one report id."""
+    """An unexpected error is 500 for the caller, in full in the journal, under one report id."""
 
     async def test(world: World) -> None:
         answer = await world.call("POST", EVENTS)

@@ -87,7 +87,7 @@ def test_every_refusal_has_one_text() -> None:
 
 
 def test_a_token_expires_though_it_was_verified_before() -> None:
-    """What is kept of a token is kept until it expires, not longer."""
+    """A verified token is remembered until it expires, not longer."""
 
     async def test(world: World) -> None:
         headers = {"aeg-sas-token": token(world, (await world.topic()).key1)}
@@ -131,7 +131,7 @@ def test_a_deleted_topic_takes_its_tokens_along() -> None:
 
 
 def test_verified_tokens_are_bounded() -> None:
-    """However many tokens a publisher makes, only so many are kept."""
+    """However many tokens a publisher makes, a bounded number is kept."""
 
     async def test(world: World) -> None:
         topic = await world.topic()
@@ -216,7 +216,7 @@ def test_bytes_have_their_rate() -> None:
 
 
 def test_the_express_lane_takes_tokens_and_query_keys() -> None:
-    """What opens a topic opens it on the express lane too, and what does not gets the ordinary answer."""
+    """A credential that opens a topic opens it on the fast path too, and any other gets the ordinary answer."""
 
     async def conversation(line: Line, key: str) -> None:
         reader, writer = line

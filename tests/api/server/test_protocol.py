@@ -136,7 +136,7 @@ def test_trailers_are_no_headers(whole: bool) -> None:
 )
 @pytest.mark.parametrize("pace", [1, 200])
 def test_a_head_that_does_not_end_is_refused(start: bytes, more: bytes, pace: int) -> None:
-    """Whoever sends a head or trailers without end is cut off before they fill the memory, at any pace."""
+    """A client that sends a head or trailers without end is cut off before they fill the memory, at any pace."""
 
     async def conversation(line: Line, key: str) -> None:
         reader, writer = line

@@ -1,4 +1,4 @@
-"""What a connection repeats, over real sockets: it is taken without parsing, and nothing else is."""
+"""Requests that a connection repeats, over real sockets: they are taken without parsing, and no others are."""
 
 import asyncio
 
@@ -63,7 +63,7 @@ def test_what_is_not_the_same_is_left_to_the_parser(request_: bytes) -> None:
     ],
 )
 def test_an_odd_request_shows_no_habit(data: bytes) -> None:
-    """Without a plain length, or with bytes that belong to nobody, a request is not remembered."""
+    """Without a plain length, or with bytes that belong to no request, a request is not remembered."""
     assert template_of(data, FIRST.partition(b"\r\n\r\n")[2], HEAD) is None
 
 

@@ -22,7 +22,7 @@ def files(tmp_path: Path) -> CertificateFiles:
 
 
 def test_publishing_over_tls(files: CertificateFiles) -> None:
-    """Publishes and other requests are answered in their order, in one go and in pieces; stopping waits for nobody."""
+    """Publishes and other requests are answered in order, in one go and in pieces; stopping does not wait."""
 
     async def test() -> None:
         with socket.create_server(("127.0.0.1", 0)) as listener:

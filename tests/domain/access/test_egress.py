@@ -161,7 +161,7 @@ def test_not_endpoints(url: str) -> None:
 
 def test_the_query_is_not_shown() -> None:
     """Neither an endpoint's repr nor an error shows the query."""
-    assert repr(parse_endpoint("http://example.com/hook?code=s3cret")) == "<Endpoint http://example.com:80/hook>"
+    assert repr(parse_endpoint("http://example.com/hook?code=s3cret")) == "<EndpointUrl http://example.com:80/hook>"
     for url in ("http://example.com:22/?code=s3cret", "http://a b/?code=s3cret", "gopher://x/?code=s3cret"):
         with pytest.raises(InvalidInput) as caught:
             parse_endpoint(url)

@@ -33,7 +33,7 @@ def rules(profile: str) -> DelayedDelivery:
 
 
 def failed(hold: Hold, profile: str, result: Result, events: int, now: int = 0) -> Hold:
-    """The first attempts of so many events fail, one after the other."""
+    """The first attempts of N events fail, one after the other."""
     for _ in range(events):
         hold = after_failure(hold, rules(profile), Outcome(result), now, first_attempts=1, probe=False)
     return hold

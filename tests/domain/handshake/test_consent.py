@@ -9,6 +9,7 @@ from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import TAKE_ALL, TAKE_NONE, Filter
 from recapito.domain.handshake import consent
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import StorageQueue, WebHook
 from recapito.domain.resources.subscription import FilterSince, Handshake, Subscription
 
@@ -129,3 +130,10 @@ def test_event_grids_numbers() -> None:
     assert limits.HANDSHAKE_WINDOW_NS == 600 * 10**9
     assert limits.HANDSHAKE_TRIES == 3
     assert limits.HANDSHAKE_PAUSE_NS == 5 * 10**9
+
+
+def test_options_set_while_waiting_stay() -> None:
+    """Options that an operator sets before the endpoint consents are in force afterwards."""
+    options = DeliveryOptions(events_per_second=5)
+    for waiting in (waiting_new(subscription(A)), waiting_change(ESTABLISHED, subscription(B))):
+        assert consent.with_consent(replace(waiting, own_options=options), 50).options == options

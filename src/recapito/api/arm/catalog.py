@@ -36,7 +36,7 @@ PROVIDERS = {
         "extensionTopics",
         "operations",
     ),
-    "Microsoft.Resources": ("subscriptions", "tenants", "resourceGroups", "locations"),
+    "Microsoft.Resources": ("subscriptions", "tenants", "resourceGroups", "locations", "deployments"),
     "Microsoft.Storage": ("storageAccounts",),
 }
 _VERBS = (("read", "Read"), ("write", "Create or update"), ("delete", "Delete"))

@@ -93,16 +93,16 @@ class GroupManagement:
 
     async def _store(self, request: Request) -> Group:
         headers = dict(request.scope["headers"])
-        sent = decode(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES), GroupBody)
-        managed_by = sent.managed_by
-        check_length(managed_by or "", limits.RESOURCE_ID_CHARS, "managedBy")
-        return await self._groups.put(
-            request.path_params["subscription"],
-            request.path_params["group"],
-            None if sent.location is None else read_location(sent.location),
-            None if sent.tags is None else read_tags(sent.tags),
-            managed_by,
-        )
+        draft = read_group(await self._bodies.read(headers, request.receive, limits.MANAGE_BODY_BYTES))
+        return await self._groups.put(request.path_params["subscription"], request.path_params["group"], *draft)
+
+
+def read_group(body: bytes) -> tuple[str | None, dict[str, str] | None, str | None]:
+    """The location, the tags and the manager of a group, or an error that names the field."""
+    sent = decode(body, GroupBody)
+    check_length(sent.managed_by or "", limits.RESOURCE_ID_CHARS, "managedBy")
+    location = None if sent.location is None else read_location(sent.location)
+    return location, None if sent.tags is None else read_tags(sent.tags), sent.managed_by
 
 
 def _show(group: Group) -> Shown:

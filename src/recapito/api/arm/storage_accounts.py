@@ -97,11 +97,11 @@ class StorageManagement:
             resource_group=path["group"],
             location=DEFAULT_LOCATION,
         )
-        return answer(_show(await self._topics.put_account(_changed(empty, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(read_account(empty, await self._body(request)))))
 
     async def _patch(self, request: Request) -> Response:
         account = await self._account(request)
-        return answer(_show(await self._topics.put_account(_changed(account, await self._body(request)))))
+        return answer(_show(await self._topics.put_account(read_account(account, await self._body(request)))))
 
     async def _delete(self, request: Request) -> Response:
         try:
@@ -121,7 +121,8 @@ class StorageManagement:
         return answer({"nameAvailable": True})
 
 
-def _changed(account: StorageAccount, body: bytes) -> StorageAccount:
+def read_account(account: StorageAccount, body: bytes) -> StorageAccount:
+    """The account as a body changes it, or an error that names the field."""
     sent = decode(body, AccountBody)
     changes: dict[str, Any] = {}
     if sent.location is not None:

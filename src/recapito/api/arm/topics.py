@@ -39,6 +39,7 @@ class TopicManagement:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._topics = services.topics
         self._public_url = services.public_url
+        self._opens_system_topics = services.opens_system_topics
         self._bodies = bodies
 
     def routes(self) -> list[ArmRoute]:
@@ -57,7 +58,7 @@ class TopicManagement:
             ArmRoute(f"{in_group(PROVIDER)}/{kind}", {"GET": partial(self._list, kind)}),
             ArmRoute(path, handlers, dict.fromkeys(("PUT", "PATCH"), BODIES[kind])),
         ]
-        if kind is not TopicKind.SYSTEM:  # system topics have no keys to publish with
+        if kind is not TopicKind.SYSTEM or self._opens_system_topics:  # others have no use for keys
             routes += [
                 ArmRoute(f"{path}/listKeys", {"POST": partial(self._list_keys, kind)}),
                 ArmRoute(

@@ -2,7 +2,8 @@
 
 A token that is sent decides. Without one the peer must be a loopback address, and the Host header and any Origin must
 name loopback too: a web page elsewhere can make a browser on this machine send requests, but it can choose neither of
-these (DNS rebinding, cross-site requests).
+these (DNS rebinding, cross-site requests). In development mode the private networks of the machine, and names that no
+public name server knows, count as loopback.
 """
 
 from hmac import compare_digest
@@ -14,7 +15,8 @@ from starlette.types import Scope
 from recapito.api.errors import Forbidden, Unauthenticated
 from recapito.api.publish.authenticate import bearer_of
 from recapito.api.services import Access
-from recapito.domain.access.roles import Plane, is_loopback, may, operation_of
+from recapito.domain.access.near_networks import LOOPBACK_ONLY, NearNetworks
+from recapito.domain.access.roles import Plane, may, operation_of
 from recapito.identity.wrong_secrets import WrongSecrets
 
 
@@ -29,7 +31,7 @@ class ManagementGate:
         """Raise Unauthenticated or Forbidden unless the request may do what it asks for."""
         headers = dict(request.scope["headers"])
         if b"authorization" not in headers and self._access.open_to_loopback:
-            check_local(request.scope)
+            check_near(request.scope, self._access.near)
             return
         token = bearer_of(headers)
         principal = None if token is None else await self._access.tokens.verify(token, Plane.MANAGEMENT)
@@ -66,15 +68,17 @@ async def admit(request: Request) -> None:
     await admission.admit(request)
 
 
-def check_local(scope: Scope) -> None:
-    """Raise Forbidden unless peer, Host and Origin are all loopback."""
-    if not is_loopback(peer_of(scope) or ""):
-        raise Forbidden("Forbidden", "Management without a token is open to this machine only. Send a bearer token.")
+def check_near(scope: Scope, near: NearNetworks = LOOPBACK_ONLY) -> None:
+    """Raise Forbidden unless peer, Host and Origin are all loopback, or in development mode of a near network."""
+    if not near.has(peer_of(scope) or ""):
+        who = f"this machine and the networks {near}" if near.networks else "this machine only"
+        raise Forbidden("Forbidden", f"Management without a token is open to {who}. Send a bearer token.")
     hosts = [value for name, value in scope["headers"] if name == b"host"]
-    if len(hosts) != 1 or not _is_loopback_url(f"http://{hosts[0].decode('latin-1')}"):
-        raise Forbidden("Forbidden", "Management without a token needs a Host header that names loopback.")
+    if len(hosts) != 1 or not near.may_be_called(_host_of(f"http://{hosts[0].decode('latin-1')}")):
+        who = "loopback or a private name" if near.networks else "loopback"
+        raise Forbidden("Forbidden", f"Management without a token needs a Host header that names {who}.")
     origins = [value for name, value in scope["headers"] if name == b"origin"]
-    if not all(_is_loopback_url(origin.decode("latin-1")) for origin in origins):
+    if not all(near.may_be_called(_host_of(origin.decode("latin-1"))) for origin in origins):
         raise Forbidden("Forbidden", "Management without a token does not answer web pages of other origins.")
 
 
@@ -84,9 +88,8 @@ def peer_of(scope: Scope) -> str | None:
     return None if client is None else client[0]
 
 
-def _is_loopback_url(url: str) -> bool:
+def _host_of(url: str) -> str:
     try:
-        host = urlsplit(url).hostname or ""
+        return urlsplit(url).hostname or ""
     except ValueError:
-        return False
-    return host == "localhost" or host.endswith(".localhost") or is_loopback(host)
+        return ""

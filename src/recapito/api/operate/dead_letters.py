@@ -13,11 +13,13 @@ from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
+from recapito.api.operate.known_names import unknown_name
 from recapito.api.services import Services
 from recapito.api.wire.decode import Body, Shown, check_range, decode, invalid
 from recapito.domain import limits
 from recapito.domain.instant import stamp
 from recapito.errors import NotFound
+from recapito.intake.dead_letters.redrive import Progress
 from recapito.intake.dead_letters.search import DeadLetterQuery, LetterFile, Name, parse_name
 
 PATH = "/deadletters"
@@ -37,8 +39,9 @@ class _WantedLetters(Body):
 
 
 class RedriveBody(_WantedLetters):
-    """The letters to send again, and the rate."""
+    """The letters to send again, and the rate; or the one letter of a name."""
 
+    name: str | None = None
     events_per_second: int | None = None
     dry_run: bool = False
 
@@ -52,6 +55,7 @@ class PurgeBody(_WantedLetters):
 class DeadLetterRoutes:
     def __init__(self, services: Services, bodies: BodyReader) -> None:
         self._redriver = services.redriver
+        self._registry = services.registry
         self._bodies = bodies
 
     def routes(self) -> list[DocumentedRoute]:
@@ -98,16 +102,34 @@ class DeadLetterRoutes:
             check_range(wanted.events_per_second, limits.REDRIVE_RATE, "eventsPerSecond")
         if wanted.redriven is not None:
             raise invalid("'redriven' cannot be set: a letter that was redriven is not redriven again.", "redriven")
+        if wanted.name is not None:
+            if wanted.dry_run or wanted.events_per_second is not None:
+                raise invalid("A letter that is named is redriven at once.", "name")
+            return answer(msgspec.to_builtins(await self._redriver.redrive_one(parse_name(wanted.name))))
         progress = await self._redriver.redrive(
             _selection(wanted), _after(wanted), wanted.limit, wanted.events_per_second, wanted.dry_run
         )
+        await self._refuse_unknown(wanted, progress)
         return answer(msgspec.to_builtins(progress))
 
     async def _purge(self, request: Request) -> Response:
         await admit(request)
         wanted = decode(await self._body(request), PurgeBody)
         progress = await self._redriver.purge(_selection(wanted), _after(wanted), wanted.limit, wanted.dry_run)
+        await self._refuse_unknown(wanted, progress)
         return answer(msgspec.to_builtins(progress))
+
+    async def _refuse_unknown(self, wanted: _WantedLetters, progress: Progress) -> None:
+        """Raise NotFound if nothing was selected because there is no topic or subscription of the given name."""
+        if progress.selected or progress.refused or progress.next is not None or wanted.after:
+            return
+        field = await unknown_name(self._registry, wanted.topic, wanted.subscription)
+        if field == "topic":
+            raise NotFound("TopicNotFound", f"There is no topic '{wanted.topic}'.", field)
+        if field == "subscription":
+            of = "" if wanted.topic is None else f" of topic '{wanted.topic}'"
+            text = f"There is no event subscription '{wanted.subscription}'{of}."
+            raise NotFound("EventSubscriptionNotFound", text, field)
 
     async def _body(self, request: Request) -> bytes:
         return await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)

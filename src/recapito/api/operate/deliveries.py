@@ -13,10 +13,12 @@ from recapito.api.arm.routing import answer
 from recapito.api.auth.management import admit
 from recapito.api.body import BodyReader
 from recapito.api.docs.documented_route import DocumentedRoute, names_in, read_instant, read_query
-from recapito.api.operate.lanes import WALKED
+from recapito.api.operate.known_names import unknown_name
 from recapito.api.services import Services
-from recapito.api.wire.attempt import show_attempt, show_explanation
-from recapito.api.wire.decode import Body, check_choice, check_length, check_range, invalid
+from recapito.api.wire.attempt import places_of, show_attempt, show_explanation
+from recapito.api.wire.decode import Body, Shown, check_choice, check_length, check_range, invalid
+from recapito.api.wire.decode import decode as decode_body
+from recapito.contracts.history import KeptAttempt
 from recapito.domain import limits
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.delivery.vocabulary import NonRequestOutcome
@@ -24,7 +26,7 @@ from recapito.domain.events.json_text import Fault, decode
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.history.attempt import FAILED, AttemptQuery
 from recapito.domain.instant import stamp
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput
 
 PATH = "/deliveries"
@@ -32,6 +34,8 @@ OUTCOMES = (*Result, *NonRequestOutcome, FAILED)
 
 
 class _WantedAttempts(Body):
+    """`describe` adds type and subject, of events that the log still has."""
+
     event: str | None = None
     topic: str | None = None
     subscription: str | None = None
@@ -41,11 +45,23 @@ class _WantedAttempts(Body):
     search: str | None = None
     before: str | None = None
     after: str | None = None
+    describe: bool = False
     limit: int = limits.HISTORY_PAGE_DEFAULT
 
 
 class _WantedExplanation(Body):
+    """`payload` adds the event itself, as it is stored."""
+
     event: str
+    topic: str | None = None
+    payload: bool = False
+
+
+class ResendBody(Body):
+    """An event that was published, and the subscription that gets it again."""
+
+    event: str
+    subscription_id: int
     topic: str | None = None
 
 
@@ -61,6 +77,7 @@ class Deliveries:
         self._history = services.history
         self._registry = services.registry
         self._explainer = services.explainer
+        self._redriver = services.redriver
         self._clock = services.clock
         self._bodies = bodies
 
@@ -69,6 +86,7 @@ class Deliveries:
             DocumentedRoute(PATH, self._list, queries=names_in(_WantedAttempts)),
             DocumentedRoute(f"{PATH}/explain", self._explain, queries=names_in(_WantedExplanation)),
             DocumentedRoute(f"{PATH}/explain", self._rehearse, RehearsalBody),
+            DocumentedRoute(f"{PATH}/resend", self._resend, ResendBody),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -82,10 +100,12 @@ class Deliveries:
         extent = await self._history.extent()
         return answer(
             {
-                "value": [show_attempt(kept, selection) for kept in page.value],
+                "value": await self._show(page.value, selection, wanted.describe),
                 "next": None if page.next is None else str(page.next),
                 "newest": str(page.newest),
-                "unknown": None if page.value or wanted.after is not None else await self._unknown(wanted),
+                "unknown": None
+                if page.value or wanted.after is not None
+                else await unknown_name(self._registry, wanted.topic, wanted.subscription),
                 "kept": {
                     "since": None if extent.since is None else stamp(extent.since),
                     "attempts": extent.attempts,
@@ -95,31 +115,32 @@ class Deliveries:
             }
         )
 
-    async def _unknown(self, wanted: _WantedAttempts) -> str | None:
-        """The first field of the query, `topic` or `subscription`, whose name does not exist; None if all exist."""
-        topics: list[int | None] = [None]
-        if wanted.topic is not None:
-            named = [await self._registry.topic(wanted.topic, kind) for kind in TopicKind]
-            topics = [topic.id for topic in named if topic is not None]
-            if not topics:
-                return "topic"
-        if wanted.subscription is None:
-            return None
-        for topic in topics:
-            after = 0
-            while page := await self._registry.subscriptions(topic, after, WALKED):
-                names = [each.name.lower() for each in page if each.deleted_position is None]
-                if wanted.subscription.lower() in names:
-                    return None
-                after = page[-1].id
-        return "subscription"
+    async def _show(self, kept: list[KeptAttempt], selection: AttemptQuery, describe: bool) -> list[Shown]:
+        value = [show_attempt(each, selection) for each in kept]
+        if describe:
+            for topic, places in places_of(kept[: limits.DESCRIBED_ATTEMPTS], selection).items():
+                described = await self._explainer.describe(topic, list(places))
+                for place, (type, subject) in described.items():
+                    for index in places[place]:
+                        value[index]["events"][0] |= {"type": type, "subject": subject}
+        return value
+
+    async def _resend(self, request: Request) -> Response:
+        await admit(request)
+        body = await self._bodies.read(dict(request.scope["headers"]), request.receive, limits.MANAGE_BODY_BYTES)
+        wanted = decode_body(body, ResendBody)
+        check_length(wanted.event, limits.EVENT_FIELD_CHARS, "event", 1)
+        order = await self._explainer.find_to_resend(wanted.event, wanted.topic, wanted.subscription_id)
+        position = await self._redriver.resend(order)
+        origin = {"position": order.place.position, "offset": order.place.offset}
+        return answer({"subscription": order.subscription.name, "position": position, "from": origin})
 
     async def _explain(self, request: Request) -> Response:
         await admit(request)
         asked = read_query(request, _WantedExplanation)
         check_length(asked.event, limits.EVENT_FIELD_CHARS, "event", 1)
         explanation = await self._explainer.explain(asked.event, asked.topic)
-        return answer(show_explanation(explanation, self._clock.now()))
+        return answer(show_explanation(explanation, self._clock.now(), asked.payload))
 
     async def _rehearse(self, request: Request) -> Response:
         await admit(request)

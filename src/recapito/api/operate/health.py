@@ -31,6 +31,7 @@ _WELCOME = {
         "/healthz",
         "/readyz",
         "/metrics",
+        "/server",
         "/clock",
         "/lanes",
         "/counts",
@@ -38,6 +39,7 @@ _WELCOME = {
         "/deadletters",
         "/damaged",
         "/connections",
+        "/estate",
     ],
     "documentation": ["README.md", "docs/compatibility.md"],
 }
@@ -64,6 +66,7 @@ class OperatorRoutes:
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
             Route("/metrics", self._metrics),
+            Route("/server", self._server),
             Route("/clock", self._clock),
             Route("/clock/advance", self._advance, methods=["POST"]),
             Route("/clock/sleep", self._sleep, methods=["POST"]),
@@ -79,17 +82,22 @@ class OperatorRoutes:
         """Whether all checks pass, to every caller; the failing ones, to a caller that may see them."""
         reasons = await self._services.readiness()
         ready = not any(reasons.values())
-        warning = await _damage(self._services)
-        status = "not ready" if not ready else "ready" if warning is None else "degraded"
+        warnings = {"damage": await _damage(self._services), **self._services.warnings()}
+        status = "not ready" if not ready else "degraded" if any(warnings.values()) else "ready"
         body: dict[str, object] = {"status": status}
         with suppress(Unauthorized, Forbidden, TooManyRequests):
             await admit_to_status(request)
-            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, "damage": warning}.items()}
+            body["checks"] = {name: reason or "ok" for name, reason in {**reasons, **warnings}.items()}
         return answer(body, 200 if ready else 503)
 
     async def _metrics(self, request: Request) -> Response:
         await admit_to_status(request)
         return _InParts(await self._scraper.scrape(), CONTENT_TYPE)
+
+    async def _server(self, request: Request) -> Response:
+        """Facts about this server for its operator, such as `recapito doctor`."""
+        await admit(request)
+        return answer({"version": __version__, "data": self._services.data, "development": self._services.development})
 
     async def _clock(self, request: Request) -> Response:
         await admit(request)

@@ -21,6 +21,7 @@ from recapito.domain.dead_letter.parser import all_reasons
 from recapito.domain.delivery.hold import Hold, explain
 from recapito.domain.handshake.consent import provisioning_state, shown
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import Destination, WebHook
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -66,8 +67,16 @@ class LaneRoutes:
             if topic.id not in ends:
                 ends[topic.id] = await self._services.log.end(topic.id)
             stopped = self._services.dispatch.stopped(subscription.id)
-            value.append(_show(topic, subscription, lane, ends[topic.id], now) | {"stopped": stopped})
+            shown_lane = _show(topic, subscription, lane, ends[topic.id], now)
+            value.append(shown_lane | {"stopped": stopped, "waiting": await self._waiting(topic, lane, shown_lane)})
         return answer({"value": value, "next": str(value[-1]["id"]) if more else None, "now": stamp(now)})
+
+    async def _waiting(self, topic: Topic, lane: LaneRow | None, shown_lane: Shown) -> int:
+        """The pending deliveries, and during a hold the events that are unread behind it, before the filter."""
+        if lane is None or not lane.hold.on or not shown_lane["unread"]:
+            return lane.counts.pending if lane is not None else 0
+        start = lane.cursor.low[0]
+        return lane.counts.pending + await self._services.log.events(topic.id, start, start + shown_lane["unread"])
 
     async def _walk(
         self, wanted: _WantedLanes, after: int
@@ -150,6 +159,16 @@ def _show(topic: Topic, subscription: Subscription, lane: LaneRow | None, end: i
         "failuresInARow": 0 if lane is None else lane.hold.failures,
         "nextDueAt": _next_due(lane),
         "hold": None if lane is None else _show_hold(lane.hold, now),
+        "options": show_options(subscription.options),
+    }
+
+
+def show_options(options: DeliveryOptions) -> Shown:
+    """The options of a subscription, without their secrets."""
+    return {
+        "signingSecrets": len(options.signing),
+        "maxRequests": options.max_requests or None,
+        "eventsPerSecond": options.events_per_second or None,
     }
 
 

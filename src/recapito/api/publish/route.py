@@ -34,7 +34,7 @@ from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import NotFound, Unauthorized
 from recapito.observability.tracing import Traced
 
-_TOPICS, _DOMAINS = "/topics/", "/domains/"
+_TOPICS, _DOMAINS, _SYSTEM_TOPICS = "/topics/", "/domains/", "/systemTopics/"
 _SUFFIX = "/api/events"
 _HOST = re.compile(rb"([a-z0-9-]+)\.(?:[a-z0-9-]+\.eventgrid\.azure\.net|localhost)\.?(?::\d+)?", re.IGNORECASE)
 _ACCEPTED = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"0")]}
@@ -51,6 +51,7 @@ class PublishTarget(NamedTuple):
 
 _NOWHERE = PublishTarget("", ())
 _CUSTOM, _DOMAIN, _BY_HOST = (TopicKind.CUSTOM,), (TopicKind.DOMAIN,), (TopicKind.CUSTOM, TopicKind.DOMAIN)
+_SYSTEM = (TopicKind.SYSTEM,)
 
 
 def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> PublishTarget | None:
@@ -61,6 +62,8 @@ def target_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> PublishTarge
         target = PublishTarget(path[len(_TOPICS) : -len(_SUFFIX)], _CUSTOM)
     elif path.startswith(_DOMAINS):
         target = PublishTarget(path[len(_DOMAINS) : -len(_SUFFIX)], _DOMAIN)
+    elif path.startswith(_SYSTEM_TOPICS):
+        target = PublishTarget(path[len(_SYSTEM_TOPICS) : -len(_SUFFIX)], _SYSTEM)
     elif path == _SUFFIX:
         host = _HOST.fullmatch(next((value for name, value in headers if name == b"host"), b""))
         return PublishTarget(host[1].decode(), _BY_HOST) if host else _NOWHERE
@@ -100,6 +103,7 @@ class PublishRoute:
         self._tracer = services.tracer
         self._diagnostics = services.diagnostics
         self._public_url = services.public_url
+        self._opens_system_topics = services.opens_system_topics
 
     async def __call__(self, target: PublishTarget, scope: Scope, receive: Receive, send: Send) -> None:
         topic: Topic | None = None
@@ -131,6 +135,11 @@ class PublishRoute:
         await self.submit(topic, headers, body)
 
     async def _find_topic(self, target: PublishTarget) -> Topic:
+        if target.kinds == _SYSTEM and not self._opens_system_topics:
+            raise NotFound(
+                "NotFound",
+                "System topics take no events from publishers: set publish.system_topics to open them.",
+            )
         for kind in target.kinds:
             topic = await self._topics.find(target.name, kind)
             if topic is not None:
@@ -145,6 +154,8 @@ class PublishRoute:
 
     def known_topic(self, target: PublishTarget) -> Topic | None:
         """The topic, if the cache has it. Of several possible kinds only the first is looked up."""
+        if target.kinds == _SYSTEM and not self._opens_system_topics:
+            return None
         return self._topics.cached(target.name, target.kinds[0]) if target.kinds else None
 
     def submit(self, topic: Topic, headers: Mapping[bytes, bytes], body: bytes) -> Future[None]:

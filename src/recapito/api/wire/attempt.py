@@ -2,9 +2,12 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from recapito.api.wire.decode import Shown
 from recapito.contracts.history import KeptAttempt
 from recapito.domain import limits
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.delivery.state import DeliveryState
 from recapito.domain.history.attempt import Attempt, AttemptedEvent, AttemptQuery
 from recapito.domain.instant import MILLISECOND, SECOND, stamp
@@ -14,15 +17,29 @@ from recapito.intake.explain.explainer import Explained, Explanation
 def show_attempt(kept: KeptAttempt, selection: AttemptQuery) -> Shown:
     """An attempt with its first events; the events that were asked for come first."""
     attempt = kept.attempt
+    return _show(kept.mark, attempt, _ordered(attempt, selection)[: limits.HISTORY_EVENTS_SHOWN])
+
+
+def places_of(kept: Sequence[KeptAttempt], selection: AttemptQuery) -> dict[int, dict[DeliveryId, list[int]]]:
+    """The place of the first event that each attempt shows, by topic, with the indexes of its attempts."""
+    places: dict[int, dict[DeliveryId, list[int]]] = {}
+    for index, each in enumerate(kept):
+        for event in _ordered(each.attempt, selection)[:1]:
+            places.setdefault(each.attempt.label.topic, {}).setdefault(event.identity, []).append(index)
+    return places
+
+
+def _ordered(attempt: Attempt, selection: AttemptQuery) -> list[AttemptedEvent]:
+    """The events of an attempt; those that were asked for come first."""
     events = list(attempt.events())
     if selection.event is not None or selection.search is not None:
         events.sort(key=lambda event: not _is_meant(event, selection))
-    return _show(kept.mark, attempt, events[: limits.HISTORY_EVENTS_SHOWN])
+    return events
 
 
-def show_explanation(explanation: Explanation, now: int) -> Shown:
+def show_explanation(explanation: Explanation, now: int, with_payload: bool = False) -> Shown:
     return {
-        "event": _show_event(explanation),
+        "event": _show_event(explanation, with_payload),
         "note": " ".join(explanation.notes),
         "subscriptions": [_show_explained(part, explanation.id, now) for part in explanation.subscriptions],
         "now": stamp(now),
@@ -65,11 +82,17 @@ def _show_told(event: AttemptedEvent) -> Shown:
     }
 
 
-def _show_event(explanation: Explanation) -> Shown | None:
+def _show_headers(attempt: Attempt) -> Shown | None:
+    text = attempt.header_text()
+    return None if text is None else {"request": text.request, "answer": text.answer}
+
+
+def _show_event(explanation: Explanation, with_payload: bool) -> Shown | None:
     event, place = explanation.event, explanation.place
     if event is None and place is None:
         return None
-    return {
+    payload = {"payload": None if event is None else msgspec.Raw(event.seen.body)} if with_payload else {}
+    return payload | {
         "id": explanation.id,
         "type": None if event is None else event.seen.type,
         "subject": None if event is None else event.seen.subject,
@@ -90,6 +113,7 @@ def _show_explained(explained: Explained, id: str, now: int) -> Shown:
         "decidedBy": {"clause": verdict.clause, "text": verdict.text},
         "attempts": [
             _show(kept.mark, kept.attempt, [event for event in kept.attempt.events() if event.id == id])
+            | {"headers": _show_headers(kept.attempt)}
             for kept in explained.kept
         ],
         **_show_standing(standing, now),

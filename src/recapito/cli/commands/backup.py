@@ -16,9 +16,9 @@ def backup(
 
     The copy holds every event that was acknowledged before the backup began.
     """
-    from recapito.stores.sqlite.files import backup as backups
+    from recapito.composition.data_directory import DataDirectory
 
-    backups.backup(data, target, lambda line: typer.echo(line, err=True))
+    DataDirectory(data).back_up(target, lambda line: typer.echo(line, err=True))
     typer.echo(f"Backed up {data} to {target}. Dead letters are plain files: copy {data / 'deadletters'} separately.")
 
 
@@ -30,7 +30,7 @@ def restore(
 
     The server must not run.
     """
-    from recapito.stores.sqlite.files import backup as backups
+    from recapito.composition.data_directory import DataDirectory
 
-    backups.restore(source, data)
+    DataDirectory(data).restore(source)
     typer.echo(f"Restored {source} to {data}. Events that were delivered after the backup may be delivered again.")

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recapito.cli.toolkit.flags import read_secret
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.verb import CommandSession, Noun
 from recapito.domain.resources.resource_id import EXAMPLE
@@ -30,9 +31,9 @@ def set_connection(
 ) -> Any:
     """Set the connection to a resource, replacing an earlier one."""
     given = {
-        "connectionString": _text(connection_string, "Connection string"),
-        "sasUrl": _text(sas_url, "SAS URL"),
-        "hostUrl": _text(host_url, "Host URL"),
+        "connectionString": read_secret(connection_string, "Connection string"),
+        "sasUrl": read_secret(sas_url, "SAS URL"),
+        "hostUrl": read_secret(host_url, "Host URL"),
         "defaultCredential": default_credential or None,
         "azurite": azurite or None,
     }
@@ -66,15 +67,3 @@ def _path(resource_id: str) -> str:
         message = f"'{resource_id}' is not the id of an Azure resource; one looks like {EXAMPLE}"
         raise typer.BadParameter(message, param_hint="RESOURCE-ID")
     return f"/connections{resource_id}"
-
-
-def _text(given: str | None, what: str) -> str | None:
-    """The given text; a dash reads it, which keeps a secret out of the list of processes and off the terminal."""
-    if given != "-":
-        return given
-    stdin = typer.get_text_stream("stdin")
-    if stdin.isatty():
-        return str(typer.prompt(what, hide_input=True, err=True)).strip()
-    if text := stdin.readline().strip():
-        return text
-    raise typer.BadParameter("standard input is empty", param_hint=what)

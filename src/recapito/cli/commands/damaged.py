@@ -66,9 +66,9 @@ def clear(
     data: Annotated[Path, typer.Option(help="Data directory of the server.")] = Path("recapito-data"),
 ) -> Any:
     """Let a server accept events again after its files were checked."""
-    from recapito.stores.sqlite.files import damage
+    from recapito.composition.data_directory import DataDirectory
 
-    if not damage.clear_signs(data):
+    if not DataDirectory(data).clear_damage():
         raise NotFound("ResourceNotFound", f"No file in {data} is marked as damaged.")
     return {"cleared": str(data)}
 
@@ -90,9 +90,9 @@ def _records(session: CommandSession, data: Path | None) -> Iterator[dict[str, A
 
 
 def _stored(data: Path) -> Iterator[dict[str, Any]]:
-    from recapito.stores.sqlite.sql.damage_sql import read_all
+    from recapito.composition.data_directory import DataDirectory
 
-    for damage in read_all(data):
+    for damage in DataDirectory(data).damaged_records():
         yield {
             "name": f"{damage.table}-{damage.number}",
             "number": damage.number,

@@ -25,10 +25,14 @@ from recapito.errors import CallerError
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
 PORTAL_PORT = 8586
+_USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
-_REMEDIES = {"damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`"}
+_REMEDIES = {
+    "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
+    "estate": "correct the file: the server applies it as soon as it changes",
+}
 
 
 class DoctorFinding(NamedTuple):
@@ -38,6 +42,28 @@ class DoctorFinding(NamedTuple):
     check: str
     found: str
     remedy: str = ""
+
+
+def check_data(client: ApiClient, data: Path | None, answers: bool) -> Iterator[DoctorFinding]:
+    """The data directory: the given one, else that of the server if it `answers`, else the default one."""
+    if data is None and answers:
+        try:
+            told = client.call("GET", "/server")["data"]
+        except CallerError as error:
+            remedy = "name it with --data, if the server is on this machine"
+            yield DoctorFinding(NOTE, "data directory", f"the server does not tell it: {error.message}", remedy)
+            return
+        if told is None:
+            yield DoctorFinding(NOTE, "data directory", "none: the server keeps everything in memory")
+            return
+        data = Path(told)
+        if not data.is_dir():
+            found = f"{data} of the server is not on this machine"
+            yield DoctorFinding(NOTE, "data directory", found, "run `recapito doctor` beside the server")
+            return
+    data = data or _USUAL
+    yield from check_directory(data)
+    yield from check_damage(data)
 
 
 def check_directory(data: Path) -> Iterator[DoctorFinding]:
@@ -64,9 +90,10 @@ def check_directory(data: Path) -> Iterator[DoctorFinding]:
 
 def check_damage(data: Path) -> Iterator[DoctorFinding]:
     """No file is marked as damaged; marked files are inspected."""
-    from recapito.stores.sqlite.files import damage
+    from recapito.composition.data_directory import DataDirectory
 
-    signs = damage.read_signs(data)
+    directory = DataDirectory(data)
+    signs = directory.damage_signs()
     if not signs:
         return
     for sign in signs:
@@ -74,7 +101,7 @@ def check_damage(data: Path) -> Iterator[DoctorFinding]:
             WRONG, sign.file, f"{sign.why} ({sign.at})", "the server takes no events; it delivers what it can"
         )
     again = f"then `recapito damaged clear --data {data}`: the server takes events again"
-    for file, faults in damage.check(data).items():
+    for file, faults in directory.inspect().items():
         if faults:
             remedy = f"stop the server and restore a backup into a new directory; or repair the file, {again}"
             yield DoctorFinding(WRONG, file, faults[0], remedy)
@@ -132,6 +159,13 @@ def check_access(client: ApiClient) -> DoctorFinding:
     except CallerError as error:
         found, _, remedy = error.message.partition(". ")
         return DoctorFinding(WRONG, "access", found, remedy)
+
+
+def check_development(client: ApiClient) -> Iterator[DoctorFinding]:
+    """Development mode, which opens the server to its networks, is reported."""
+    if client.call("GET", "/server").get("development"):
+        remedy = "fine on a laptop or in CI; elsewhere unset RECAPITO_DEV (settings: [server] development)"
+        yield DoctorFinding(NOTE, "development mode", "programs on the server's networks need no login", remedy)
 
 
 def check_time(client: ApiClient) -> DoctorFinding:
@@ -245,9 +279,10 @@ def _is_well(findings: list[dict[str, Any]]) -> bool:
 @Noun(app).verb("doctor", form=Output.TABLE, judge=_is_well)
 def doctor(
     session: CommandSession,
-    data: Annotated[Path, typer.Option(help="Data directory of the server, if it is on this machine.")] = Path(
-        "recapito-data"
-    ),
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Data directory of a server on this machine.", show_default="asked of the server"),
+    ] = None,
     portal: Annotated[
         str | None, typer.Option(help="URL of the portal.", show_default="port 8586 of the server's host")
     ] = None,
@@ -260,11 +295,10 @@ def doctor(
 
 
 def _examine(
-    session: CommandSession, data: Path, portal: str | None, endpoints: bool, connections: bool
+    session: CommandSession, data: Path | None, portal: str | None, endpoints: bool, connections: bool
 ) -> Iterator[DoctorFinding]:
-    yield from check_directory(data)
-    yield from check_damage(data)
     server = check_server(session.client)
+    yield from check_data(session.client, data, server.state == OK)
     yield server
     if server.state == WRONG:
         return
@@ -274,6 +308,7 @@ def _examine(
     yield access
     if access.state == WRONG:
         return
+    yield from check_development(session.client)
     yield check_time(session.client)
     yield check_history(session.client)
     yield check_portal(session.client, portal)

@@ -11,6 +11,8 @@ from recapito.cli.toolkit.flags import TRUTH, truth
 from recapito.cli.toolkit.lazy import commands
 from recapito.cli.toolkit.session import PROVIDER, note_once, part
 from recapito.cli.toolkit.verb import CommandSession, Noun
+from recapito.domain import limits
+from recapito.domain.instant import SECOND
 
 app = commands("Manage event subscriptions.")
 noun = Noun(app)
@@ -43,6 +45,10 @@ Secrets = Annotated[
 Location = Annotated[str | None, typer.Option("--location", "-l", help="List only those of topics at this location.")]
 TopicType = Annotated[str | None, typer.Option("--topic-type-name", help="List only those of topics of this type.")]
 
+_MOST_S = (
+    limits.HANDSHAKE_TRIES * limits.ANSWER_WAIT_NS + (limits.HANDSHAKE_TRIES - 1) * limits.HANDSHAKE_PAUSE_NS
+) // SECOND
+_HANDSHAKE_S = _MOST_S + 10.0
 _DROPS = (
     "without --deadletter-endpoint, events that are never retried, expire or run out of attempts are dropped."
     " (This note appears once.)"
@@ -69,7 +75,9 @@ def create(
         "retryPolicy": wanted.retry_policy or None,
         **wanted.other,
     }
-    created = session.put(scope.path(session, name), {"properties": given(properties)}, not no_wait)
+    with session.announcing(asking(wanted.endpoint)):
+        path = scope.path(session, name)
+        created = session.put(path, {"properties": given(properties)}, not no_wait, _HANDSHAKE_S)
     if wanted.dead_letters is None:
         note_once(session, "drops", _DROPS)
     return _noted(session, created)
@@ -93,7 +101,9 @@ def update(
         "retryPolicy": _merged(current["retryPolicy"], wanted.retry_policy),
         **wanted.other,
     }
-    return _noted(session, session.patch(path, given(change), not no_wait))
+    with session.announcing(asking(wanted.endpoint)):
+        changed = session.patch(path, given(change), not no_wait, _HANDSHAKE_S)
+    return _noted(session, changed)
 
 
 @noun.verb("show")
@@ -140,6 +150,16 @@ def list_all(
 def delete(session: CommandSession, *, name: flags.Name = None, scope: ScopeFlags) -> Any:
     """Delete an event subscription and drop its pending events."""
     return session.client.arm("DELETE", scope.path(session, name))
+
+
+def asking(endpoint: str | None) -> str:
+    """The reason why a subscription is not created at once: its endpoint does not answer, and is asked again."""
+    where = "the endpoint" if endpoint is None else endpoint.partition("?")[0]
+    tries, pause = limits.HANDSHAKE_TRIES, limits.HANDSHAKE_PAUSE_NS // SECOND
+    return (
+        f"waiting for {where} to consent: it is asked {tries} times, {pause} s apart, and has"
+        f" {limits.ANSWER_WAIT_NS // SECOND} s for each answer, so this ends after {_MOST_S} s at the latest"
+    )
 
 
 def _changed_destination(old: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any] | None:

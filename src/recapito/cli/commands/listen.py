@@ -4,8 +4,9 @@ import json
 import secrets
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from errno import EADDRINUSE
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,13 +23,19 @@ from recapito.cli.toolkit.verb import Noun
 from recapito.errors import CallerError
 
 app = commands()
+_PORT = 9000
 
 
 @Noun(app).verb("listen")
 def listen(
     session: CommandSession,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 chooses a free one.")] = 9000,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65535, help="Port to listen on; 0 chooses a free one.", show_default="9000, or a free one"
+        ),
+    ] = None,
     fail: Annotated[int | None, typer.Option(min=200, max=599, help="Status of the failing answers.")] = None,
     times: Annotated[int | None, typer.Option(min=0, help="Number of requests to fail.", show_default="all")] = None,
     delay: Annotated[float, typer.Option(min=0, help="Delay of each answer in seconds.")] = 0.0,
@@ -55,11 +62,11 @@ def listen(
     answers = from_flags(fail, times, delay) if script is None else from_script(script)
     ended = threading.Event()
     printer = _Printer(lines, count, ended)
-    try:
-        receiver = WebhookReceiver(host, port, answers, printer.print, printer.count)
-    except OSError as error:
-        text = f"{host}:{port} cannot be used: {error.strerror}. Choose another port with --port, or 0 for a free one."
-        raise CallerError("PortTaken", text) from None
+
+    def open_at(number: int) -> WebhookReceiver:
+        return WebhookReceiver(host, number, answers, printer.print, printer.count)
+
+    receiver = open_receiver(session, host, port, open_at)
     receiver.start()
     own = f"http://{f'[{host}]' if ':' in host else host}:{receiver.port}/"
     typer.echo(f"Listening at {own} (Ctrl-C stops)", err=True)
@@ -68,6 +75,20 @@ def listen(
             _wait(ended)
     finally:
         receiver.stop()
+
+
+def open_receiver(
+    session: CommandSession, host: str, port: int | None, open: Callable[[int], WebhookReceiver]
+) -> WebhookReceiver:
+    """A receiver at the port, or at the default one; at a free one if the default is taken."""
+    try:
+        return open(_PORT if port is None else port)
+    except OSError as error:
+        if port is None and error.errno == EADDRINUSE:
+            session.note(f"port {_PORT} is taken, so another is used; --port chooses one")
+            return open(0)
+        text = f"{host}:{port} cannot be used: {error.strerror}. Choose another port with --port, or 0 for a free one."
+        raise CallerError("PortTaken", text) from None
 
 
 class _Printer:

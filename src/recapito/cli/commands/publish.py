@@ -31,7 +31,8 @@ def publish(
     file: Annotated[str | None, typer.Argument(help="JSON array, or one event per line; - is stdin.")] = None,
     type: Annotated[str | None, typer.Option("--type", help="Type of an event made from flags.")] = None,
     subject: Annotated[str | None, typer.Option(help="Subject of that event.")] = None,
-    data: Annotated[str | None, typer.Option(help="Data of that event: JSON, or else text.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data of that event, as JSON.")] = None,
+    id: Annotated[str | None, typer.Option("--id", help="Id of that event.", show_default="a new one")] = None,
     source: Annotated[
         str | None, typer.Option(help="Source of that event, for CloudEvents.", show_default="/recapito/publish")
     ] = None,
@@ -52,8 +53,8 @@ def publish(
     resource = session.client.arm("GET", path)
     verifier = Verifier(resource)
     if file is None and type is not None:
-        events = [make_event(verifier.schema, type, subject or "", data, source, domain_topic)]
-    elif any(given is not None for given in (type, subject, data, source)):
+        events = [make_event(verifier.schema, type, subject or "", data, source, domain_topic, id)]
+    elif any(given is not None for given in (type, subject, data, source, id)):
         wrong = (
             "an event is made from flags, or read from a file"
             if file

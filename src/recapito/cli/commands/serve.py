@@ -18,6 +18,7 @@ from recapito.clock import ClockOrigin, origin_now
 from recapito.composition import identity as access
 from recapito.composition import stores
 from recapito.errors import SettingsError
+from recapito.extras import require
 from recapito.identity.server_identity import ServerIdentity
 from recapito.observability.journal import LineJournal
 from recapito.portal.config import PortalConfig, with_portal
@@ -25,6 +26,7 @@ from recapito.process.child import Child
 from recapito.process.supervisor import Supervisor, listen
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
+from recapito.system.hang_up import on_hang_up
 
 
 def serve(
@@ -61,6 +63,7 @@ def serve(
     portal_port: Annotated[
         int | None, typer.Option(help="Port of the portal; 0 chooses a free one.", show_default="8586")
     ] = None,
+    config: Annotated[Path | None, typer.Option(help="Estate file; see `recapito schema`.")] = None,
     settings: Annotated[Path | None, typer.Option(help="Settings file; see `recapito settings`.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only the server's address.")] = False,
 ) -> None:
@@ -78,6 +81,7 @@ def serve(
             "delivery.handshake": handshake,
             "clock.mode": clock,
             "azure.azurite": azurite or None,
+            "estate.file": None if config is None else str(config),
             "azure.azurite_front": azurite_front,
             "tls.enabled": tls or None,
             "tls.cert": tls_cert,
@@ -146,6 +150,8 @@ async def _run(
         await roles.run_alone(settings, identity, origin, listener, stopping, on_ready, front)
         return
     supervisor = Supervisor(settings, origin, listener, journal, front)
+    if settings.estate.file:
+        on_hang_up(supervisor.reload, stopping.set)
     running = asyncio.create_task(supervisor.run(on_ready))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({running, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -166,17 +172,21 @@ def _listen_front(settings: Settings) -> Iterator[socket.socket | None]:
 
 @contextmanager
 def _listen_portal(settings: Settings, insists: bool) -> Iterator[socket.socket | None]:
-    """The portal's listening socket; None if its default port is busy, which does not stop the server."""
+    """The portal's listening socket; None if it is not installed or its default port is busy.
+
+    That stops the server only if the user chose a port for it.
+    """
     if not settings.portal.enabled:
         yield None
         return
     chosen = insists or settings.portal.port != settings_module.load(environment={}).portal.port
     try:
+        require("portal", "The portal cannot be served")
         door = listen(settings.portal.host, settings.portal.port, "portal", "--portal-port")
     except SettingsError as error:
         if chosen:
             raise
-        typer.echo(f"recapito: there is no portal: {error} Or start with --no-portal.", err=True)
+        typer.echo(f"recapito: there is no portal. {error} Or start with --no-portal.", err=True)
         yield None
         return
     with door:

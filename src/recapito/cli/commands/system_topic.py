@@ -13,7 +13,9 @@ from recapito.cli.toolkit.resource_commands import Resources, Subscribed
 from recapito.cli.toolkit.verb import CommandSession, Noun
 
 app = commands("Manage system topics.", Subscribed)
-noun = Noun(app)
+keys = commands("Manage the keys of a system topic.")
+app.add_typer(keys, name="key")
+noun, key = Noun(app), Noun(keys)
 system_topics = Resources("systemTopics")
 
 
@@ -47,3 +49,4 @@ def update(
 
 
 system_topics.add_verbs(noun, "system topic")
+system_topics.add_key_verbs(key)

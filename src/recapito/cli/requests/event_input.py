@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from recapito.domain.events.input_mapping import InputMapping, MappedField
-from recapito.domain.events.schema import EventParts, InputSchema
+from recapito.domain.events.schema import InputSchema
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.resources.topic import Topic, TopicKind
 from recapito.errors import CallerError
@@ -39,15 +39,28 @@ class EventInput(NamedTuple):
 
 
 def make_event(
-    schema: InputSchema, type: str, subject: str, data: str | None, source: str | None, domain_topic: str | None
+    schema: InputSchema,
+    type: str,
+    subject: str,
+    data: str | None,
+    source: str | None,
+    domain_topic: str | None,
+    id: str | None = None,
 ) -> EventInput:
-    """An event from flags, in the schema of the topic."""
-    compose = INPUT_SCHEMAS[schema].compose
-    if compose is None:
-        text = "the topic takes events of its own schema; publish a file in that"
-        raise typer.BadParameter(text, param_hint="--type")
-    now = datetime.now(UTC).isoformat()
-    event = compose(EventParts(str(uuid4()), type, subject, now, _value(data), source or _SOURCE, "", domain_topic))
+    """An event from flags, in the schema of the topic. Without an id it gets a new one."""
+    now, id, value = datetime.now(UTC).isoformat(), str(uuid4()) if id is None else id, _value(data)
+    event: dict[str, Any]
+    match schema:
+        case InputSchema.CLOUD_EVENT:
+            named = domain_topic or source or _SOURCE  # the source names the topic of a domain
+            event = {"specversion": "1.0", "id": id, "source": named, "type": type, "time": now, "subject": subject}
+            event = {name: member for name, member in event.items() if member} | {"data": value}
+        case InputSchema.EVENT_GRID:
+            event = {"id": id, "eventTime": now, "eventType": type, "dataVersion": "", "subject": subject}
+            event |= ({} if domain_topic is None else {"topic": domain_topic}) | {"data": value}
+        case _:
+            text = "the topic takes events of its own schema; publish a file in that"
+            raise typer.BadParameter(text, param_hint="--type")
     return EventInput("the event", json.dumps(event, ensure_ascii=False).encode())
 
 
@@ -56,8 +69,9 @@ def _value(data: str | None) -> Any:
         return {}
     try:
         return json.loads(data)
-    except ValueError:
-        return data
+    except ValueError as error:
+        text = f"this is not JSON: {error}. Put a text between double quotes too: --data '\"text\"'"
+        raise typer.BadParameter(text, param_hint="--data") from None
 
 
 def read_content(file: str | None) -> bytes:

@@ -76,6 +76,8 @@ def _row(before: Wire | None, lane: Wire, seconds: float) -> Row:
         "probationUntil": hold.get("until") if hold.get("on") else None,
         "probationReason": hold.get("reason") if hold.get("on") else None,
         "nextDueAt": lane["nextDueAt"],
+        "maxRequests": lane["options"]["maxRequests"],
+        "maxPerSecond": lane["options"]["eventsPerSecond"],
         "stopped": lane["stopped"],
     }
 

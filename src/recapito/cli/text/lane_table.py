@@ -37,6 +37,12 @@ def _until(name: str) -> Callable[[Row, str], str]:
     return lambda row, now: "" if row[name] is None else show_briefly(seconds_between(now, row[name]))
 
 
+def _limit(row: Row, now: str) -> str:
+    """The limits that an operator set: events per second, and requests in flight."""
+    parts = (row["maxPerSecond"] and f"{row['maxPerSecond']:,}/s", row["maxRequests"] and f"{row['maxRequests']} req")
+    return " ".join(part for part in parts if part)
+
+
 COLUMNS = (
     Column("sent/s", 7, 0, _pace("deliveredPerSecond")),
     Column("failed/s", 8, 2, _pace("failedPerSecond")),
@@ -47,6 +53,7 @@ COLUMNS = (
     Column("failing", 7, 1, lambda row, now: f"{row['failuresInARow']}x" if row["failuresInARow"] else ""),
     Column("probation", 9, 0, _until("probationUntil")),
     Column("next due", 8, 1, _until("nextDueAt")),
+    Column("limit", 10, 6, _limit),
 )
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from recapito.cli.toolkit.defaults import DEFAULTS
+from recapito.composition.identity import near_networks
 from recapito.domain.delivery.headers import SAS_KEY
 from recapito.identity.server_identity import Development, ServerIdentity
 from recapito.portal.config import portal_url
@@ -25,6 +26,13 @@ EVENT = '{"id":"1","subject":"first","eventType":"Hello","eventTime":"2026-01-01
 _REMOTE = """
 The server can be reached from other machines, so management needs a token: make principals in a settings file, under
 \\[identity], and get tokens for them at /{tenant}/oauth2/v2.0/token."""
+_DEVELOPMENT = """\
+******************************** DEVELOPMENT MODE ********************************
+Every program on this machine and on the networks {near} may
+manage this server, read its keys and open its portal, WITHOUT A LOGIN.
+Never publish its ports to other machines. RECAPITO_DEV=1 or server.development
+turned this on.
+**********************************************************************************"""
 _IN_CLEAR = """
 It does not speak TLS: keys, secrets and tokens cross the network in clear. Start it with --tls."""
 
@@ -32,7 +40,12 @@ It does not speak TLS: keys, secrets and tokens cross the network in clear. Star
 def print_welcome(
     settings: Settings, identity: ServerIdentity | None, console: Console, out: TextIO, quiet: bool
 ) -> None:
-    """Print the text on its own thread: it asks the server, which must go on meanwhile."""
+    """Print the text on its own thread: it asks the server, which must go on meanwhile.
+
+    That the server is in development mode is printed always, and first.
+    """
+    if settings.server.development:
+        console.print(_DEVELOPMENT.format(near=near_networks(settings)), highlight=False, markup=False, soft_wrap=True)
     print(f"Recapito is ready at {settings.public_url}", file=out, flush=True)
     if settings.portal.enabled:
         print(f"The portal is at {portal_url(settings)}", file=out, flush=True)
@@ -41,7 +54,7 @@ def print_welcome(
 
 
 def _print(settings: Settings, identity: ServerIdentity | None, console: Console) -> None:
-    if not settings.on_loopback:
+    if not settings.on_loopback and not settings.server.development:
         console.print(_REMOTE if settings.tls.on else _REMOTE + _IN_CLEAR, highlight=False)
         return
     try:
@@ -59,7 +72,7 @@ def _print(settings: Settings, identity: ServerIdentity | None, console: Console
         lines = f"  topic     {topic['name']}\n  endpoint  {topic['properties']['endpoint']}\n  key       {key}\n"
         console.print(lines, highlight=False, markup=False, soft_wrap=True)
     if identity is not None and identity.development is not None:
-        _print_development(settings, identity.development, console)
+        print_development(settings, identity.development, console)
     if topic is not None:
         _print_commands(settings, topic["id"], topic["properties"]["endpoint"], key, console)
 
@@ -80,10 +93,11 @@ def _print_commands(settings: Settings, topic_id: str, endpoint: str, key: str, 
     console.print(commands, highlight=False, markup=False, soft_wrap=True)
 
 
-def _print_development(settings: Settings, development: Development, console: Console) -> None:
-    trust = "" if settings.tls.on else "   # they need HTTPS: start with --tls"
-    if _made_here(settings):
-        trust = f"   # they trust this server after: recapito tls{_tls_flags(settings)}"
+def print_development(settings: Settings, development: Development, console: Console) -> None:
+    if not settings.tls.on:  # az and the SDKs sign in over HTTPS only, so a secret would be of no use
+        console.print("# az and the Azure SDKs need HTTPS: for them, start with --tls\n", highlight=False, markup=False)
+        return
+    trust = f"   # they trust this server after: recapito tls{_tls_flags(settings)}" if _made_here(settings) else ""
     console.print(
         f"# a principal for az and the Azure SDKs{trust}\n"
         f"export AZURE_TENANT_ID={development.tenant} AZURE_CLIENT_ID={development.client_id}\n"

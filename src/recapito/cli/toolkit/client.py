@@ -17,7 +17,7 @@ from recapito.errors import CallerError, NotFound
 API_VERSION = "2022-06-15"
 MANAGEMENT = "https://management.azure.com"
 DATA = "https://eventgrid.azure.net"
-_TIMEOUT_S = 60.0
+TIMEOUT_S = 60.0
 _CLOCK_TIMEOUT_S = 3600.0
 _PAGE = 100
 _IDLE_S = 2.0  # a server may close an idle connection: uvicorn does so after 5 s
@@ -40,10 +40,11 @@ class Credential(NamedTuple):
 
 
 class ApiAnswer(NamedTuple):
-    """The status and the body of an answer."""
+    """The status and the body of an answer; `portal` if the portal gave it, which is no server."""
 
     status: int
     body: bytes
+    portal: bool = False
 
 
 class ApiClient:
@@ -75,9 +76,9 @@ class ApiClient:
             self._connection.close()
             self._connection = None
 
-    def arm(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    def arm(self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float = TIMEOUT_S) -> Any:
         """A management request; its JSON answer, None if it has none."""
-        return self.call(method, f"{path}?api-version={API_VERSION}", body)
+        return self.call(method, f"{path}?api-version={API_VERSION}", body, timeout_s)
 
     def list(self, path: str, filter: str | None = None) -> list[Any]:
         """All members of a list that a filter on names takes, page by page."""
@@ -90,14 +91,14 @@ class ApiClient:
             members += page["value"]
         return members
 
-    def call(self, method: str, target: str, body: Any = None, timeout_s: float = _TIMEOUT_S) -> Any:
+    def call(self, method: str, target: str, body: Any = None, timeout_s: float = TIMEOUT_S) -> Any:
         """A request that must succeed; its JSON answer, None if it has none."""
         content = None if body is None else json.dumps(body).encode()
         answer = self._ask(method, target, content, timeout_s)
         if answer.status == 401 and self._tokens:  # the token may have grown old meanwhile
             self._tokens.clear()
             answer = self._ask(method, target, content, timeout_s)
-        if answer.status >= 300:
+        if answer.status >= 300 or answer.portal:
             raise self._refusal(answer)
         return self._decode(answer.body)
 
@@ -108,7 +109,7 @@ class ApiClient:
     def look(self, target: str) -> ApiAnswer:
         """The answer to a GET, of any status; without a token if signing in fails."""
         try:
-            return self._ask("GET", target, None, _TIMEOUT_S)
+            return self._ask("GET", target, None, TIMEOUT_S)
         except CallerError:
             return self.request("GET", target, None, {})
 
@@ -124,14 +125,14 @@ class ApiClient:
             raise self._refusal(answer)
 
     def request(
-        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = _TIMEOUT_S
+        self, method: str, target: str, body: bytes | None, headers: Mapping[str, str], timeout_s: float = TIMEOUT_S
     ) -> ApiAnswer:
         """Send a request as it is; its answer, of any status."""
         try:
             connection = self._connect(timeout_s)
             connection.request(method, target, body, dict(headers))
             response = connection.getresponse()
-            answer = ApiAnswer(response.status, response.read())
+            answer = ApiAnswer(response.status, response.read(), response.headers.get("X-Recapito") == "portal")
             self._used_at = time.monotonic()
             return answer
         except (OSError, http.client.HTTPException, ValueError) as error:
@@ -194,6 +195,9 @@ class ApiClient:
             raise CallerError("NotJson", f"{self.url} answered, but not as Recapito does. Is it the server?") from None
 
     def _refusal(self, answer: ApiAnswer) -> CallerError:
+        if answer.portal:
+            text = f"{self.url} is the portal. Name the server with --server; its port is another, 8585 by default."
+            return CallerError("Portal", text)
         try:
             error = json.loads(answer.body)["error"]
             code, message, target = (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from recapito.domain.nearest import nearest
 from recapito.errors import SettingsError
 
 FILE_VARIABLE = "RECAPITO_CONFIG"
@@ -52,7 +53,7 @@ def read_file(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         raise SettingsError(f"{path}: {error}") from None
     for key, value in read.items():
         if key not in DEFAULTS:
-            raise SettingsError(f"{path}: unknown key {key}; known: {', '.join(DEFAULTS)}")
+            raise SettingsError(f"{path}: unknown key {key}{nearest(key, DEFAULTS)}")
         if not isinstance(value, str):
             raise SettingsError(f"{path}: {key} must be a string")
     return read

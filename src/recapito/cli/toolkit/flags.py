@@ -160,3 +160,15 @@ NoLocalAuth = Annotated[
 Filter = Annotated[str | None, typer.Option("--odata-query", help="Filter on names, such as contains(name, 'order').")]
 NoWait = Annotated[bool, typer.Option("--no-wait", help="Do not wait for the operation to finish.")]
 KeyName = Annotated[str, typer.Option("--key-name", help="key1 or key2.")]
+
+
+def read_secret(given: str | None, what: str) -> str | None:
+    """The given text; a dash reads it, which keeps a secret out of the list of processes and off the terminal."""
+    if given != "-":
+        return given
+    stdin = typer.get_text_stream("stdin")
+    if stdin.isatty():
+        return str(typer.prompt(what, hide_input=True, err=True)).strip()
+    if text := stdin.readline().strip():
+        return text
+    raise typer.BadParameter("standard input is empty", param_hint=what)

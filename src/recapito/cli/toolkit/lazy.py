@@ -12,6 +12,8 @@ from typing import Any, ClassVar, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from recapito.cli.toolkit.elsewhere import place_of
+
 _UNKNOWN = object()
 
 
@@ -66,7 +68,20 @@ def _unconverted(parameter: Any, annotation: Any, value: Any) -> Any:
     return _UNKNOWN
 
 
-def commands(help: str | None = None, cls: type[TyperGroup] = TyperGroup) -> typer.Typer:
+class HelpfulGroup(TyperGroup):
+    """A group that knows where a command is that it does not have."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As usual; a command that is elsewhere is an error that names the place."""
+        root = ctx.find_root()
+        if args and args[0] not in self.commands:
+            remedy = place_of(args[0], "" if ctx is root else self.name or "", root.command.commands)
+            if remedy is not None:
+                ctx.fail(f"No such command '{args[0]}' here. {remedy}")
+        return super().resolve_command(ctx, args)
+
+
+def commands(help: str | None = None, cls: type[TyperGroup] = HelpfulGroup) -> typer.Typer:
     """Commands of one noun, or one command alone."""
     return typer.Typer(
         cls=cls, help=help, no_args_is_help=help is not None, add_completion=False, rich_markup_mode=None
@@ -106,7 +121,7 @@ class LazyCommand(TyperCommand):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(HelpfulGroup):
     """A group whose commands are the entries of a table."""
 
     table: ClassVar[Mapping[str, LazyTarget]] = {}

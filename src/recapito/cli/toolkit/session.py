@@ -1,6 +1,7 @@
 """A command's session with one server: its address, the credential, the paths of resources, and notes to the user."""
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,12 @@ from urllib.parse import quote, urlsplit
 
 import typer
 
-from recapito.cli.toolkit.client import ApiClient, Credential
+from recapito.cli.toolkit.client import TIMEOUT_S, ApiClient, Credential
 from recapito.cli.toolkit.defaults import choose, file_path, source
 from recapito.domain.access.roles import is_loopback
 
 PROVIDER = "/providers/Microsoft.EventGrid"
+_SOON_S = 1.0
 _WAITING = ("Creating", "Updating")
 _LOCAL_AUTHORITY = Path("recapito-data") / "tls" / "ca.pem"
 
@@ -39,19 +41,30 @@ class CommandSession:
         """The path of a topic, a domain or a system topic; a whole resource id is one already."""
         return name if name.startswith("/") else f"{self.group(group)}{PROVIDER}/{kind}/{part(name)}"
 
-    def put(self, path: str, body: Mapping[str, Any], wait: bool = True) -> Any:
+    def put(self, path: str, body: Mapping[str, Any], wait: bool = True, timeout_s: float = TIMEOUT_S) -> Any:
         """Create or replace, and show what came of it."""
-        return self._settled(path, self.client.arm("PUT", path, body), wait)
+        return self._settled(path, self.client.arm("PUT", path, body, timeout_s), wait)
 
-    def patch(self, path: str, body: Mapping[str, Any], wait: bool = True) -> Any:
+    def patch(self, path: str, body: Mapping[str, Any], wait: bool = True, timeout_s: float = TIMEOUT_S) -> Any:
         """Change, and show what came of it."""
-        return self._settled(path, self.client.arm("PATCH", path, body), wait)
+        return self._settled(path, self.client.arm("PATCH", path, body, timeout_s), wait)
 
     def _settled(self, path: str, resource: Any, wait: bool) -> Any:
         """The resource after its change: a server has finished when it answers, and a second GET shows so."""
         if wait and resource["properties"]["provisioningState"] in _WAITING:
             return self.client.arm("GET", path)
         return resource
+
+    @contextmanager
+    def announcing(self, text: str, after_s: float = _SOON_S) -> Iterator[None]:
+        """Note a text if the block has not ended soon: it says what the command waits for."""
+        timer = threading.Timer(after_s, self.note, [text])
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def note(self, text: str) -> None:
         """Print a line that is not part of the answer, unless the session is quiet."""

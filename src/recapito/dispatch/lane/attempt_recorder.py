@@ -43,6 +43,7 @@ class AttemptRecorder:
                     positions,
                     offsets,
                     numbers,
+                    headers=outcome.headers,
                 )
             )
 
@@ -65,6 +66,7 @@ class AttemptRecorder:
                     offsets,
                     numbers,
                     dispositions,
+                    outcome.headers,
                 )
             )
 

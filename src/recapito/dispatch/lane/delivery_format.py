@@ -19,13 +19,27 @@ _JOURNALLED = frozenset(10**power for power in range(12))
 class DeliveryFormat:
     """`convert` is None where events are sent as they are stored, `attributes` where there are no custom headers.
 
-    `bare`: an event is sent without an array. `versioned`: a header has the version of the data.
+    `bare`: an event is sent without an array. `versioned`: a header has the version of the data. `signing`: the
+    encrypted secrets that sign its requests.
     """
 
-    __slots__ = ("_journal", "_left", "attributes", "bare", "convert", "form", "subscription", "versioned")
+    __slots__ = (
+        "_journal",
+        "_left",
+        "attributes",
+        "bare",
+        "convert",
+        "form",
+        "lane",
+        "signing",
+        "subscription",
+        "versioned",
+    )
 
     def __init__(self, subscription: Subscription, published: InputSchema, journal: Journal) -> None:
         self.subscription = subscription.name
+        self.lane = subscription.id
+        self.signing = subscription.options.signing
         self.convert: Convert | None = conversion(published, subscription.delivery_schema)
         self.form: BodyForm = DELIVERY_SCHEMAS[subscription.delivery_schema].form(subscription.batching.on)
         self.bare = not self.form.is_array

@@ -45,6 +45,11 @@ class DueQueue:
         """True when nothing is queued and the ledger has deliveries that are due."""
         return not self.fetching and not self._queue and self.next_at is not None and self.next_at <= now
 
+    @property
+    def idle(self) -> bool:
+        """True when nothing is queued and no fetch is under way."""
+        return not self.fetching and not self._queue
+
     def begin_fetch(self) -> None:
         self.fetching = True
         self._settled_meanwhile.clear()

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from itertools import islice
 
 import msgspec
+from msgspec.structs import replace
 
 from recapito.contracts.sender import Exchange
 from recapito.dispatch.capacity import Slots
@@ -18,7 +19,9 @@ from recapito.domain.delivery.attributes import Header
 from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Range
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
+from recapito.domain.delivery.signature import Signing, message_id
 from recapito.domain.events.segment import Segment, id_of
+from recapito.domain.resources.delivery_options import signing_name
 
 
 class SegmentSlice(msgspec.Struct, frozen=True, gc=False):
@@ -117,6 +120,19 @@ class PendingBatch(msgspec.Struct, eq=False):
 
     def batch(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
         """The request's body and headers; `origin` begins the output id of every event of the topic."""
+        batch = self._unsigned(delivery_format, origin)
+        if not delivery_format.signing:
+            return batch
+        lane = delivery_format.lane
+        id = message_id(lane, origin, self._identities())
+        return replace(batch, signing=Signing(id, signing_name(lane), delivery_format.signing))
+
+    def _identities(self) -> list[DeliveryId]:
+        if self.parked:
+            return [delivery.identity for delivery in self.parked]
+        return [DeliveryId(part.position, offset) for part in self.slices for offset in part.offsets]
+
+    def _unsigned(self, delivery_format: DeliveryFormat, origin: str) -> Batch:
         if self.parked:
             return self._parked_batch(delivery_format, origin)
         if self.events == 1:

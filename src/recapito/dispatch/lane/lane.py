@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
-from recapito.dispatch.capacity import RESPONSIVE_NS
+from recapito.dispatch.capacity import RESPONSIVE_NS, Pace
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.feed.topic_feed import TopicFeed
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
@@ -23,6 +23,7 @@ from recapito.dispatch.lane.due_queue import DueQueue
 from recapito.dispatch.lane.failure import FailureHandler
 from recapito.dispatch.lane.in_flight import InFlight, InFlightSet, PendingBatch, id_origin
 from recapito.dispatch.lane.log_reader import LogReader, terms_at, unlimited_terms
+from recapito.dispatch.lane.rush import Rush, outlasts
 from recapito.dispatch.lane.settlement import LaneBooks
 from recapito.domain import limits
 from recapito.domain.delivery.delivery import DeliveryId, Parked, expired, skip, succeeded
@@ -65,13 +66,15 @@ NOTHING = Wants()
 class DueRead(NamedTuple):
     """One read of due deliveries: those due up to `until`, `limit` at most, and `at_least` of them whatever their size.
 
-    `queue` is the one that the rows are for: a lane that begins again meanwhile does not take them.
+    `queue` is the one that the rows are for: a lane that begins again meanwhile does not take them. With a `rush`, its
+    next page is read instead.
     """
 
     queue: DueQueue
     until: int
     limit: int
     at_least: int
+    rush: Rush | None = None
 
 
 class Sweep(msgspec.Struct):
@@ -108,6 +111,7 @@ class Lane:
         self.stopped: str | None = None
         self.queued = False  # the dispatcher's mark that it will step this lane
         self.window = context.window()
+        self._pace = Pace()
         self.recorder = AttemptRecorder(context.history, LaneLabel(row.id, row.topic, topic_name, subscription.name))
         self._context = context
         self.feed = feed
@@ -118,14 +122,25 @@ class Lane:
         self._id_origin = id_origin(context.log_id, row.topic)
         self._use(subscription)
         self._begin(row)
+        if outlasts(subscription.options.retry_asked_at, row.hold, context.clock.now()):
+            self._start_rush(subscription.options.retry_asked_at)
 
     def change(self, subscription: Subscription) -> None:
         """Use a changed subscription from now on; stored rows stay as they are. A hold was about the old endpoint."""
         if subscription.destination != self.subscription.destination:
             self.books.forget_hold()
             self.window.restart()
+        if subscription.options.retry_asked_at > self.subscription.options.retry_asked_at:
+            self._start_rush(subscription.options.retry_asked_at)
         self._use(subscription)
         self.wake()
+
+    def _start_rush(self, asked_at: int) -> None:
+        """End a hold, and try everything that is parked; an endpoint that was held gets it without a stampede."""
+        if self.books.hold.on:
+            self.window.restart()
+        self.books.forget_hold()
+        self._rush: Rush | None = Rush(asked_at)
 
     def change_profile(self, profile: Profile) -> None:
         self.profile = profile
@@ -134,6 +149,7 @@ class Lane:
     def _use(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self._format = DeliveryFormat(subscription, self._published, self._context.journal)
+        self._pace.use(subscription.options)
 
     def _begin(self, row: LaneRow) -> None:
         self.books = LaneBooks(row, self._context.commit_budget)
@@ -144,6 +160,7 @@ class Lane:
         self._answers: deque[tuple[InFlight, Outcome]] = deque()
         self._loading = False
         self._sweep: Sweep | None = None
+        self._rush = None
         self._read_ahead: deque[DeliveryId] = deque(maxlen=limits.PROBE_EVENTS)  # the newest that were parked unread
         self._parked_turn = False
         self._terms = unlimited_terms(0)  # those of the step
@@ -179,7 +196,9 @@ class Lane:
         if queue is not self.due_queue:
             return None
         busy = len(self.in_flight.retries_on_wire()) + len(self.books.identities())
-        return DueRead(queue, self._due_until(now), self._context.retry_budget.slice + busy, busy + 1)
+        until = self._due_until(now)
+        rush = None if queue.next_at is not None and queue.next_at <= until else self._rush
+        return DueRead(queue, until, self._context.retry_budget.slice + busy, busy + 1, rush)
 
     def newest_parked(self) -> DeliveryId | None:
         """The newest event that was parked unread, when a probe is wanted; it may have been tried since."""
@@ -242,10 +261,21 @@ class Lane:
         if read.queue is not self.due_queue:
             return
         busy = self.in_flight.retries_on_wire() | self.books.identities()
+        if read.rush is not None:
+            due = self._rushed(read.rush, due.parked)
         self.due_queue.queue(self.due_queue.end_fetch(due, busy))
         if self.books.hold.holds(self._context.clock.now()):
             self.due_queue.let_go()
         self.wake()
+
+    def _rushed(self, rush: Rush, rows: list[Parked]) -> DueDeliveries:
+        """The rows of a page to try, as if they were due. After the last page the due times are read again."""
+        now = self._context.clock.now()
+        if rows:
+            return DueDeliveries(rush.choose(rows, now), self.due_queue.next_at)
+        if self._rush is rush:
+            self._rush = None
+        return DueDeliveries([], now)
 
     def fetched_parked(self, rows: list[Parked], version: int) -> None:
         """Parked deliveries of a deleted subscription, as of a version of the row."""
@@ -301,7 +331,8 @@ class Lane:
 
     def _wants_due(self, now: int) -> bool:
         active = self.subscription.deleted_position is None and not self.books.hold.holds(now)
-        return active and self.due_queue.wants_fetch(self._due_until(now))
+        rushes = self._rush is not None and self.due_queue.idle
+        return active and (rushes or self.due_queue.wants_fetch(self._due_until(now)))
 
     def _due_until(self, now: int) -> int:
         """The latest due time of the deliveries that may be tried now: a sweep leaves those that came due since."""
@@ -314,7 +345,9 @@ class Lane:
             next_try = self.due_queue.next_fetch_at
         else:
             next_try = hold.until if self.has_work() or self._lags else None
-        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try)
+        paced = self._pace.resumes_at(now)
+        resumes_at = paced if paced is not None and self.has_work() else None
+        instants = (self.in_flight.next_instant(), self.books.next_instant(), next_try, resumes_at)
         return min((instant for instant in instants if instant is not None and instant > now), default=None)
 
     @property
@@ -329,7 +362,8 @@ class Lane:
             self._sweep = None
         elif self._sweep is None:
             self._sweep = Sweep(self.end, now)
-        self._terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
+        terms = terms_at(now, self.subscription, self._format, self.books.commit_budget.slice)
+        self._terms = terms._replace(event_limit=self._pace.events(terms.event_limit))
         self._send_more(now, probing)
         if self._sweep is not None and self._all_tried(self._sweep):
             self._end_sweep(self._sweep, now)
@@ -341,6 +375,8 @@ class Lane:
         free = self._context.slots.free(self._responsive, len(self.in_flight)) if room else 0
         next_batch = self._next_probe if probing else self._next_batch
         for _ in range(min(room, free, SENDS_PER_STEP)):
+            if self._pace.resumes_at(now) is not None:
+                return
             pending = None if self.in_flight.full else next_batch(now)
             if pending is None:
                 return
@@ -367,10 +403,11 @@ class Lane:
         if self.books.blocked:
             return 0
         if probing:
-            return int(not self.in_flight.probing and not self.due_queue.fetching)
+            return self._pace.room(int(not self.in_flight.probing and not self.due_queue.fetching), len(self.in_flight))
         if self.books.unsettled_bytes >= limits.WINDOW_BYTES:
             return 0
-        return self.window.room(len(self.in_flight), self.books.unsettled_requests)
+        open = len(self.in_flight)
+        return self._pace.room(self.window.room(open, self.books.unsettled_requests), open)
 
     def _next_batch(self, now: int) -> PendingBatch | None:
         """Fresh and parked batches alternate."""
@@ -437,6 +474,7 @@ class Lane:
         batch = pending.batch(self._format, self._id_origin)
         request = InFlight(pending, len(batch.body), now, probing)
         self.in_flight.start(request)
+        self._pace.sent(pending.events, now)
         if self._sweep is not None:
             self._sweep.tried = True
         answer = partial(self._answer, request)
@@ -497,6 +535,7 @@ class Lane:
             self.window.restart()
         if self.books.hold.holds(now):
             self.due_queue.let_go()
+            self._rush = None
         self._failure_handler().failed(request, outcome, now, before, self.books.hold)
 
     def _held_after(self, request: InFlight, outcome: Outcome, now: int) -> Hold:

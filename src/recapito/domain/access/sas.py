@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from recapito.domain import limits
 from recapito.domain.instant import SECOND
-from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic import Topic
 
 _TOKEN = re.compile(r"(r=(?P<resource>[^&]+)&e=(?P<expiry>[^&]+))&s=(?P<signature>[^&]+)")
 _GAP = "[ +\u00a0\u202f]"  # a blank, as it is or as forms encode it, or the narrow one of newer en-US formats
@@ -68,8 +68,7 @@ def is_for(token: SasToken, topic: Topic) -> bool:
     except ValueError:
         return False
     path = resource.path.rstrip("/")
-    collection = "domains" if topic.kind is TopicKind.DOMAIN else "topics"
-    if path == f"/{collection}/{topic.name.lower()}{_HOST_PATH}":
+    if path == f"/{topic.kind.lower()}/{topic.name.lower()}{_HOST_PATH}":
         return True
     return path == _HOST_PATH and (resource.hostname or "").partition(".")[0] == topic.name.lower()
 

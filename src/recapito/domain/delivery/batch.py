@@ -11,6 +11,7 @@ import msgspec
 
 from recapito.domain import limits
 from recapito.domain.delivery.attributes import Header
+from recapito.domain.delivery.signature import Signing
 from recapito.domain.events.schema import BodyForm
 
 
@@ -19,7 +20,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
     `attempts_before` is the smallest number of earlier attempts among its events; `data_version` is None when the
     events differ or their schema has none; `output_id` is None when there are several events; `headers` are the
-    subscriber's own. `traces` are the traceparents of the traced events, `traceparent` is the one to send.
+    subscriber's own; `signing` is None where requests are not signed. `traces` are the traceparents of the traced
+    events, `traceparent` is the one to send.
     """
 
     subscription: str
@@ -32,6 +34,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[Header, ...] = ()
     traces: tuple[str, ...] = ()
     traceparent: str = ""
+    signing: Signing | None = None
 
     @property
     def lone_event(self) -> bytes:

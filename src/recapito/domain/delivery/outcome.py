@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import msgspec
 
+from recapito.domain.delivery.kept_headers import RawHeaders
+
 
 class Result(StrEnum):
     """Event Grid's word for how an attempt ended."""
@@ -35,13 +37,15 @@ class Outcome(msgspec.Struct, frozen=True):
     """The end of one attempt. `status` is the HTTP status or its equivalent; None without an answer.
 
     `retry_after_ns` is the delay that the endpoint asked for, not yet capped; `detail` is a short, printable reason
-    for the operator (a curl error, an excerpt of the answer) and never contains a secret.
+    for the operator (a curl error, an excerpt of the answer) and never contains a secret. `headers` are kept only for
+    history, and only by senders that are told to.
     """
 
     result: Result
     status: int | None = None
     retry_after_ns: int = 0
     detail: str = ""
+    headers: RawHeaders | None = None
 
     @property
     def failure(self) -> Result:

@@ -127,7 +127,7 @@ def _checked(text: bytes, domain: bool) -> StampedEvent:
     if event.time is not None and not is_date_time(event.time):
         raise Fault("'time' is not a date and time in RFC 3339 form.")
     if event.data_base64 is not None:
-        _check_base64(event)
+        _check_base64(event.data_base64, event.data)
     if "\0" in event.id or "\0" in event.source or "\0" in event.type or "\0" in (event.subject or ""):
         raise Fault("'id', 'source', 'type' and 'subject' must not hold the character U+0000.")
     for name, value in members(text).items():
@@ -138,11 +138,11 @@ def _checked(text: bytes, domain: bool) -> StampedEvent:
     return StampedEvent(text, event.type, event.subject or "", "", event.source if domain else "", event.id)
 
 
-def _check_base64(event: _Attributes) -> None:
-    if event.data is not UNSET:
+def _check_base64(text: str, data: object) -> None:
+    if data is not UNSET:
         raise Fault("'data' and 'data_base64' must not both be present.")
     try:
-        binascii.a2b_base64(event.data_base64 or "", strict_mode=True)
+        binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         raise Fault("'data_base64' is not Base64.") from None
 

@@ -13,6 +13,7 @@ from recapito.domain.events.json_text import Fault
 from recapito.domain.events.schema import BodyForm, DeliverySchema, EventParts, InputSchema, LetterForm
 from recapito.domain.events.segment import StampedEvent
 from recapito.domain.resources.topic import Topic, TopicKind
+from recapito.domain.resources.topic_type import topic_type
 
 Headers = Mapping[bytes, bytes]
 Accept = Callable[[Topic, Headers, bytes, int, Callable[[], str]], list[StampedEvent]]
@@ -76,7 +77,21 @@ class DeliverySchemaRow(NamedTuple):
 def _accept_event_grid(
     topic: Topic, headers: Headers, body: bytes, now: int, new_id: Callable[[], str]
 ) -> list[StampedEvent]:
-    return event_grid.accept(body, topic.resource_id, topic.kind is TopicKind.DOMAIN)
+    events = event_grid.accept(body, topic.event_topic, topic.kind is TopicKind.DOMAIN)
+    _check_types(topic, events)
+    return events
+
+
+def _check_types(topic: Topic, events: list[StampedEvent]) -> None:
+    """A system topic takes only events of its type."""
+    kind = None if topic.source is None else topic_type(topic.source.topic_type)
+    if kind is None:
+        return
+    names = {event.name for event in kind.events}
+    for n, event in enumerate(events):
+        if event.type not in names:
+            fault = Fault(f"Event {n}: 'eventType' must be an event type of {kind.name}.")
+            raise event_grid.refused(INPUT_SCHEMAS[InputSchema.EVENT_GRID].event_name, fault)
 
 
 def _accept_cloud_event(

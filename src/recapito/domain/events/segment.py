@@ -4,16 +4,22 @@ The body is the stamped events joined by commas, so any run of neighbours is one
 the end, the type, the subject and the publish time of each event. Nothing here encodes an event again.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from itertools import accumulate, chain
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
+T = TypeVar("T", bound=Hashable)
+
 NO_TRACES: Mapping[int, str] = MappingProxyType({})
+
+
+REPLAYED = "replay:"
+"""The beginning of the origin of replayed events; the position that they come from follows."""
 
 
 class StampedEvent(msgspec.Struct, frozen=True, gc=False):
@@ -41,7 +47,8 @@ class Publish(NamedTuple):
 class Columns(msgspec.Struct, frozen=True, array_like=True):
     """The ends, the fields that filters read, and the ids of the events of a segment; old segments have no ids.
 
-    A redriven segment is for `only` one subscription and comes from the dead letters of `origin`. `traces` has the
+    A redriven, resent or replayed segment is for `only` one subscription and comes from `origin`: a file of dead
+    letters, a place in the log (`resend_origin`), or the position after "replay:". `traces` has the
     traceparents of the few traced events. The order of the fields is a file format.
     """
 
@@ -58,6 +65,19 @@ class Columns(msgspec.Struct, frozen=True, array_like=True):
     origin: str = ""
     ids: Sequence[str] = []
     traces: dict[int, str] = {}
+
+
+_RESENT = "resend "  # no key of a file of dead letters contains a space before its colon
+
+
+def resend_origin(position: int, offset: int) -> str:
+    """The origin of an event that is delivered again from a place of the log."""
+    return f"{_RESENT}{position}:{offset}"
+
+
+def resent_from(origin: str) -> str | None:
+    """The place, as position:offset, from which an event was resent; None if it was not."""
+    return origin.removeprefix(_RESENT) if origin.startswith(_RESENT) else None
 
 
 class _IdOnly(msgspec.Struct):
@@ -126,8 +146,8 @@ def by_field(kind: type[msgspec.Struct], values: Iterable[msgspec.Struct]) -> Se
     return tuple(zip(*map(astuple, values), strict=True)) or ((),) * len(kind.__struct_fields__)
 
 
-def numbered(names: Sequence[str]) -> tuple[list[str], list[int]]:
-    """The distinct names, and for each name its index among them; mostly there is only one."""
+def numbered(names: Sequence[T]) -> tuple[list[T], list[int]]:
+    """The distinct values, and for each value its index among them; mostly there is only one."""
     distinct = list(dict.fromkeys(names))
     if len(distinct) == 1:
         return distinct, [0] * len(names)

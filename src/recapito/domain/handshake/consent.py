@@ -62,6 +62,7 @@ def with_consent(subscription: Subscription, now: int) -> Subscription:
         version=subscription.version,
         created_at=subscription.created_at,
         modified_at=now,
+        own_options=subscription.own_options,
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from recapito.domain.delivery.delivery import DeliveryId
+from recapito.domain.delivery.kept_headers import ID_PLACE, HeaderText, RawHeaders, text_of
 from recapito.domain.delivery.outcome import Result
 from recapito.domain.delivery.vocabulary import DispositionKind, NonRequestOutcome, Rule
 
@@ -51,6 +52,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
     Its events are in columns: their ids and offsets, and the positions of their segments in runs of (number of events,
     position). No `numbers` means the first attempt of each; no `dispositions`, that each was delivered.
+    `headers` is None where no request was sent, or its sender keeps none; a stored attempt has their text.
     """
 
     label: LaneLabel
@@ -66,6 +68,12 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     offsets: Sequence[int]
     numbers: Sequence[int] = ()
     dispositions: Sequence[EventDisposition] = ()
+    headers: RawHeaders | HeaderText | None = None
+
+    def header_text(self) -> HeaderText | None:
+        """The headers of the request and of its answer, without secrets."""
+        text = text_of(self.headers)
+        return text and text._replace(request=text.request.replace(ID_PLACE, self.ids[0] if self.ids else ""))
 
     def events(self) -> Iterator[AttemptedEvent]:
         positions = [position for count, position in self.positions for _ in range(count)]

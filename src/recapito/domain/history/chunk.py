@@ -4,15 +4,19 @@ The ids of all events are one text, separated by marks, so that a plain search f
 unpacking; the outcomes and the lanes are listed in the same way. Everything else is packed in columns.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from operator import itemgetter
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import astuple
 
+from recapito.domain.delivery.kept_headers import HeaderText, text_of
 from recapito.domain.events.segment import by_field, numbered
 from recapito.domain.history.attempt import FAILED, NOT_FAILED, Attempt, AttemptQuery, EventDisposition, LaneLabel
+from recapito.domain.history.series import Series
 
 MARK = b"\0"  # no id contains it
 LINE = "\n"  # no name contains it
@@ -49,15 +53,44 @@ class _Columns(msgspec.Struct, frozen=True, array_like=True):
     told: list[tuple[int, list[int], list[EventDisposition]]]  # retries, and attempts that did not deliver
 
 
+class _HeadedColumns(_Columns, frozen=True, array_like=True):
+    """The columns of a chunk in which an attempt has headers; a chunk without any is stored as it always was."""
+
+    headers: list[HeaderText | None] = []  # the distinct ones
+    headers_of: list[int] = []
+
+
+class _CountedColumns(msgspec.Struct, frozen=True, array_like=True):
+    """The same fields as far as a count needs them; the others are passed over."""
+
+    labels: list[LaneLabel]
+    outcomes: list[str]
+    details: msgspec.Raw
+    lane: list[int]
+    at: list[int]
+    took: list[int]
+    outcome_of: list[int]
+    status: msgspec.Raw
+    detail_of: msgspec.Raw
+    flags: msgspec.Raw
+    events: list[int]
+    runs: msgspec.Raw
+    positions: msgspec.Raw
+    offsets: msgspec.Raw
+    told: list[tuple[int, list[int], list[EventDisposition]]]
+
+
 _lane_of = itemgetter(LaneLabel._fields.index("lane"))
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(_Columns).decode
+_decode = msgspec.msgpack.Decoder(_HeadedColumns).decode
+_decode_counted = msgspec.msgpack.Decoder(_CountedColumns).decode
 
 
 def pack(attempts: Sequence[Attempt]) -> Chunk:
     """The chunk of these attempts, at least one, in their order."""
     fields = by_field(Attempt, attempts)
-    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, numbers, dispositions = fields
+    label, at, took, outcome, status, detail, probe, late, ids, positions, offsets, *_ = fields
+    numbers, dispositions, headers = fields[-3:]
     lane = list(map(_lane_of, label))
     labels = dict(zip(lane, label, strict=True))
     outcomes, outcome_of = numbered(outcome)
@@ -79,6 +112,8 @@ def pack(attempts: Sequence[Attempt]) -> Chunk:
         outcomes=outcomes,
         details=details,
     )
+    if any(headers):
+        columns = _HeadedColumns(*chain(astuple(columns), numbered(list(map(text_of, headers)))))
     return Chunk(
         attempts=len(attempts),
         first_at=min(at),
@@ -171,7 +206,32 @@ class Unpacked:
             offsets=columns.offsets[events],
             numbers=numbers,
             dispositions=dispositions,
+            headers=columns.headers[columns.headers_of[n]] if columns.headers_of else None,
         )
+
+
+def count(packed: bytes, selection: AttemptQuery, indexes: range, series: Series) -> None:
+    """Add to a series the selected attempts at these indexes, by lane, outcome and time; no event is unpacked."""
+    columns = _decode_counted(packed)
+    lanes = {label.lane for label in columns.labels if selection.takes_label(label)}
+    outcomes = columns.outcomes
+    taken = {n for n, outcome in enumerate(outcomes) if selection.takes_outcome(outcome)}
+    since, until = selection.since or 0, selection.until or 1 << 62
+    sums: defaultdict[tuple[int, int], list[int]] = defaultdict(lambda: [0, 0, 0])
+    part = slice(indexes.start, indexes.stop)
+    fields = columns.lane[part], columns.at[part], columns.took[part], columns.outcome_of[part], columns.events[part]
+    for lane, at, took, outcome, events in zip(*fields, strict=True):
+        if lane in lanes and outcome in taken and since <= at <= until:
+            counted = sums[at // series.width, outcome]
+            counted[0] += 1
+            counted[1] += events
+            counted[2] += took
+    for (bucket, outcome), (attempts, events, took) in sums.items():
+        series.bucket(bucket).add(outcomes[outcome], attempts, events, took)
+    for n, _, dispositions in columns.told:
+        selected = n in indexes and columns.lane[n] in lanes and columns.outcome_of[n] in taken
+        if selected and since <= columns.at[n] <= until:
+            series.bucket(columns.at[n] // series.width).add_drops(dispositions)
 
 
 def _marked(ids: list[str]) -> bytes:

@@ -3,11 +3,13 @@
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from recapito.domain import limits
 from recapito.domain.events.schema import DeliverySchema
 from recapito.domain.filters.filter import Filter
 from recapito.domain.instant import MINUTE
+from recapito.domain.resources.delivery_options import NO_OPTIONS, DeliveryOptions
 from recapito.domain.resources.destination import Destination
 from recapito.domain.resources.resource_id import container_id
 
@@ -136,7 +138,8 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
 
     While an endpoint has not consented, `handshake` holds the code and `proposed` is the subscription as it will be
     afterwards. Lanes ignore both: until then the former subscription is in force, or one that takes no events.
-    `kept` are properties from clients that have no effect here; they are shown back unchanged.
+    `kept` are properties from clients that have no effect here; they are shown back unchanged. `own_options` are ours,
+    and stored only where they are set: read `options`.
     """
 
     id: int = 0
@@ -156,6 +159,7 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     handshake: Handshake | None = None
     proposed: "Subscription | None" = None
     kept: dict[str, Any] = {}
+    own_options: DeliveryOptions | UnsetType = UNSET
     created_position: int = 0
     deleted_position: int | None = None
     created_at: int
@@ -165,6 +169,11 @@ class Subscription(msgspec.Struct, frozen=True, kw_only=True):
     def key(self) -> str:
         """Its key on its topic, in lower case; each domain topic has its own names."""
         return subscription_key(self.name, self.domain_topic)
+
+    @property
+    def options(self) -> DeliveryOptions:
+        """Its options that Event Grid does not have."""
+        return NO_OPTIONS if self.own_options is UNSET else self.own_options
 
     @property
     def filter(self) -> Filter:

@@ -72,11 +72,16 @@ class Topic(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def resource_id(self) -> str:
-        """The ARM id, which is also the `topic` of every event, and begins it in a domain."""
+        """The ARM id, which begins the `topic` of every event in a domain."""
         return (
             f"/subscriptions/{self.azure_subscription}/resourceGroups/{self.resource_group}"
             f"/providers/Microsoft.EventGrid/{self.kind}/{self.name}"
         )
+
+    @property
+    def event_topic(self) -> str:
+        """The `topic` of its events outside a domain: that of system events is their source."""
+        return self.resource_id if self.source is None else self.source.resource_id
 
     def __repr__(self) -> str:
         return f"<Topic {self.id} {self.kind}/{self.name}>"

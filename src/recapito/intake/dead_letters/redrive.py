@@ -1,8 +1,9 @@
-"""Redriving and purging dead letters, a bounded number in each call; one redrive call is one commit.
+"""Redriving and purging dead letters, a bounded number in each call; one redrive call is one commit. Resending events.
 
 A redriven event is a new delivery to its subscription, past its filter: a segment of the topic's log that only that
 subscription takes. The mark that a letter was redriven is written in the same commit, so that neither a crash nor a
-second call redrives it twice, and letters that were not redriven remain.
+second call redrives it twice, and letters that were not redriven remain. An event of the log is resent in the same
+way, as often as it is asked for: its segment names the place that it comes from, and there is no letter to mark.
 """
 
 import asyncio
@@ -19,12 +20,14 @@ from recapito.contracts.log import Log, NewSegment
 from recapito.contracts.registry import Document
 from recapito.domain import limits
 from recapito.domain.dead_letter.parser import DeadLetter, restore
+from recapito.domain.delivery.delivery import DeliveryId
 from recapito.domain.events.event_grid import domain_topic_name
-from recapito.domain.events.segment import Publish, StampedEvent, pack
+from recapito.domain.events.segment import Publish, StampedEvent, pack, resend_origin
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.instant import SECOND
+from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import TopicKind
-from recapito.errors import InvalidInput
+from recapito.errors import Conflict, InvalidInput, NotFound
 from recapito.intake.dead_letters.search import (
     KIND,
     DeadLetterQuery,
@@ -58,6 +61,15 @@ class Progress(msgspec.Struct, rename="camel"):
         self.refused += count
         if len(self.problems) < limits.LETTER_PROBLEMS:
             self.problems = [*self.problems, f"{name}: {reason}"]
+
+
+class ResendOrder(NamedTuple):
+    """An event of the log, at a place of its topic, and the subscription that gets it again."""
+
+    topic: int
+    subscription: Subscription
+    place: DeliveryId
+    event: StampedEvent
 
 
 class Redriver:
@@ -110,6 +122,20 @@ class Redriver:
             await self._wall.sleep_until(started_at + progress.done * SECOND // rate)
         return progress
 
+    async def redrive_one(self, name: Name) -> Progress:
+        """Redrive the letter of that name, unless it was redriven before."""
+        progress = Progress()
+        async with self._lock:
+            file = await self.letters.find(name)
+            if name.place in file.redriven:
+                raise Conflict("AlreadyRedriven", "This dead letter was redriven already.")
+            progress.selected = 1
+            restored = _restore(progress, _Chosen(file, [name.place]))
+            if restored.events:
+                self._check_open()
+                await self._append([restored], self._new_name(), progress)
+        return progress
+
     async def _choose(
         self, selection: DeadLetterQuery, after: Name | None, limit: int, progress: Progress
     ) -> list["_Chosen"]:
@@ -128,6 +154,24 @@ class Redriver:
                     progress.next = str(file.name(places[-1] if places else len(file.letters)))
                     break
         return batch
+
+    async def resend(self, order: ResendOrder) -> int:
+        """Append an event once more, for one subscription past its filter, and return its new position."""
+        if order.subscription.filter == TAKE_NONE:
+            raise InvalidInput("NoConsent", "The endpoint has not consented to its subscription.", "subscriptionId")
+        self._check_open()
+        origin = resend_origin(order.place.position, order.place.offset)
+        packed = pack([Publish(self._clock.now(), [order.event])], order.subscription.id, origin)
+        try:
+            (position,) = await self._log.append_marked([NewSegment(order.topic, 1, *packed)], KIND, [])
+        except KeyError:
+            raise NotFound("TopicNotFound", "The topic was deleted.", "topic") from None
+        finally:
+            self._on_append()  # also after a failure: it may be stored nevertheless
+        self._journal(
+            "event.resent", subscription=order.subscription.name, id=order.event.id, origin=origin, position=position
+        )
+        return position
 
     async def purge(
         self, selection: DeadLetterQuery, after: Name | None, limit: int, dry_run: bool = False

@@ -24,15 +24,17 @@ ALL = 1 << 62  # above every position
 
 
 class LoggedEvent(NamedTuple):
-    """An event in the log; `only` is the one subscription that a redriven event is for.
+    """An event in the log; `only` is the one subscription that a redriven or resent event is for.
 
-    `origin` is the file of dead letters that it was redriven from.
+    `origin` is the file of dead letters that it was redriven from, the place that it was resent from, or
+    the position that it was replayed from.
     """
 
     seen: FilteredEvent
     published_at: int
     only: int = 0
     origin: str = ""
+    data_version: str = ""
 
 
 class FoundEvent(NamedTuple):
@@ -71,18 +73,25 @@ class EventLookup:
             places.add(place)
         return FoundEvent(chosen.topic, sorted(places, reverse=True), kept, notes)
 
-    async def read(self, topic: int, place: DeliveryId) -> LoggedEvent | None:
+    async def segment(self, topic: int, position: int) -> Segment | None:
+        """The segment at a position; None if the log no longer has it, or it is damaged."""
         try:
-            entries = await self._log.read(topic, place.position, 1)
+            entries = await self._log.read(topic, position, 1)
         except (LookupError, StoreFailed):
             return None
         if not entries or entries[0].kind is not EntryKind.SEGMENT:
             return None
-        segment = Segment(entries[0].columns, entries[0].body)
+        return Segment(entries[0].columns, entries[0].body)
+
+    async def read(self, topic: int, place: DeliveryId) -> LoggedEvent | None:
+        segment = await self.segment(topic, place.position)
+        if segment is None:
+            return None
         i = place.offset
         domain_topic = segment.domain_topics[segment.domain_topic_of[i]] if segment.domain_topics else ""
         seen = FilteredEvent(segment.type(i), segment.subjects[i], segment.event(i), domain_topic)
-        return LoggedEvent(seen, segment.published_at[i], segment.only, segment.origin)
+        version = segment.versions[segment.version_of[i]]
+        return LoggedEvent(seen, segment.published_at[i], segment.only, segment.origin, version)
 
     async def is_damaged(self, topic: int, position: int) -> bool:
         try:

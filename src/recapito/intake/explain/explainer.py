@@ -2,7 +2,7 @@
 and the next step. It only reads.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from recapito.clock import Clock
@@ -24,7 +24,7 @@ from recapito.domain.delivery.state import (
     state_of,
 )
 from recapito.domain.delivery.vocabulary import State
-from recapito.domain.events.segment import StampedEvent
+from recapito.domain.events.segment import REPLAYED, StampedEvent, resent_from
 from recapito.domain.filters.explanation import FilteredEvent, FilterVerdict, explain
 from recapito.domain.filters.filter import TAKE_NONE
 from recapito.domain.history.attempt import LaneLabel
@@ -32,6 +32,7 @@ from recapito.domain.profiles.profile import Profile, load
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic
 from recapito.errors import InvalidInput, NotFound
+from recapito.intake.dead_letters.redrive import ResendOrder
 from recapito.intake.explain.event_lookup import EventLookup, FoundEvent, LoggedEvent, topic_named
 from recapito.intake.maintenance.damage_report import DamageReport
 
@@ -81,6 +82,7 @@ class Explainer:
     clock: the service's clock.
     default_profile: the name of the profile of topics that name none.
     damages: finds damaged records, for events that are in one.
+    wall: real time, by which it waits for attempts that dispatch has made and not stored yet; None: it never waits.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Explainer:
         clock: Clock,
         default_profile: str,
         damages: DamageReport,
+        wall: Clock | None = None,
     ) -> None:
         self._log = log
         self._registry = registry
@@ -99,10 +102,23 @@ class Explainer:
         self._clock = clock
         self._default_profile = default_profile
         self._damages = damages
+        self._wall = wall
         self._lookup = EventLookup(log, registry, history)
 
     async def explain(self, id: str, topic_name: str | None) -> Explanation:
-        """Explain the event of that id. NotFound if neither history nor the logs have it."""
+        """Explain the event of that id. NotFound if neither history nor the logs have it.
+
+        History is stored a moment after the ledger: an explanation that lacks attempts is made again a little later.
+        """
+        explanation = await self._explain_now(id, topic_name)
+        for pause in limits.EXPLAIN_WAITS_NS:
+            if self._wall is None or not any(map(_lacks_attempts, explanation.subscriptions)):
+                break
+            await self._wall.sleep_until(self._wall.now() + pause)
+            explanation = await self._explain_now(id, topic_name)
+        return explanation
+
+    async def _explain_now(self, id: str, topic_name: str | None) -> Explanation:
         topic = None if topic_name is None else await self.topic(topic_name)
         found = await self._lookup.find(id, topic)
         if found is None:
@@ -122,13 +138,47 @@ class Explainer:
             damaged = await self._lookup.is_damaged(found.topic, place.position)
             notes.append(DAMAGED.format(place.position) if damaged else TRIMMED)
         if len(found.places) > 1:
-            notes.append(f"It is in the log {len(found.places)} times: published again, or redriven.")
+            notes.append(f"It is in the log {len(found.places)} times: published again, redriven, resent or replayed.")
         explained = [part async for part in self._explain_all(id, found, events)]
         if any(_begins_late(id, part.kept) for part in explained):
             notes.append(FORGOTTEN)
         topic = topic or await self._registry.topic_by_id(found.topic)
         name = topic.name if topic else next((entry.attempt.label.topic_name for entry in found.kept), "")
         return Explanation(id, name, place, event, notes, explained)
+
+    async def find_to_resend(self, id: str, topic_name: str | None, lane: int) -> ResendOrder:
+        """The event of that id as a subscription took it. NotFound without event or subscription; InvalidInput if the
+        subscription did not take it.
+        """
+        topic = None if topic_name is None else await self.topic(topic_name)
+        found = await self._lookup.find(id, topic)
+        subscription = await self._registry.subscription_by_id(lane)
+        if found is None or subscription is None or subscription.topic != found.topic:
+            raise NotFound("EventNotFound", "There is no such event for a subscription of this id.", "event")
+        events = {
+            place: await self._lookup.read(found.topic, place) for place in found.places[: limits.EXPLAINED_PLACES]
+        }
+        place = _place_for(subscription, events)
+        event = events[place]
+        if event is None:
+            raise NotFound("EventTrimmed", f"{TRIMMED} It cannot be resent; publish it again.", "event")
+        verdict = _verdict(subscription, place, event.seen, event)
+        if not verdict.matched or subscription.deleted_position is not None:
+            reason = "the subscription was deleted" if verdict.matched else verdict.text
+            raise InvalidInput("NotMatched", f"The subscription does not get this event: {reason}.", "subscriptionId")
+        seen = event.seen
+        stamped = StampedEvent(seen.body, seen.type, seen.subject, event.data_version, seen.domain_topic, id)
+        return ResendOrder(found.topic, subscription, place, stamped)
+
+    async def describe(self, topic: int, places: Sequence[DeliveryId]) -> dict[DeliveryId, tuple[str, str]]:
+        """The type and the subject of events of a topic, as far as the log still has them."""
+        described: dict[DeliveryId, tuple[str, str]] = {}
+        for position in dict.fromkeys(place.position for place in places):
+            segment = await self._lookup.segment(topic, position)
+            for place in places:
+                if segment is not None and place.position == position and place.offset < len(segment):
+                    described[place] = segment.type(place.offset), segment.subjects[place.offset]
+        return described
 
     async def _refuse_damaged(self, id: str) -> None:
         """Raise NotFound with the name of the damaged record if one contains the id."""
@@ -234,10 +284,15 @@ def _verdict(
     if deleted is not None and (place is None or deleted <= place.position):
         return FilterVerdict(False, "deleted", "the subscription was deleted before the event was published")
     if event is not None and event.only:
+        if event.only == subscription.id and (place_before := resent_from(event.origin)) is not None:
+            return FilterVerdict(True, "resent", f"it was resent to this subscription from its place {place_before}")
         if event.only == subscription.id:
             whence = f" from {event.origin.rpartition(':')[2]}" if event.origin else ""
+            if event.origin.startswith(REPLAYED):
+                reason = f"it was replayed for this subscription{whence.replace('from', 'from position')} of the log"
+                return FilterVerdict(True, "replayed", reason)
             return FilterVerdict(True, "redriven", f"it was redriven for this subscription{whence}, past its filter")
-        return FilterVerdict(False, "redriven", "it was redriven for another subscription")
+        return FilterVerdict(False, "redriven", "it was redriven, resent or replayed for another subscription")
     if seen is None:
         return FilterVerdict(None, "unknown", "the log no longer has the event")
     filter = subscription.filter if place is None else subscription.filter_at(place.position)
@@ -288,6 +343,13 @@ def _attempts(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> li
 def _begins_late(id: str, kept: list[KeptAttempt]) -> bool:
     """Whether the oldest attempt that history has is not the first."""
     return min((attempted.number for _, attempted, _ in _tries(id, kept)), default=0) > 1
+
+
+def _lacks_attempts(part: Explained) -> bool:
+    """Whether a delivery was attempted or ended, and history does not show how."""
+    if not part.verdict.matched or part.kept:
+        return False
+    return part.standing.state in (State.UNKNOWN, State.PARKED, State.DEAD_LETTER_WAITING)
 
 
 def _explain_gone(kept: list[tuple[KeptAttempt, DeliveryAttempt, DeliveryId]]) -> Explained:

@@ -19,7 +19,7 @@ from recapito.domain.dead_letter.blob_notice import BlobNotice, blob_created, de
 from recapito.domain.events.segment import Publish, StampedEvent, pack
 from recapito.domain.instant import SECOND
 from recapito.errors import RecordDamaged, StoreFailed
-from recapito.observability.journal import Journal
+from recapito.observability.journal import Journal, Trouble
 
 RETRY_NS = 1 * SECOND
 
@@ -67,6 +67,7 @@ class BlobNotifier:
         self._news = news or asyncio.Event()
         self._news.set()  # there may be notices from before the start
         self._busy = False
+        self._trouble = Trouble()
 
     def ring(self) -> None:
         """Wake the loop: there may be a notice."""
@@ -85,9 +86,11 @@ class BlobNotifier:
             try:
                 while await self.run_once():
                     continue
+                self._trouble.end()
             except StoreFailed as error:
                 self._taken = None  # it may be stored nevertheless
-                self._journal("notice.failed", why=str(error))
+                if self._trouble.is_news(str(error)):
+                    self._journal("notice.failed", why=str(error))
                 await self._housekeeping.sleep_until(self._housekeeping.now() + RETRY_NS)
                 self._news.set()
             finally:

@@ -19,7 +19,7 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.errors import SettingsError, StoreFailed
 from recapito.intake.maintenance.retention import NOTHING, Retention, RetentionBounds
 from recapito.intake.publish.disk_watch import DiskWatch
-from recapito.observability.journal import Journal, silent
+from recapito.observability.journal import Journal, Trouble, silent
 
 EVERY_NS = 1 * SECOND
 PAGE = 1000
@@ -80,6 +80,7 @@ class Janitor:
         self._disk = disk
         self._mark = 0
         self._journal = journal
+        self._trouble = Trouble()
         self._ends: dict[int, int] = {}  # the new ends of topics that have grown since the last round
         self._retention = Retention(log, keeping)
         self._due: dict[int, int] = {}  # topic -> the position below which it is to be trimmed
@@ -90,8 +91,10 @@ class Janitor:
         while True:
             try:
                 await self.run_once()
+                self._trouble.end()
             except (StoreFailed, SettingsError) as error:  # the store, or the lock around trimming
-                self._journal("janitor.failed", error=error)
+                if self._trouble.is_news(str(error)):
+                    self._journal("janitor.failed", error=error)
             await self._housekeeping.sleep_until(self._housekeeping.now() + EVERY_NS)
 
     async def run_once(self) -> Swept:

@@ -57,6 +57,18 @@ class SubscriptionDraft(NamedTuple):
         return self._replace(wanted=replace(self.wanted, **fields), delivery_schema=delivery_schema)
 
 
+class Keys(NamedTuple):
+    """Access keys that a topic shall have. None leaves the key that it has, or makes one."""
+
+    key1: str | None = None
+    key2: str | None = None
+
+    def __repr__(self) -> str:
+        return "<Keys>"
+
+
+ANY_KEYS = Keys()
+
 # The change that a PATCH makes: from the draft of the stored resource to the draft of the wanted one.
 TopicChange = Callable[[TopicDraft], TopicDraft]
 SubscriptionChange = Callable[[SubscriptionDraft], SubscriptionDraft]

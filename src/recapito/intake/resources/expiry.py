@@ -11,7 +11,7 @@ from recapito.contracts.registry import Registry
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.subscription import Subscription
 from recapito.errors import StoreFailed
-from recapito.observability.journal import Journal, silent
+from recapito.observability.journal import Journal, Trouble, silent
 
 PAGE = 1000
 RETRY_NS = 1 * SECOND
@@ -65,12 +65,13 @@ class Expiry:
         heapq.heapify(self._times)
 
     async def _insist(self, act: Callable[[], Awaitable[None]]) -> None:
-        wall = SystemClock()
+        wall, trouble = SystemClock(), Trouble()
         while True:
             try:
                 return await act()
             except StoreFailed as error:
-                self._journal("expiry.failed", error=error)
+                if trouble.is_news(str(error)):
+                    self._journal("expiry.failed", error=error)
             await wall.sleep_until(wall.now() + RETRY_NS)
 
     async def _sleep_until(self, when: int) -> None:

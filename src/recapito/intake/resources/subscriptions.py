@@ -7,11 +7,14 @@ lock, so everything is planned again after its answer.
 from collections.abc import AsyncIterator, Callable
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from recapito.clock import Clock, SystemClock
 from recapito.contracts.registry import Registry
 from recapito.domain.access.egress import Egress
 from recapito.domain.handshake.consent import needs_consent, with_consent
 from recapito.domain.handshake.handshake import ConsentTarget, is_code
+from recapito.domain.resources.delivery_options import DeliveryOptions
 from recapito.domain.resources.destination import WebHook
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -81,7 +84,7 @@ class Subscriptions:
         self._egress = egress
         self._on_expiry = on_expiry
         self._handshakes = handshakes
-        self._signs_tokens = signs_tokens
+        self.signs_tokens = signs_tokens
         self._find_connection = find_connection
 
     async def get(self, topic: Topic, name: str, domain_topic: str | None = None) -> Subscription:
@@ -186,7 +189,7 @@ class Subscriptions:
     async def _check_destinations(self, wanted: Subscription) -> None:
         if isinstance(wanted.destination, WebHook):
             check_endpoint(wanted.destination.url, self._egress)
-            check_protection(wanted.destination, self._signs_tokens)
+            check_protection(wanted.destination, self.signs_tokens)
         else:
             await check_connected(self._find_connection, wanted.destination, SystemClock().now())
         await check_dead_letters_connected(self._find_connection, wanted.dead_letter, SystemClock().now())
@@ -209,6 +212,16 @@ class Subscriptions:
             if stored.expires_at is not None:
                 self._on_expiry(stored)
         self._changes.announce()
+
+    async def change_options(self, id: int, change: Callable[[Subscription], DeliveryOptions]) -> Subscription:
+        """Give a subscription the options that `change` makes. Nothing else changes, and no endpoint is asked."""
+        async with self._changes.lock:
+            subscription = await self._registry.subscription_by_id(id)
+            if subscription is None or subscription.deleted_position is not None or self._has_expired(subscription):
+                raise subscription_missing(str(id))
+            stored = await self._registry.put_subscription(replace(subscription, own_options=change(subscription)))
+        self._changes.announce()
+        return stored
 
     async def delete(
         self, topic: Topic, name: str, domain_topic: str | None = None, precondition: Precondition = UNCONDITIONAL

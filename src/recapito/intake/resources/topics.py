@@ -21,7 +21,7 @@ from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind, topic_key
 from recapito.errors import Conflict, NotFound
 from recapito.intake.resources.domain_topics import DomainTopic, DomainTopics
-from recapito.intake.resources.drafts import TopicChange, TopicDraft, topic_draft
+from recapito.intake.resources.drafts import ANY_KEYS, Keys, TopicChange, TopicDraft, topic_draft
 from recapito.intake.resources.groups import Group, Groups
 from recapito.intake.resources.handshakes import Handshakes
 from recapito.intake.resources.not_found import resource_missing
@@ -183,8 +183,8 @@ class Topics:
                 await self.remove(topic)
         self._changes.announce()
 
-    async def put(self, draft: TopicDraft, precondition: Precondition = UNCONDITIONAL) -> Topic:
-        """Create a topic, or change the existing one, which keeps its keys."""
+    async def put(self, draft: TopicDraft, precondition: Precondition = UNCONDITIONAL, keys: Keys = ANY_KEYS) -> Topic:
+        """Create a topic, or change the existing one, which keeps its keys unless `keys` names others."""
         wanted = draft.wanted
         check_topic_name(wanted.name, wanted.kind)
         check_scope(wanted.azure_subscription, "subscriptionId")
@@ -192,7 +192,7 @@ class Topics:
         async with self._changes.lock:
             old = await self._registry.topic(wanted.name, wanted.kind)
             precondition.check(None if old is None else old.version)
-            return await self._put(old, draft)
+            return await self._put(old, draft, keys)
 
     async def change(self, topic: Topic, change: TopicChange, precondition: Precondition = UNCONDITIONAL) -> Topic:
         """Apply a PATCH: `change` makes the new draft from the draft of the topic as it is now."""
@@ -285,9 +285,10 @@ class Topics:
     def _new_key(self) -> str:
         return base64.b64encode(self._random_bytes(KEY_BYTES)).decode()
 
-    async def _put(self, old: Topic | None, draft: TopicDraft) -> Topic:
+    async def _put(self, old: Topic | None, draft: TopicDraft, keys: Keys = ANY_KEYS) -> Topic:
         topic = await self._new_topic(draft) if old is None else await self._changed_topic(old, draft)
         topic = replace(topic, mapping=check_mapping(topic.input_schema, draft.wanted.mapping))
+        topic = replace(topic, key1=keys.key1 or topic.key1, key2=keys.key2 or topic.key2)
         await self.groups.ensure(topic.azure_subscription, topic.resource_group, topic.location)
         return await self._store(topic)
 

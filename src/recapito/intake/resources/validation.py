@@ -7,6 +7,7 @@ import re
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from recapito.domain import limits
@@ -269,7 +270,8 @@ def build_subscription(
 ) -> Subscription:
     """Check a draft under the topic's schema and profile, and make it a new subscription, or the successor of `old`.
 
-    A successor keeps the id, version, name and time of creation. An expiration time is checked only if it changes.
+    A successor keeps the id, version, name, options and time of creation. An expiration time is checked only if it
+    changes.
     """
     wanted = draft.wanted
     check_batching(wanted.batching, profile)
@@ -287,6 +289,7 @@ def build_subscription(
         domain_topic=named.domain_topic,
         delivery_schema=delivery_schema(draft.delivery_schema, topic),
         filters=(FilterSince(0, replace(wanted.filter, domain_topic=named.domain_topic)),),
+        own_options=UNSET if old is None else old.own_options,
         handshake=None,
         proposed=None,
         created_position=0,

@@ -5,12 +5,15 @@ from functools import partial
 
 from nicegui import ui
 
+from recapito.portal import format
+from recapito.portal.api_types import ShownExplanation
 from recapito.portal.client import RequestRefused
+from recapito.portal.layout import Crumb
 from recapito.portal.page import Page
 from recapito.portal.panels.explanation import ExplanationPanel
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
-from recapito.portal.widgets.pieces import bar, button, panel, text
+from recapito.portal.widgets.pieces import bar, button, panel, press, text
 
 _EVENT = {
     "id": "1",
@@ -26,14 +29,30 @@ _POLL_S = 3.0
 async def build(page: Page) -> None:
     """Build the page: of the event that the query names, or only the forms."""
     event, topic = page.request.query_params.get("event", ""), page.request.query_params.get("topic", "")
-    page.layout(f"Event {event}" if event else "Explain an event", "/deliveries")
+    title = f"Event {format.short_id(event)}" if event else "Explain an event"
+    page.layout(title, "/deliveries", Crumb("Deliveries", "/deliveries"))
     if event:
-        fates = ExplanationPanel(page, lambda: page.server.explain(event, topic or None))
+        fates = _published(page, event, topic or None)
         await fates.refresh()
         page.poll(fates.refresh, _POLL_S)
     else:
         _search(topic)
     _dry_run(page, topic)
+
+
+def _published(page: Page, event: str, topic: str | None) -> ExplanationPanel:
+    """The panel of a published event. Its payload, which may be large, is loaded once."""
+    loaded = {"payload": False}
+
+    async def ask() -> ShownExplanation:
+        found = await page.server.explain(event, topic, payload=not loaded["payload"])
+        loaded["payload"] = True
+        return found
+
+    async def resend(subscription: int, topic: str) -> None:
+        await page.server.resend(event, topic, subscription)
+
+    return ExplanationPanel(page, ask, resend)
 
 
 def _search(topic: str) -> None:
@@ -61,7 +80,7 @@ def _dry_run(page: Page, topic: str) -> None:
             sample = json.dumps(_EVENT, indent=2)
             event = form.text("event", "Event, as JSON", sample, lines=True, check=_check_object).classes("wide")
         with bar("end"):
-            press = button("Try it", kind="primary")
+            pressed = button("Try it", kind="primary")
         place = ui.element("div")
 
         async def ask() -> None:
@@ -77,7 +96,7 @@ def _dry_run(page: Page, topic: str) -> None:
                 place.clear()
                 form.blame(error)
 
-        press.on_click(page.doing(ask))
+        press(pressed, page.doing(ask))
 
 
 def _check_object(given: str) -> str | None:

@@ -22,9 +22,10 @@ from recapito.portal.sections.header import HeaderSection
 from recapito.portal.sections.policy import DeadLetterSection, EndSection, RetrySection
 from recapito.portal.urls import Address, read_id, resource_path
 from recapito.portal.widgets.form import Form
-from recapito.portal.widgets.pieces import bar, button, link_button, note, panel, text
+from recapito.portal.widgets.pieces import attribute, bar, button, link_button, note, panel, text
 
 _NAME = re.compile(r"[A-Za-z0-9-]+")
+_WORKING = "Working: a web hook is asked for its consent, which may take half a minute."
 _CONSENT = (
     "A web hook must consent before it gets events: it answers a validation event with its code, or OPTIONS with "
     "WebHook-Allowed-Origin. `recapito listen` is an endpoint that does."
@@ -90,6 +91,9 @@ class _Editor:
         with bar():
             button("Save" if current else "Create", page.doing(self._send), "primary")
             link_button("Cancel", resource_path(address.id))
+            self._working = text("span", _WORKING, "muted")
+            attribute(self._working, role="status")
+            self._working.set_visibility(False)
 
     async def _send(self) -> None:
         self._help.clear()
@@ -102,11 +106,14 @@ class _Editor:
                 message = "There is a subscription of this name already; choose another, or edit that one."
                 self._form.blame(RequestRefused(409, "Conflict", message, "name"))
                 return
+        self._working.set_visibility(True)
         try:
             await self._page.server.arm("PUT", id, {"properties": await self._read()})
         except RequestRefused as error:
             self._refused(error)
             return
+        finally:
+            self._working.set_visibility(False)
         ui.navigate.to(resource_path(id))
 
     async def _read(self) -> dict[str, Any]:

@@ -148,7 +148,7 @@ def lane_row(lane: ShownLane) -> Row:
             ),
             Cell(format.number(lane.matched)),
             Cell(format.number(lane.delivered)),
-            Cell(format.number(lane.pending)),
+            Cell(format.number(lane.waiting)),
             Cell(format.number(lane.dead_lettered)),
             Cell(format.number(lane.lost)),
         ),

@@ -19,8 +19,10 @@ OUTCOMES: dict[str, str] = {
     **{result.value: result.value for result in Result},
     **{str(ending): label.capitalize() for ending, label in ENDING_LABELS.items()},
 }
+_BELOW_CHARS = 120
+_SHORT = 10  # rows beside the other parts of a page
 RULES = {"schedule": "schedule", "minimum": "least delay of this status", "retryAfter": "Retry-After"}
-_COLUMNS = ("Sent (UTC)", "Event", "Attempt#", "Outcome", "Took#", "DispositionKind", "Answer")
+_COLUMNS = ("Sent", "Event", "Attempt#", "Outcome", "Took#", "Then", "Answer")
 
 
 def recent_deliveries(page: Page, topic: str | None = None, subscription: str | None = None) -> PagedList:
@@ -29,7 +31,8 @@ def recent_deliveries(page: Page, topic: str | None = None, subscription: str | 
         search = ui.input("Search by event id").props("outlined dense clearable debounce=300").classes("grow")
         outcome = ui.select(OUTCOMES, label="Outcome", value="").props("outlined dense").classes("grow")
     columns = _COLUMNS if subscription else (*_COLUMNS[:1], "Subscription", *_COLUMNS[1:])
-    table = Table("Recent deliveries", columns)
+    table = Table("Recent deliveries", columns, minor=("Attempt", "Took"))
+    size = PAGE if subscription is None else _SHORT
     with empty("No delivery matches.", "Publish an event, or choose another outcome or id.") as none:
         pass
     further = text("p", "None of the newest attempts matches; Next searches further back.", "note")
@@ -42,13 +45,14 @@ def recent_deliveries(page: Page, topic: str | None = None, subscription: str | 
             outcome=outcome.value,
             search=search.value,
             before=start,
-            limit=str(PAGE),
+            describe="true",
+            limit=str(size),
         )
 
     async def show(found: Attempts) -> str | None:
         none.set_visibility(not found.value and found.next is None)
         further.set_visibility(not found.value and found.next is not None)
-        table.show([_row(one, with_subscription=subscription is None) for one in found.value])
+        table.show([_row(one, found.now, with_subscription=subscription is None) for one in found.value])
         kept.text = _kept(found)
         return found.next
 
@@ -58,16 +62,16 @@ def recent_deliveries(page: Page, topic: str | None = None, subscription: str | 
     return listing
 
 
-def _row(attempt: ShownAttempt, with_subscription: bool) -> Row:
+def _row(attempt: ShownAttempt, now: str, with_subscription: bool) -> Row:
     event = attempt.events[0] if attempt.events else AttemptEvent()
     more = f" and {attempt.event_count - 1} more" if attempt.event_count > 1 else ""
     cells = (
-        Cell(format.clock_time(attempt.at)),
-        Cell(f"{event.id}{more}", explain_path(event.id, attempt.topic)),
+        when(attempt.at, now),
+        event_cell(event.id, attempt.topic, " · ".join(part for part in (event.type, event.subject) if part), more),
         Cell(number_text(attempt, event)),
         Cell(outcome_text(attempt), tone=tone_of(attempt)),
         Cell("–" if attempt.outcome in ENDING_LABELS else format.milliseconds(attempt.took_ms)),
-        Cell(then_text(event)),
+        then_cell(event, now),
         Cell(attempt.detail[:200]),
     )
     name = Cell(f"{attempt.topic} / {attempt.subscription}")
@@ -95,17 +99,34 @@ def outcome_text(attempt: ShownAttempt) -> str:
     return ", ".join(parts)
 
 
-def then_text(event: AttemptEvent) -> str:
+def when(stamp: str | None, now: str, prefix: str = "") -> Cell:
+    """An instant as its distance from now, by the service's clock; the instant itself on hover."""
+    return Cell(f"{prefix}{format.relative(stamp, now) or '–'}", title=utc(stamp))
+
+
+def utc(stamp: str | None) -> str:
+    """An instant in full, for hovering."""
+    return f"{format.instant(stamp)} UTC" if stamp else ""
+
+
+def event_cell(id: str, topic: str, below: str, more: str = "") -> Cell:
+    """An event: its id, shortened, with its explanation, and a second line about it."""
+    return Cell(f"{format.short_id(id)}{more}", explain_path(id, topic), title=id, below=below[:_BELOW_CHARS], copy=id)
+
+
+def then_cell(event: AttemptEvent, now: str) -> Cell:
     """The decision about the event."""
     decision = DISPOSITION_LABELS.get(event.then, event.then)
     if event.due_at is not None:
         rule = f", by {RULES.get(event.rule or '', event.rule)}" if event.rule else ""
-        return f"{decision} at {format.clock_time(event.due_at)[:8]}{rule}"
-    return f"{decision}: {event.reason}" if event.reason else decision
+        due = format.relative(event.due_at, now)
+        return Cell(f"{decision}, due {due}{rule}", title=utc(event.due_at))
+    return Cell(f"{decision}: {event.reason}" if event.reason else decision)
 
 
 def _kept(found: Attempts) -> str:
     if not found.kept.attempts:
         return ""
-    kept = f"{format.number(found.kept.attempts)} attempts are kept, since {format.instant(found.kept.since)}."
+    since = format.relative(found.kept.since, found.now)
+    kept = f"{format.number(found.kept.attempts)} attempts are kept, the oldest of {since}."
     return kept + (f" {format.number(found.kept.not_kept)} were not kept." if found.kept.not_kept else "")

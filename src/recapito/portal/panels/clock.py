@@ -8,7 +8,7 @@ from recapito.portal import format
 from recapito.portal.api_types import ShownMove
 from recapito.portal.page import Page
 from recapito.portal.widgets.form import Form
-from recapito.portal.widgets.pieces import attribute, bar, button, panel, text
+from recapito.portal.widgets.pieces import attribute, bar, button, panel, press, text
 
 _STEPS = {"1 minute": 60, "10 minutes": 600, "1 hour": 3600, "1 day": 86400}
 
@@ -45,9 +45,9 @@ def clock_panel(page: Page, moved: Callable[[], Awaitable[None]] | None = None) 
             await move({"seconds": int(seconds.value)})
 
     for pressed, step in zip(buttons, _STEPS.values(), strict=True):
-        pressed.on_click(page.doing(partial(move, {"seconds": step})))
-    idle.on_click(page.doing(partial(move, {"until": "idle"})))
-    by.on_click(page.doing(move_by_seconds))
+        press(pressed, page.doing(partial(move, {"seconds": step})))
+    press(idle, page.doing(partial(move, {"until": "idle"})))
+    press(by, page.doing(move_by_seconds))
     return show
 
 

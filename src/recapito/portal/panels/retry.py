@@ -6,13 +6,14 @@ from nicegui import ui
 
 from recapito.domain.instant import SECOND
 from recapito.portal import format
+from recapito.portal.api_types import ShownAttempt
 from recapito.portal.page import Page
-from recapito.portal.panels.retry_chart import ANSWERS, draw, sentence, timetable_of
+from recapito.portal.panels.retry_chart import answer_of, draw, sentence, timetable_of
 from recapito.portal.widgets.pieces import panel, text
 
 
-def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any]) -> None:
-    """The chart, one sentence, and the list of all attempts."""
+def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any], last_failure: ShownAttempt | None) -> None:
+    """The chart, one sentence, and the list of all attempts. It opens with the answer of the last failure."""
     properties = shown["properties"]
     policy = properties["retryPolicy"]
     wrapped = properties.get("deliveryWithResourceIdentity") or {}
@@ -26,7 +27,8 @@ def retry_panel(page: Page, topic: dict[str, Any], shown: dict[str, Any]) -> Non
             f"For an endpoint that keeps failing, by profile {profile}, without random delays and probation.",
             "muted",
         )
-        answer = ui.select(ANSWERS, label="The endpoint answers", value="none").props("outlined dense")
+        given, options = answer_of(last_failure)
+        answer = ui.select(options, label="The endpoint answers", value=given).props("outlined dense")
         summary = text("p", "")
         picture = ui.element("div")
         with ui.element("details"):

@@ -11,6 +11,7 @@ from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load
 from recapito.domain.resources.subscription import RetryPolicy
 from recapito.portal import format
+from recapito.portal.api_types import ShownAttempt
 from recapito.portal.widgets.pieces import attribute, text
 
 ANSWERS = {
@@ -25,6 +26,14 @@ ANSWERS = {
 }
 _WIDTH, _HEIGHT, _Y, _MARGIN = 640, 96, 42, 14
 _TICKS = ((0, "0"), (10, "10 s"), (60, "1 min"), (600, "10 min"), (3600, "1 h"), (21600, "6 h"), (86400, "24 h"))
+
+
+def answer_of(last_failure: ShownAttempt | None) -> tuple[str, dict[str, str]]:
+    """The answer that the timetable opens with, and all answers to choose from."""
+    if last_failure is None or last_failure.status is None:
+        return "none", ANSWERS
+    status = str(last_failure.status)
+    return status, {status: f"{status}, as it answered last", **ANSWERS} if status not in ANSWERS else ANSWERS
 
 
 def timetable_of(

@@ -13,7 +13,7 @@ from recapito.portal.client import RequestRefused
 from recapito.portal.page import Page
 from recapito.portal.urls import explain_path
 from recapito.portal.widgets.form import Form, check_required
-from recapito.portal.widgets.pieces import bar, button, link, panel, text
+from recapito.portal.widgets.pieces import bar, button, link, panel, press, text
 
 _SOURCE = "/recapito/portal"
 
@@ -56,7 +56,7 @@ def sample_event(page: Page, topic: dict[str, Any], domain_topic: str | None) ->
                 if schema.compose is not None:
                     link("Explain this event", explain_path(id, topic["name"]))
 
-        send.on_click(page.doing(publish))
+        press(send, page.doing(publish))
 
 
 def _request(schema: InputSchemaRow, id: str, given: dict[str, str]) -> tuple[str, bytes]:

@@ -1,5 +1,6 @@
 """The small pieces that pages are made of. All of them show text as text: nothing here takes HTML."""
 
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -8,6 +9,10 @@ from nicegui import ui
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
+_COPY = (
+    "(e) => { const b = e.currentTarget; navigator.clipboard?.writeText(b.dataset.copy);"
+    " b.classList.add('done'); setTimeout(() => b.classList.remove('done'), 1200) }"
+)
 TONES = ("good", "wait", "bad", "plain")
 
 
@@ -31,8 +36,37 @@ def link(content: str, path: str, classes: str = "") -> Element:
 def button(
     content: str, on_click: Callable[..., Any] | None = None, kind: str = "plain", icon: str | None = None
 ) -> ui.button:
-    """A button: plain, primary or danger."""
-    return ui.button(content, on_click=on_click, color=None, icon=icon).props("no-caps unelevated").classes(f"b {kind}")
+    """A button: plain, primary, danger or small."""
+    made = ui.button(content, color=None, icon=icon).props("no-caps unelevated").classes(f"b {kind}")
+    if on_click is not None:
+        press(made, on_click)
+    return made
+
+
+def press(made: ui.button, handler: Callable[..., Any]) -> None:
+    """Have a button run a handler. It shows at once that it works, and takes no second press meanwhile."""
+
+    async def run() -> None:
+        _set_busy(made, True)
+        try:
+            await handler()
+        finally:
+            if not made.is_deleted:
+                _set_busy(made, False)
+
+    made.on_click(run if inspect.iscoroutinefunction(handler) else handler)
+
+
+def _set_busy(made: ui.button, busy: bool) -> None:
+    made.props["loading"] = busy
+    attribute(made, aria_busy="true" if busy else "false")
+
+
+def copy_button(content: str) -> None:
+    """A button that copies a text; the browser does it alone."""
+    made = text("button", "", "copy")
+    attribute(made, type="button", aria_label="Copy", title="Copy", data_copy=content)
+    made.on("click", js_handler=_COPY)
 
 
 def link_button(content: str, path: str, kind: str = "plain") -> Element:
@@ -82,11 +116,13 @@ def say_empty(title: str, hint: str) -> None:
 
 
 class Fact(NamedTuple):
-    """A name and a value; a path makes the value a link."""
+    """A name and a value; a path makes the value a link, `title` is shown on hover."""
 
     name: str
     value: str
     path: str = ""
+    title: str = ""
+    copy: str = ""
 
 
 def facts(shown: Iterable[Fact]) -> None:
@@ -95,10 +131,11 @@ def facts(shown: Iterable[Fact]) -> None:
         for fact in shown:
             text("dt", fact.name)
             with ui.element("dd"):
-                if fact.path:
-                    link(fact.value, fact.path)
-                else:
-                    text("span", fact.value)
+                shown_value = link(fact.value, fact.path) if fact.path else text("span", fact.value)
+                if fact.title:
+                    attribute(shown_value, title=fact.title)
+                if fact.copy:
+                    copy_button(fact.copy)
 
 
 class Tiles:

@@ -3,9 +3,13 @@
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt
+from msgspec.structs import replace
+
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt, SeriesPage
 from recapito.domain import limits
+from recapito.domain.delivery.kept_headers import text_of
 from recapito.domain.history.attempt import Attempt, AttemptQuery
+from recapito.domain.history.series import Series
 
 
 class MemoryHistory:
@@ -34,6 +38,8 @@ class MemoryHistory:
             self._not_kept += 1
             return
         self._newest += 1
+        if attempt.headers is not None:  # equal texts are one object, so they take less memory than the lines
+            attempt = replace(attempt, headers=text_of(attempt.headers))
         self._ring.append(KeptAttempt(self._newest, attempt))
         self._events += _weight(attempt)
         while self._events > self._capacity:
@@ -49,6 +55,13 @@ class MemoryHistory:
     async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         page = self._page([kept for kept in self._recent() if kept.mark > after], selection, limit)
         return page if page.next is None else page._replace(newest=page.next)
+
+    async def series(self, selection: AttemptQuery, width: int, after: int, before: int | None) -> SeriesPage:
+        series = Series(width)
+        for mark, attempt in self._recent():
+            if mark > after and (before is None or mark < before) and selection.takes(attempt):
+                series.add(attempt)
+        return SeriesPage(series, None, self._newest)
 
     async def extent(self) -> HistoryExtent:
         recent = self._recent()

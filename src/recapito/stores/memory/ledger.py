@@ -15,6 +15,7 @@ from recapito.contracts.ledger import (
     LaneCounts,
     LaneRow,
     Notice,
+    ParkedKey,
     Settlement,
     SkippedDeadLetters,
     WaitingDeadLetter,
@@ -49,6 +50,9 @@ class MemoryLedger:
 
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return [_row(self._lanes[id]) for id in sorted(set(ids) & self._lanes.keys())]
+
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        return [_row(self._lanes[id]) for id in sorted(id for id in self._lanes if id > after)[:limit]]
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         if id not in self._lanes:
@@ -92,11 +96,14 @@ class MemoryLedger:
         next_at = stored.order[count][0] if count < len(stored.order) else None
         return DueDeliveries([stored.parked[identity] for _, identity in stored.order[:count]], next_at)
 
-    async def parked(self, lane: int, limit: int) -> list[Parked]:
+    async def parked(self, lane: int, limit: int, after: ParkedKey | None = None) -> list[Parked]:
         if lane not in self._lanes:
             return []
         stored = self._intact(lane)
-        return [stored.parked[identity] for _, identity in stored.order[:limit]]
+        first = 0 if after is None else bisect_right(stored.order, after)
+        rows = [stored.parked[identity] for _, identity in stored.order[first : first + limit]]
+        sizes = accumulate(len(row.delivery.body) for row in rows)
+        return rows[: max(bisect_right(list(sizes), limits.PARKED_SLICE_BYTES), 1)]
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         if lane not in self._lanes:

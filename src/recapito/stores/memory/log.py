@@ -99,6 +99,13 @@ class MemoryLog:
         entries = stored.entries[max(first - stored.first, 0) : max(below - stored.first, 0)]
         return sum(len(entry.columns) + len(entry.body) for entry in entries)
 
+    async def events(self, topic: int, first: int, below: int) -> int:
+        stored = self._disk.topics.get(topic)
+        if stored is None:
+            return 0
+        entries = stored.entries[max(first - stored.first, 0) : max(below - stored.first, 0)]
+        return sum(entry.events for entry in entries[: limits.COUNTED_ENTRIES])
+
     async def trim(self, topic: int, below: int) -> int:
         stored = self._disk.topics.get(topic)
         if stored is None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from recapito.contracts.ledger import AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
+from recapito.contracts.ledger import ADDED, AttemptTotals, Burial, LaneCounts, LaneRow, Settlement
 from recapito.domain.delivery.delivery import DeliveryId, Parked
 from recapito.errors import StoreStale
 from recapito.stores.memory.disk import StoredLane
@@ -67,16 +67,14 @@ def _finish(
 def _counted(
     counts: LaneCounts, settlement: Settlement, finished: int, parked: int, buried: int, before: LaneCounts
 ) -> LaneCounts:
-    return LaneCounts(
-        matched=counts.matched + settlement.matched,
-        unmatched=counts.unmatched + settlement.unmatched,
-        delivered=counts.delivered + settlement.delivered + finished,
-        dead_lettered=counts.dead_lettered,
+    added = {name: getattr(counts, name) + getattr(settlement, name) for name in ADDED}
+    added["delivered"] += finished
+    return replace(
+        counts,
+        **added,
         dropped=dict(Counter(counts.dropped) + Counter(drop.reason for drop in settlement.drop)),
         parked=counts.parked + parked - before.parked,
         buried=counts.buried + buried - before.buried,
-        evaluated=counts.evaluated + settlement.evaluated,
-        reasons=counts.reasons,
     )
 
 

@@ -167,10 +167,11 @@ class ReplicatedDatabase(Database):
         spoilt_file(self.path).touch()
         self._lose(f"the copy of stream {self.stream.name} is spoilt: {why}")
 
-    def suspect(self, why: str) -> None:
-        super().suspect(why)
+    def suspect(self, why: str) -> bool:
+        new = super().suspect(why)
         with contextlib.suppress(StoreLost):
             self.meet_damage(why)
+        return new
 
     def checkpoint(self) -> None:
         """Also purge the stream, compact it if it is filling up, and move the marker."""
@@ -208,14 +209,14 @@ class ReplicatedDatabase(Database):
             raise
         return connection
 
-    def _connected(self) -> apsw.Connection:
+    def _connected(self, news: bool = True) -> apsw.Connection:
         if self._why_lost:
             raise StoreLost(self._why_lost)
         if self._doubt and not self._threaded:
             self.resume()
         if self._doubt:
             raise StoreFailed(self._doubt)
-        return super()._connected()
+        return super()._connected(news)
 
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T], drains: bool) -> T:
         if not self._owner:

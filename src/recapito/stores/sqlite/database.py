@@ -23,6 +23,7 @@ from recapito.stores.sqlite.sql_files import transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
+NO_TEXT = "a text is not UTF-8"
 DAMAGE = (apsw.CorruptError, apsw.NotADBError)  # SQLite's errors for a file that differs from what it wrote
 
 
@@ -74,13 +75,19 @@ class Database:
         except OSError:
             return False
 
-    def suspect(self, why: str) -> None:
-        """Journal a sign of damage, once, and leave it in the marker until a person has looked."""
-        if why not in self._signs:
-            self._signs.add(why)
-            self._journal("store.suspect", file=self.path.name, why=why)
-            if self._watched:
-                damage.leave_sign(self.path.parent, self.path.name, why)
+    def suspect(self, why: str) -> bool:
+        """Leave a sign of damage in the marker, which a person may have removed too early, and journal it once.
+
+        Returns whether the sign is new.
+        """
+        if self._watched:
+            damage.leave_sign(self.path.parent, self.path.name, why)
+        if why in self._signs:
+            return False
+        self._signs.add(why)
+        remedy = f"recapito doctor --data {self.path.parent}"
+        self._journal("store.suspect", file=self.path.name, why=why, remedy=remedy)
+        return True
 
     def meet_damage(self, why: str) -> None:
         """Called when a row differs from the one that was stored, before it is set aside. A copy raises instead."""
@@ -98,6 +105,8 @@ class Database:
                     connection.execute("ROLLBACK")  # after a damaged page was met a COMMIT would fail
         except apsw.Error as error:
             raise self._failed(error) from error
+        except UnicodeDecodeError as error:
+            raise self._no_text() from error
 
     def write(self, verb: Callable[Concatenate[apsw.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a verb that writes: its writes are durable when this returns."""
@@ -135,7 +144,7 @@ class Database:
         self._closed = True
         self._disconnect()
 
-    def _connected(self) -> apsw.Connection:
+    def _connected(self, news: bool = True) -> apsw.Connection:
         if self._connection is None:
             if self._closed:
                 raise StoreFailed(f"{self.path.name} is closed")
@@ -143,7 +152,8 @@ class Database:
                 self._connection = self._open(make=False)
             except (apsw.Error, OSError, SettingsError) as error:
                 raise StoreFailed(f"{self.path.name} cannot be opened: {error}") from error
-            self._journal("store.reopened", file=self.path.name)
+            if news:
+                self._journal("store.reopened", file=self.path.name)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -200,11 +210,13 @@ class Database:
         if self.read_only:
             raise io.UnsupportedOperation(f"{self.path.name} was opened to be read")
         connection = self._connected()
-        self._check_files()  # after the next commit, a WAL that was cut has its length again, with a hole in it
+        self._check(FileWatch.look_before_commit)  # after it, a WAL that was cut has its length again, with a hole
         try:
             result = self._transact(connection, work, drains)
-            self._check_files()
+            self._check(FileWatch.look)
             return result
+        except UnicodeDecodeError as error:
+            raise self._no_text() from error
         except apsw.Error as error:
             if not _is_full(error) or connection.in_transaction:
                 raise self._failed(error) from error
@@ -216,14 +228,14 @@ class Database:
     def _transact(self, connection: apsw.Connection, work: Callable[[apsw.Connection], T], drains: bool) -> T:
         return transact(connection, work)
 
-    def _check_files(self) -> None:
+    def _check(self, look: Callable[[FileWatch, int], FileFault | None]) -> None:
         """Raise StoreFailed unless the files have their names and the content that we left in them."""
-        lost = self._look()
+        lost = self._look(look)
         if lost is not None:
             raise StoreFailed(f"{self.path.name}: {lost.why}")
 
-    def _look(self) -> FileFault | None:
-        lost = None if self._file_watch is None else self._file_watch.look(self._wal_pages)
+    def _look(self, look: Callable[[FileWatch, int], FileFault | None] = FileWatch.look) -> FileFault | None:
+        lost = None if self._file_watch is None else look(self._file_watch, self._wal_pages)
         if lost is not None and lost.suspect:
             self.suspect(lost.why)
         return lost
@@ -234,15 +246,20 @@ class Database:
         self._journal("store.ballast_released", file=self.path.name)
         return True
 
+    def _no_text(self) -> StoreDamaged:
+        """A text that is not UTF-8, in a column without a checksum."""
+        self.suspect(NO_TEXT)
+        return StoreDamaged(f"{self.path.name}: {NO_TEXT}")
+
     def _failed(self, error: apsw.Error) -> StoreFailed:
         """Return to the content of the disk. If that fails too, the next call tries again."""
-        if isinstance(error, DAMAGE):
-            self.suspect(str(error))
-        self._journal("store.failed", file=self.path.name, why=error)
+        news = not isinstance(error, DAMAGE) or self.suspect(str(error))
+        if news:
+            self._journal("store.failed", file=self.path.name, why=error)
         with contextlib.suppress(apsw.Error):
             self._disconnect()
         with contextlib.suppress(StoreFailed):
-            self._connected()
+            self._connected(news)
         kind = StoreDamaged if isinstance(error, DAMAGE) else StoreFailed
         return kind(f"{self.path.name}: {error}")
 

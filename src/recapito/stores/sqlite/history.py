@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 import apsw
 
 from recapito.clock import SECOND, Clock
-from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, SeriesPage
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
 from recapito.errors import SettingsError, StoreFailed
@@ -52,6 +52,9 @@ class SqliteHistoryReader:
 
     async def oldest_first(self, selection: AttemptQuery, after: int, limit: int) -> AttemptPage:
         return await self._read(history_sql.oldest_first, selection, after, limit)
+
+    async def series(self, selection: AttemptQuery, width: int, after: int, before: int | None) -> SeriesPage:
+        return await self._read(history_sql.series, selection, width, after, before)
 
     async def extent(self) -> HistoryExtent:
         return await self._read(history_sql.extent)
@@ -119,6 +122,8 @@ class SqliteHistory(SqliteHistoryReader):
             return
         self._waiting.append(attempt)
         self._events += len(attempt.ids) + 1
+        if attempt.headers is not None:
+            self._events += limits.HISTORY_HEADERS_WEIGHT
 
     async def flush(self) -> None:
         waiting, self._waiting, self._events = self._waiting, [], 0

@@ -13,6 +13,7 @@ from recapito.contracts.ledger import (
     DueDeliveries,
     LaneRow,
     Notice,
+    ParkedKey,
     Settlement,
     SkippedDeadLetters,
     WaitingDeadLetter,
@@ -41,7 +42,7 @@ class SqliteLedger(AsyncStore):
     def __init__(self, database: Database, threaded: bool, journal: Journal = silent) -> None:
         self._set_aside: dict[int, set[DeliveryId]] = {}  # by lane; one of them may still be on the wire
         if not database.read_only:
-            with contextlib.suppress(StoreFailed):  # whoever needs the file next meets it as well
+            with contextlib.suppress(StoreFailed):  # the next user of the file meets it as well
                 database.drain(dead_letter_sql.keep_damaged_notices)
         super().__init__(database, threaded, journal)
 
@@ -53,6 +54,9 @@ class SqliteLedger(AsyncStore):
 
     async def some_lanes(self, ids: Sequence[int]) -> list[LaneRow]:
         return await self._read(ledger_sql.some_lanes, ids)
+
+    async def lanes_after(self, after: int, limit: int) -> list[LaneRow]:
+        return await self._read(ledger_sql.lanes_after, after, limit)
 
     async def open_lane(self, id: int, topic: int, log_id: str, position: int) -> LaneRow:
         return await self._write(ledger_sql.open_lane, id, topic, log_id, position)
@@ -73,8 +77,8 @@ class SqliteLedger(AsyncStore):
     async def due(self, lane: int, now: int, limit: int, at_least: int = 1) -> DueDeliveries:
         return await self._read_around(ledger_sql.due, lane, now, limit, at_least)
 
-    async def parked(self, lane: int, limit: int) -> list[Parked]:
-        return await self._read_around(ledger_sql.parked, lane, limit)
+    async def parked(self, lane: int, limit: int, after: ParkedKey | None = None) -> list[Parked]:
+        return await self._read_around(ledger_sql.parked, lane, limit, after)
 
     async def find(self, lane: int, identity: DeliveryId) -> Parked | WaitingDeadLetter | None:
         parked = await self._read_around(ledger_sql.find, lane, identity)

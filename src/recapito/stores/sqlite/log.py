@@ -12,7 +12,7 @@ from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPag
 from recapito.contracts.registry import Document
 from recapito.domain.resources.subscription import Subscription
 from recapito.domain.resources.topic import Topic, TopicKind
-from recapito.errors import StoreDamaged, StoreFailed
+from recapito.errors import SettingsError, StoreDamaged, StoreFailed
 from recapito.observability.journal import Journal, silent
 from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.database import Database
@@ -22,6 +22,7 @@ from recapito.stores.sqlite.sql.rows import DamagedRecord, ReadRecords
 
 P = ParamSpec("P")
 T = TypeVar("T")
+OUT_OF_REACH = "entries are out of reach, because an index or an inner page is damaged"
 
 
 class SqliteLog(AsyncStore):
@@ -65,6 +66,9 @@ class SqliteLog(AsyncStore):
 
     async def size(self, topic: int, first: int, below: int) -> int:
         return await self._read(log_sql.size, topic, first, below)
+
+    async def events(self, topic: int, first: int, below: int) -> int:
+        return await self._read(log_sql.events, topic, first, below)
 
     async def trim(self, topic: int, below: int) -> int:
         return await self._worker(partial(self._leaving_room, self.database.drain, log_sql.trim, topic, below))
@@ -160,15 +164,23 @@ class SqliteLog(AsyncStore):
             )
 
     def _read_entries(self, topic: int, position: int, limit_bytes: int) -> list[Entry]:
-        """Read entries; around a damaged page one by one, so that the readable ones are returned."""
+        """Read entries; around a damaged page one by one, so that the readable ones are returned.
+
+        Where an index or an inner page is damaged, sound entries may be out of reach: that is an error, which lasts
+        until the page is restored.
+        """
         try:
-            entries = self.database.read(log_sql.read, topic, position, limit_bytes)
-        except (StoreDamaged, UnicodeDecodeError):
-            entries = self.database.read(log_sql.read_apart, topic, position)
-        for entry in entries:
-            if entry.kind is EntryKind.DAMAGED:
-                self.database.meet_damage(f"entry {entry.position} of topic {topic} is damaged")
-        return entries
+            found = self.database.read(log_sql.read, topic, position, limit_bytes)
+        except StoreDamaged:
+            found = self.database.read(log_sql.read_apart, topic, position)
+        if all(entry.kind is not EntryKind.DAMAGED for entry in found):
+            return found
+        self.database.meet_damage(f"topic {topic} has a damaged entry from position {position} on")
+        found = self.database.read(log_sql.look_closely, self.database.path, topic, found)
+        if not found:
+            self.database.suspect(OUT_OF_REACH)
+            raise StoreDamaged(f"{self.database.path.name}: {OUT_OF_REACH}")
+        return found
 
     def _leaving_room(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         self._untidy = True
@@ -187,9 +199,12 @@ def _id_of(database: Database) -> str:
     """The id of a log; records without a checksum get one first."""
     try:
         if not database.read_only:
-            with contextlib.suppress(StoreDamaged, UnicodeDecodeError):  # the readable part is served all the same
+            with contextlib.suppress(StoreDamaged):  # the readable part is served all the same
                 database.write(registry_sql.sum_up)
         return database.read(log_sql.id)
+    except StoreDamaged as error:
+        database.close()
+        raise SettingsError(f"{database.path} is damaged ({error}): restore a backup.") from error
     except BaseException:
         database.close()
         raise

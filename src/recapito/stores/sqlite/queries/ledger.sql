@@ -1,13 +1,31 @@
--- Lanes and parked deliveries.
+-- Lanes and parked deliveries. Texts of a lane are read as blobs: damaged ones need not be UTF-8.
 
 -- name: lanes
-SELECT * FROM lane_state ORDER BY id
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state ORDER BY id
 
 -- name: lane
-SELECT * FROM lane_state WHERE id = ?
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id = ?
 
 -- name: some_lanes
-SELECT * FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
+SELECT
+    id, topic, CAST(log_id AS BLOB), version, CAST(cursor AS BLOB), CAST(hold AS BLOB), ended,
+    matched, unmatched, delivered, dead_lettered, parked, buried, evaluated,
+    CAST(dropped AS BLOB), CAST(reasons AS BLOB), next_due_at, answers, took_ns, CAST(failed AS BLOB),
+    dropped_events, checksum
+FROM lane_state WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id
+
+-- name: lanes_after
+SELECT * FROM lane_state WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: open_lane
 INSERT INTO lane (id, topic, log_id, version, cursor, hold, ended, checksum) VALUES (?, ?, ?, 1, ?, ?, 0, ?)
@@ -64,16 +82,16 @@ UPDATE lane SET
     cursor = done.value -> 2,
     hold = done.value -> 3,
     ended = max(ended, done.value ->> 4),
-    matched = matched + (done.value ->> 5),
-    unmatched = unmatched + (done.value ->> 6),
-    delivered = delivered + (done.value ->> 7),
-    dropped = dropped + (done.value ->> 8),
-    parked = parked + (done.value ->> 9),
-    buried = buried + (done.value ->> 10),
-    answers = answers + (done.value ->> 11),
-    took_ns = took_ns + (done.value ->> 12),
-    evaluated = evaluated + (done.value ->> 13),
-    checksum = done.value ->> 14
+    checksum = done.value ->> 5,
+    dropped = dropped + (done.value ->> 7),
+    parked = parked + (done.value ->> 8),
+    buried = buried + (done.value ->> 9),
+    answers = answers + (done.value ->> 10),
+    took_ns = took_ns + (done.value ->> 11),
+    matched = matched + (done.value ->> 12),
+    unmatched = unmatched + (done.value ->> 13),
+    delivered = delivered + (done.value ->> 6) + (done.value ->> 14),
+    evaluated = evaluated + (done.value ->> 15)
 FROM jsonb_each(?) AS done
 WHERE lane.id = done.value ->> 0 AND lane.version = done.value ->> 1
 
@@ -109,7 +127,7 @@ SELECT due_at FROM parked WHERE lane = ? ORDER BY due_at, position, "offset" LIM
 
 -- name: parked
 SELECT position, "offset", due_at, checksum, record FROM parked
-WHERE lane = ? ORDER BY due_at, position, "offset" LIMIT ?
+WHERE lane = ? AND (due_at, position, "offset") > (?, ?, ?) ORDER BY due_at, position, "offset" LIMIT ?
 
 -- name: find
 SELECT position, "offset", due_at, checksum, record FROM parked WHERE lane = ? AND position = ? AND "offset" = ?

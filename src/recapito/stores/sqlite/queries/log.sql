@@ -28,6 +28,15 @@ SELECT position, length(columns) + length(body) FROM entry WHERE topic = ? AND p
 SELECT position, kind, events, checksum, columns, body FROM entry
 WHERE topic = ? AND position BETWEEN ? AND ? ORDER BY position
 
+-- name: rowid
+SELECT rowid FROM entry WHERE topic = ? AND position = ?
+
+-- name: row
+SELECT topic, position, kind, events, checksum, columns, body FROM entry NOT INDEXED WHERE rowid = ?
+
+-- name: root
+SELECT rootpage FROM sqlite_schema WHERE name = 'entry'
+
 -- name: events
 SELECT events FROM entry WHERE topic = ? AND position = ?
 
@@ -36,6 +45,11 @@ SELECT position, instr(columns, ?) FROM entry WHERE topic = ? AND position < ? O
 
 -- name: size
 SELECT coalesce(sum(length(columns) + length(body)), 0) FROM entry WHERE topic = ? AND position >= ? AND position < ?
+
+-- name: events_between
+SELECT coalesce(sum(events), 0) FROM (
+    SELECT events FROM entry WHERE topic = ? AND position >= ? AND position < ? ORDER BY position LIMIT ?
+)
 
 -- name: first
 SELECT min(position) FROM entry WHERE topic = ?

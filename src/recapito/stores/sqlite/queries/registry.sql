@@ -1,4 +1,5 @@
 -- Topics and subscriptions, of which those that are deleted have no key; and documents.
+-- Texts with a checksum are read as blobs: damaged ones need not be UTF-8.
 
 -- name: next_topic_id
 UPDATE log SET topic_ids = topic_ids + 1 RETURNING topic_ids
@@ -7,13 +8,13 @@ UPDATE log SET topic_ids = topic_ids + 1 RETURNING topic_ids
 UPDATE log SET subscription_ids = subscription_ids + 1 RETURNING subscription_ids
 
 -- name: topic
-SELECT id, doc, checksum FROM topic WHERE key = ?
+SELECT id, CAST(doc AS BLOB), checksum FROM topic WHERE key = ?
 
 -- name: topic_by_id
-SELECT id, doc, checksum FROM topic WHERE id = ? AND key IS NOT NULL
+SELECT id, CAST(doc AS BLOB), checksum FROM topic WHERE id = ? AND key IS NOT NULL
 
 -- name: topics
-SELECT id, doc, checksum, key FROM topic WHERE key > ? ORDER BY key LIMIT ?
+SELECT id, CAST(doc AS BLOB), checksum, key FROM topic WHERE key > ? ORDER BY key LIMIT ?
 
 -- name: topic_named
 SELECT id FROM topic WHERE key = ?
@@ -35,19 +36,19 @@ WHERE id = ?1 AND key IS NULL AND NOT EXISTS (SELECT 1 FROM subscription WHERE t
 INSERT INTO gone (topic) VALUES (?)
 
 -- name: subscription
-SELECT id, topic, doc, checksum FROM subscription WHERE topic = ? AND key = ?
+SELECT id, topic, CAST(doc AS BLOB), checksum FROM subscription WHERE topic = ? AND key = ?
 
 -- name: subscription_by_id
-SELECT id, topic, doc, checksum FROM subscription WHERE id = ?
+SELECT id, topic, CAST(doc AS BLOB), checksum FROM subscription WHERE id = ?
 
 -- name: subscriptions
-SELECT id, topic, doc, checksum FROM subscription WHERE id > ? ORDER BY id LIMIT ?
+SELECT id, topic, CAST(doc AS BLOB), checksum FROM subscription WHERE id > ? ORDER BY id LIMIT ?
 
 -- name: subscriptions_of
-SELECT id, topic, doc, checksum FROM subscription WHERE topic = ? AND id > ? ORDER BY id LIMIT ?
+SELECT id, topic, CAST(doc AS BLOB), checksum FROM subscription WHERE topic = ? AND id > ? ORDER BY id LIMIT ?
 
 -- name: living_subscriptions_of
-SELECT id, topic, doc, checksum FROM subscription WHERE topic = ? AND key IS NOT NULL ORDER BY id
+SELECT id, topic, CAST(doc AS BLOB), checksum FROM subscription WHERE topic = ? AND key IS NOT NULL ORDER BY id
 
 -- name: subscription_named
 SELECT id FROM subscription WHERE topic = ? AND key = ?
@@ -64,7 +65,7 @@ SELECT topic, count(*) FROM subscription
 WHERE key IS NOT NULL AND topic IN (SELECT value FROM json_each(?)) GROUP BY topic
 
 -- name: subscriptions_between
-SELECT id, topic, doc, checksum, key FROM subscription WHERE topic = ? AND key > ? AND key < ? ORDER BY key LIMIT ?
+SELECT id, topic, CAST(doc AS BLOB), checksum, key FROM subscription WHERE topic = ? AND key > ? AND key < ? ORDER BY key LIMIT ?
 
 -- name: document
 SELECT kind, key, content, checksum FROM document WHERE kind = ? AND key = ?

@@ -5,10 +5,11 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt
+from recapito.contracts.history import AttemptPage, HistoryBounds, HistoryExtent, KeptAttempt, SeriesPage
 from recapito.domain import limits
 from recapito.domain.history.attempt import Attempt, AttemptQuery
-from recapito.domain.history.chunk import Chunk, Unpacked, pack, search_for
+from recapito.domain.history.chunk import Chunk, Unpacked, count, pack, search_for
+from recapito.domain.history.series import Series
 from recapito.stores.sqlite.sql_files import load
 
 SQL = load("history")
@@ -83,6 +84,27 @@ def oldest_first(connection: apsw.Connection, selection: AttemptQuery, after: in
                 return AttemptPage(found, found[-1].mark, found[-1].mark)
             found.append(KeptAttempt(first + place, attempt))
     return AttemptPage(found, None, newest)
+
+
+def series(
+    connection: apsw.Connection, selection: AttemptQuery, width: int, after: int, before: int | None
+) -> SeriesPage:
+    """A slice of the attempts between two marks, counted."""
+    newest = bounds(connection).newest
+    edge = END if before is None else before
+    counted = Series(width)
+    for n, (first, attempts, ids, packed) in enumerate(_chunks(connection, "newest_first", selection, before=edge)):
+        if first + attempts - 1 <= after:
+            break
+        if n >= limits.SERIES_CHUNKS:
+            return SeriesPage(counted, first + attempts, newest)
+        indexes = range(max(after + 1 - first, 0), min(attempts, edge - first))
+        if selection.event is None and selection.search is None:
+            count(packed, selection, indexes, counted)
+        else:
+            for _, attempt in Unpacked(ids, packed).select(selection, indexes):
+                counted.add(attempt)
+    return SeriesPage(counted, None, newest)
 
 
 def _chunks(

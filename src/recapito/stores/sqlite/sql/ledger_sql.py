@@ -11,7 +11,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from recapito.contracts.ledger import DueDeliveries, LaneRow, Settlement
+from recapito.contracts.ledger import DueDeliveries, LaneRow, ParkedKey, Settlement, counts_added
 from recapito.domain import limits
 from recapito.domain.delivery.cursor import Cursor
 from recapito.domain.delivery.delivery import DeliveryId, Parked
@@ -24,6 +24,7 @@ from recapito.stores.sqlite.sql_files import load
 SQL = load("ledger") | {name: sql for name, sql in load("burial").items() if name in ("bury", "unbury")}
 
 Key = tuple[int, int, int]  # lane, position, offset
+_BEFORE_ALL: ParkedKey = (-1, DeliveryId(0, 0))
 
 
 def lanes(connection: apsw.Connection) -> list[LaneRow]:
@@ -37,6 +38,10 @@ def lane(connection: apsw.Connection, id: int) -> LaneRow | None:
 
 def some_lanes(connection: apsw.Connection, ids: Sequence[int]) -> list[LaneRow]:
     return [row.lane(state) for state in connection.execute(SQL["some_lanes"], (row.text(list(ids)),))]
+
+
+def lanes_after(connection: apsw.Connection, after: int, limit: int) -> list[LaneRow]:
+    return [row.lane(state) for state in connection.execute(SQL["lanes_after"], (after, limit))]
 
 
 def open_lane(connection: apsw.Connection, id: int, topic: int, log_id: str, position: int) -> LaneRow:
@@ -101,8 +106,9 @@ def due(connection: apsw.Connection, lane: int, now: int, limit: int, at_least: 
     return DueDeliveries(found, connection.execute(SQL["next_due"], (lane, len(found))).get)
 
 
-def parked(connection: apsw.Connection, lane: int, limit: int) -> list[Parked]:
-    return _read(lane, connection.execute(SQL["parked"], (lane, limit)))
+def parked(connection: apsw.Connection, lane: int, limit: int, after: ParkedKey | None) -> list[Parked]:
+    due_at, identity = after or _BEFORE_ALL
+    return _read(lane, _bounded(connection.execute(SQL["parked"], (lane, due_at, *identity, limit)), at_least=1))
 
 
 def find(connection: apsw.Connection, lane: int, identity: DeliveryId) -> Parked | None:
@@ -192,14 +198,12 @@ def _line(settlement: Settlement, tally: Tally) -> tuple[Any, ...]:
         settlement.cursor,
         settlement.hold,
         int(settlement.ended),
-        settlement.matched,
-        settlement.unmatched,
-        settlement.delivered + tally.finished,
+        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        tally.finished,
         len(settlement.drop),
         tally.parked,
         tally.buried,
         settlement.attempts.answers,
         settlement.attempts.took_ns,
-        settlement.evaluated,
-        row.lane_checksum(settlement.lane, settlement.version + 1, settlement.cursor, settlement.hold),
+        *counts_added(settlement),
     )

@@ -1,6 +1,7 @@
 """The log's verbs as functions of a connection to log.db: one row per segment, one statement for many rows."""
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -9,6 +10,7 @@ import msgspec
 from recapito.contracts.damage import Damage
 from recapito.contracts.log import Entry, EntryKind, News, NewSegment, SearchPage
 from recapito.domain import limits
+from recapito.stores.sqlite.files.pages import Pages, is_record_damaged
 from recapito.stores.sqlite.sql.rows import DamagedRecord, checksum, is_sound
 from recapito.stores.sqlite.sql_files import load
 
@@ -71,6 +73,41 @@ def read_apart(connection: apsw.Connection, topic: int, position: int) -> list[E
         return read(connection, topic, position, 0)
     except UNREADABLE:
         return [Entry(position, EntryKind.DAMAGED, b"", b"", _events_at(connection, topic, position))]
+
+
+def look_closely(connection: apsw.Connection, path: Path, topic: int, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, each that seems damaged as its own record shows it, up to the first that is only out of reach."""
+    found: list[Entry] = []
+    for seen in entries:
+        entry = _seen_closely(connection, path, topic, seen) if seen.kind is EntryKind.DAMAGED else seen
+        if entry is None:
+            break
+        found.append(entry)
+    return found
+
+
+def _seen_closely(connection: apsw.Connection, path: Path, topic: int, seen: Entry) -> Entry | None:
+    """An entry that seems damaged, sound or damaged as its record is; None if the way to the record is damaged."""
+    try:
+        rowid = connection.execute(SQL["rowid"], (topic, seen.position)).get
+    except apsw.CorruptError:
+        return None
+    if rowid is None:
+        return None
+    try:
+        row: Any = connection.execute(SQL["row"], (rowid,)).fetchone()
+    except UnicodeDecodeError:
+        return seen
+    except apsw.CorruptError:
+        row = None
+    if row is None:
+        pages = Pages(path)
+        damaged = is_record_damaged(pages, int(connection.execute(SQL["root"]).get), rowid)
+        return seen if damaged and pages.unchanged else None
+    entry = _entry(*row)
+    if row[:2] == (topic, seen.position):
+        return entry
+    return seen if entry.kind is EntryKind.DAMAGED else None  # another sound entry: the index is wrong
 
 
 def _events_at(connection: apsw.Connection, topic: int, position: int) -> int:
@@ -138,6 +175,11 @@ def search(connection: apsw.Connection, topic: int, text: bytes, below: int, cou
 def size(connection: apsw.Connection, topic: int, first: int, below: int) -> int:
     """The bytes of some entries, without reading them."""
     return int(connection.execute(SQL["size"], (topic, first, below)).get)
+
+
+def events(connection: apsw.Connection, topic: int, first: int, below: int) -> int:
+    """The number of events in some entries."""
+    return int(connection.execute(SQL["events_between"], (topic, first, below, limits.COUNTED_ENTRIES)).get)
 
 
 def trim(connection: apsw.Connection, topic: int, below: int) -> int:

@@ -46,10 +46,14 @@ def put_topic(connection: apsw.Connection, topic: Topic) -> Topic:
         raise revision.name_taken("topic", topic.name)
     if stored is None:
         put = revision.create_topic(topic, connection.execute(SQL["next_topic_id"]).get)
-        connection.execute(SQL["insert_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text)))
+        connection.execute(
+            SQL["insert_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text.encode()))
+        )
     else:
         put = revision.replace_topic(stored, topic)
-        connection.execute(SQL["update_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text)))
+        connection.execute(
+            SQL["update_topic"], (put.id, put.key, text := _text(put), rows.sum_topic(put.id, text.encode()))
+        )
     log_sql.mark_change(connection, put.id, [TOPIC_ITSELF])
     return put
 
@@ -165,7 +169,7 @@ def _mark_deleted(connection: apsw.Connection, subscription: Subscription, posit
 def _put(connection: apsw.Connection, subscription: Subscription) -> None:
     key = None if subscription.deleted_position is not None else subscription.key
     id, topic, text = subscription.id, subscription.topic, _text(subscription)
-    sum = rows.sum_subscription(id, topic, text)
+    sum = rows.sum_subscription(id, topic, text.encode())
     connection.execute(SQL["put_subscription"], (id, topic, key, text, sum))
 
 
@@ -174,6 +178,11 @@ def _remove_if_empty(connection: apsw.Connection, id: int) -> None:
     connection.execute(SQL["remove_topic_without_subscriptions"], (id,))
     if connection.changes():
         connection.execute(SQL["gone"], (id,))
+
+
+def _topic_row(topic: Topic) -> tuple[int, str, str, int]:
+    text = _text(topic)
+    return topic.id, topic.key, text, rows.sum_topic(topic.id, text.encode())
 
 
 def _text(doc: Topic | Subscription | list[int]) -> str:
@@ -195,11 +204,11 @@ def sum_up(connection: apsw.Connection) -> None:
     topics: list[Any] = connection.execute(SQL["topics_without_checksum"]).fetchall()
     for id, doc in topics:
         if isinstance(doc, str):
-            connection.execute(SQL["sum_up_topic"], (rows.sum_topic(id, doc), id))
+            connection.execute(SQL["sum_up_topic"], (rows.sum_topic(id, doc.encode()), id))
     subscriptions: list[Any] = connection.execute(SQL["subscriptions_without_checksum"]).fetchall()
     for id, topic, doc in subscriptions:
         if isinstance(doc, str):
-            connection.execute(SQL["sum_up_subscription"], (rows.sum_subscription(id, topic, doc), id))
+            connection.execute(SQL["sum_up_subscription"], (rows.sum_subscription(id, topic, doc.encode()), id))
     documents: list[Any] = connection.execute(SQL["documents_without_checksum"]).fetchall()
     for kind, key, content in documents:
         if isinstance(content, bytes):

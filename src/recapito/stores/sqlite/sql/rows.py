@@ -88,7 +88,7 @@ def lane(row: tuple[Any, ...]) -> LaneRow:
     """A lane, from a row of lane_state; it is damaged if it is not what was settled."""
     try:
         sound = _lane(row)
-    except (TypeError, ValueError):  # msgspec's errors are ValueErrors
+    except (TypeError, ValueError, AttributeError):  # msgspec's errors are ValueErrors
         sound = None
     return sound or LaneRow(row[0], 0, "", 0, Cursor((0, 0)), CLEAR, LaneCounts(), damaged=True)
 
@@ -111,15 +111,23 @@ def _lane(row: tuple[Any, ...]) -> LaneRow | None:
         parked,
         buried,
         evaluated,
-        _events(reasons) if reasons else {},
+        _counted(reasons),
     )
-    attempts = AttemptTotals(answers, took_ns, _events(failed) if failed else {})
-    return LaneRow(id, topic, log_id, version, cursor, hold, books, bool(ended), next_due_at, attempts)
+    attempts = AttemptTotals(answers, took_ns, _counted(failed))
+    return LaneRow(id, topic, log_id.decode(), version, cursor, hold, books, bool(ended), next_due_at, attempts)
 
 
-def _reasons(text: str | None, events: int) -> dict[str, int]:
+def _counted(text: bytes | None) -> dict[str, int]:
+    """Events by a name; none if the names are damaged."""
+    try:
+        return _events(text) if text else {}
+    except ValueError:
+        return {}
+
+
+def _reasons(text: bytes | None, events: int) -> dict[str, int]:
     """Dropped events by reason. Reasons that do not add up are damaged: then only the sum is known."""
-    reasons = _events(text) if text else {}
+    reasons = _counted(text)
     return reasons if sum(reasons.values()) == events else {CORRUPT: events}
 
 
@@ -209,13 +217,13 @@ class ReadRecords(NamedTuple, Generic[R]):
     damaged: list[Damage]
 
 
-def sum_topic(id: int, doc: str) -> int:
+def sum_topic(id: int, doc: bytes) -> int:
     """The checksum of a topic's record, which does not cover the end of its log."""
-    return checksum((id,), b"topic", doc.encode())
+    return checksum((id,), b"topic", doc)
 
 
-def sum_subscription(id: int, topic: int, doc: str) -> int:
-    return checksum((id, topic), b"subscription", doc.encode())
+def sum_subscription(id: int, topic: int, doc: bytes) -> int:
+    return checksum((id, topic), b"subscription", doc)
 
 
 def sum_document(kind: str, key: str, content: bytes) -> int:

@@ -1,0 +1,409 @@
+"""Estates on a server in memory: applied, applied again, changed, pruned, exported and made anew; refused whole."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from recapito.api.estate.expansion import Expander
+from recapito.api.estate.export import as_estate, as_template, walk_all
+from recapito.api.estate.manager import EstateManager, Report
+from recapito.api.estate.schema import estate_schema
+from recapito.domain.estate.document import read_document, write_document
+from recapito.domain.estate.estate import NO_SUBSCRIPTION, fill_in, is_template
+from recapito.domain.resources.topic import TopicKind
+from recapito.domain.templates.evaluator import Surroundings
+from recapito.domain.templates.faults import DocumentFault
+from tests.intake.doubles import StillClock
+from tests.kit.estates import new_estate
+
+URL = "http://here"
+PLACE = Surroundings(NO_SUBSCRIPTION, "shop", "local")
+SHOP = f"/subscriptions/{NO_SUBSCRIPTION}/resourceGroups/shop/providers"
+STORE = f"{SHOP}/Microsoft.Storage/storageAccounts/store"
+KEY = "MDEyMzQ1Njc4OWFiY2RlZg=="
+BUS = f"{SHOP}/Microsoft.ServiceBus/namespaces/bus"
+HOOK = "properties: {destination: {endpointType: WebHook, properties: {endpointUrl: 'http://x'}}}"
+QUEUE = f"destination: {{endpointType: StorageQueue, properties: {{resourceId: {STORE}, queueName: waiting}}}}"
+
+WHOLE = f"""
+resourceGroup: shop
+resourceGroups:
+  - {{name: shop, location: local, tags: {{env: prod}}, managedBy: people}}
+storageAccounts:
+  - name: other
+    location: local
+    kind: StorageV2
+    sku: {{name: Standard_LRS}}
+    subscriptions:
+      - {{name: of-account, endpoint: 'https://example.com/a'}}
+  - name: store
+    location: local
+    kind: BlobStorage
+    sku: {{name: Standard_GRS}}
+    tags: {{env: prod}}
+connections:
+  - resourceId: {BUS}
+    connectionString: SharedAccessKeyName=p;SharedAccessKey=a2V5;Endpoint=amqps://bus.servicebus.windows.net:5671
+  - {{resourceId: {STORE}, azurite: true}}
+topics:
+  - name: orders
+    location: there
+    tags: {{env: prod, recapito-profile: 2023-03}}
+    inputSchema: CustomEventSchema
+    publicNetworkAccess: Disabled
+    inboundIpRules: [{{ipMask: 10.0.0.0/8, action: Allow}}]
+    disableLocalAuth: true
+    inputSchemaMapping:
+      inputSchemaMappingType: Json
+      properties:
+        id: {{sourceField: number}}
+        eventType: {{sourceField: kind, defaultValue: none}}
+    identity: {{type: SystemAssigned}}
+    keys: {{key1: {KEY}, key2: {KEY}}}
+    subscriptions:
+      - name: everything
+        destination:
+          endpointType: WebHook
+          properties:
+            endpointUrl: https://example.com/hook?code=secret
+            maxEventsPerBatch: 10
+            preferredBatchSizeInKilobytes: 128
+            deliveryAttributeMappings:
+              - {{name: X-Secret, type: Static, properties: {{value: hush, isSecret: true}}}}
+              - {{name: X-Subject, type: Dynamic, properties: {{sourceField: subject}}}}
+        filter:
+          subjectBeginsWith: /a
+          isSubjectCaseSensitive: true
+          includedEventTypes: [One, Two]
+          enableAdvancedFilteringOnArrays: true
+          advancedFilters:
+            - {{operatorType: NumberInRange, key: data.n, values: [[1.0, 2.0]]}}
+            - {{operatorType: BoolEquals, key: data.b, value: true}}
+            - {{operatorType: IsNotNull, key: data.c}}
+        labels: [red, green]
+        expirationTimeUtc: '2030-01-01T00:00:00.0000000Z'
+        eventDeliverySchema: CloudEventSchemaV1_0
+        retryPolicy: {{maxDeliveryAttempts: 5, eventTimeToLiveInMinutes: 60}}
+        deadLetterDestination:
+          endpointType: StorageBlob
+          properties: {{resourceId: {STORE}, blobContainerName: dead}}
+      - name: to-queue
+        destination:
+          endpointType: StorageQueue
+          properties: {{resourceId: {STORE}, queueName: waiting, queueMessageTimeToLiveInSeconds: 60}}
+      - name: to-bus
+        deliveryWithResourceIdentity:
+          identity: {{type: SystemAssigned}}
+          destination: {{endpointType: ServiceBusQueue, properties: {{resourceId: {BUS}/queues/q}}}}
+domains:
+  - name: many
+    location: local
+    autoDeleteTopicWithLastSubscription: false
+    keys: {{key1: {KEY}, key2: {KEY}}}
+    topics:
+      - {{name: one}}
+      - name: two
+        subscriptions:
+          - {{name: inner, endpoint: 'https://example.com/b'}}
+    subscriptions:
+      - {{name: outer, endpoint: 'https://example.com/c', eventDeliverySchema: CloudEventSchemaV1_0}}
+systemTopics:
+  - name: files
+    location: local
+    source: {STORE}
+    topicType: Microsoft.Storage.StorageAccounts
+    subscriptions:
+      - name: created
+        endpoint: https://example.com/d
+        filter: {{includedEventTypes: [Microsoft.Storage.BlobCreated]}}
+"""
+
+
+async def apply(estate: EstateManager, text: str, prune: bool = False) -> Report:
+    resources = (await Expander(estate.parts, URL).expand(read_document(text).data, {}, PLACE)).resources
+    return await estate.apply(resources, prune)
+
+
+async def steps(estate: EstateManager, text: str, prune: bool = False) -> list[str]:
+    """The steps of a plan, for people."""
+    resources = (await Expander(estate.parts, URL).expand(read_document(text).data, {}, PLACE)).resources
+    report = Report(await estate.plan(resources, prune)).show()
+    return [" ".join([step["action"], step["resource"], *step.get("changed", [])]) for step in report["steps"]]
+
+
+async def exported(estate: EstateManager, secrets: bool) -> dict[str, Any]:
+    return as_estate([one async for one in walk_all(estate.parts, URL)], secrets)
+
+
+async def refused(estate: EstateManager, text: str) -> tuple[str, str | None]:
+    before = await exported(estate, secrets=True)
+    with pytest.raises(DocumentFault) as caught:
+        await apply(estate, text)
+    assert await exported(estate, secrets=True) == before
+    return caught.value.message, caught.value.target
+
+
+def test_round_trip() -> None:
+    """An estate with every kind of resource, exported and applied to an empty server, gives an equal server."""
+
+    async def run() -> None:
+        first, second = new_estate(StillClock()), new_estate(StillClock())
+        report = await apply(first, WHOLE)
+        assert not report.failed
+        document = await exported(first, secrets=True)
+        text = write_document(document)
+        await apply(second, text)
+        assert await exported(second, secrets=True) == document
+        assert await steps(second, text) == []
+        assert await steps(second, WHOLE) == []
+
+    asyncio.run(run())
+
+
+def test_the_export_is_the_file() -> None:
+    """An export has all that the file says, and nothing that is a default."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        wanted, found = read_document(WHOLE).data, await exported(estate, secrets=True)
+        for section in wanted:
+            assert found[section] == wanted[section], section
+
+    asyncio.run(run())
+
+
+def test_twice_changes_nothing() -> None:
+    """Applying a file again finds nothing to do: no resource gets another version."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        assert (await apply(estate, WHOLE)).counts()["create"] == 17
+        topic = await estate.parts.topics.find("orders")
+        again = await apply(estate, WHOLE)
+        assert again.counts() == {"create": 0, "update": 0, "keep": 17, "delete": 0, "failed": 0}
+        assert await estate.parts.topics.find("orders") == topic
+
+    asyncio.run(run())
+
+
+def test_changes_are_found() -> None:
+    """A plan names the properties that change, a rotated key included, and the file's own change alone is made."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        text = WHOLE.replace("labels: [red, green]", "labels: [red]").replace("kind: BlobStorage", "kind: StorageV2")
+        text = text.replace(f"key1: {KEY}", "key1: QUJDREVGR0hJSktMTU5PUA==", 1)
+        assert await steps(estate, text) == [
+            "update storage account store kind",
+            "update topic orders keys.key1",
+            "update subscription orders/everything labels",
+        ]
+        await apply(estate, text)
+        topic = await estate.parts.topics.find("orders")
+        assert topic is not None and (topic.key1, topic.key2) == ("QUJDREVGR0hJSktMTU5PUA==", KEY)
+
+    asyncio.run(run())
+
+
+def test_prune() -> None:
+    """Without --prune nothing is deleted; with it, everything goes that the file neither names nor needs."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        small = "resourceGroup: shop\ntopics: [{name: orders, inputSchema: CustomEventSchema, location: there}]\n"
+        small += "domains: [{name: many, subscriptions: [{name: outer, endpoint: 'https://example.com/c'}]}]\n"
+        assert not [step for step in await steps(estate, small) if step.startswith("delete")]
+        report = await apply(estate, small, prune=True)
+        assert not report.failed
+        left = await exported(estate, secrets=False)
+        assert set(left) == {"resourceGroup", "resourceGroups", "topics", "domains"}
+        assert "subscriptions" not in left["topics"][0]
+        assert "topics" not in left["domains"][0] and len(left["domains"][0]["subscriptions"]) == 1
+        assert await steps(estate, small, prune=True) == []
+
+    asyncio.run(run())
+
+
+def test_secrets_stay_inside() -> None:
+    """An export without secrets has variables in their places; with these set, it makes the same server."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        document = await exported(estate, secrets=False)
+        text = write_document(document)
+        for secret in ("hush", "code=secret", "SharedAccessKey=", KEY):
+            assert secret not in text
+        values = {
+            "ORDERS_EVERYTHING_URL": "https://example.com/hook?code=secret",
+            "ORDERS_EVERYTHING_X_SECRET": "hush",
+            "BUS_CONNECTION": read_document(WHOLE).data["connections"][0]["connectionString"],
+        }
+        asked: list[str] = []
+
+        def read(source: str, name: str, path: str) -> str:
+            asked.append(name)
+            return values[name]
+
+        filled = write_document(fill_in(document, read))
+        assert sorted(asked) == sorted(values)
+        assert await steps(estate, filled) == []
+
+    asyncio.run(run())
+
+
+def test_templates() -> None:
+    """An export as a template deploys to an empty server, with its secrets as parameters."""
+
+    async def run() -> None:
+        first, second = new_estate(StillClock()), new_estate(StillClock())
+        await apply(first, WHOLE)
+        document = as_template([one async for one in walk_all(first.parts, URL)], NO_SUBSCRIPTION, "shop")
+        assert set(document["parameters"]) == {"ordersEverythingUrl", "ordersEverythingXSecret"}
+        given = {
+            "ordersEverythingUrl": {"value": "https://example.com/hook?code=secret"},
+            "ordersEverythingXSecret": {"value": "hush"},
+        }
+        resources = (await Expander(second.parts, URL).expand(document, given, PLACE)).resources
+        connections = WHOLE.partition("connections:")[2].partition("topics:")[0]
+        await apply(second, f"connections:{connections}")
+        assert not (await second.apply(resources)).failed
+        one, two = await exported(first, secrets=False), await exported(second, secrets=False)
+        del one["resourceGroups"], two["resourceGroups"]
+        assert one == two
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "target"),
+    [
+        ("topics: [{name: fine}, {name: x}]", "must be 3 to 50", "topics[1].name"),
+        ("topics: [fine, {name: typo, inputSchem: x}]", "'inputSchem' is not a known", "topics[1].inputSchem"),
+        ("topics: [fine, {name: typo, inputSchema: Nothing}]", "must be one of", "topics[1].inputSchema"),
+        ("topics: [{name: fine, subscriptions: [{name: sub, endpoint: 'ftp://x'}]}]", "URL",
+         "topics[0].subscriptions[0].destination.properties.endpointUrl"),
+        ("topics: [{name: fine, subscriptions: [{name: sub}]}]", "'destination' is required",
+         "topics[0].subscriptions[0].destination"),
+        ("topics: [{name: fine, keys: {key1: short}}]", "in base64", "topics[0].keys.key1"),
+        ("topics: [{name: fine, keys: {key3: x}}]", "may have key1 and key2", "topics[0].keys"),
+        (f"systemTopics: [{{name: sys, source: {STORE}, keys: {{key1: {KEY}}}}}]", "no keys", "systemTopics[0].keys"),
+        ("topics: [{name: fine, tags: {recapito-profile: '1999'}}]", "1999", "topics[0].tags.recapito-profile"),
+        ("resources: [{type: Microsoft.Web/sites, name: x}]", "'Microsoft.Web/sites' is not a type",
+         "resources[0].type"),
+        ("resources: [{type: Microsoft.EventGrid/eventSubscriptions, name: sub}]", "no events of that scope",
+         "resources[0].scope"),
+        (f"resources: [{{type: Microsoft.EventGrid/topics/eventSubscriptions, name: gone/sub, {HOOK}}}]",
+         "could not be found", "resources[0]"),
+        (f"connections: [{{resourceId: {STORE}, sasUrl: 'https://x'}}]", "shared access signature",
+         "connections[0].connection"),
+        (f"topics: [{{name: fine, subscriptions: [{{name: sub, {QUEUE}}}]}}]", "There is no connection",
+         "topics[0].subscriptions[0].destination.properties.resourceId"),
+    ],
+)  # fmt: skip
+def test_refused_whole(text: str, said: str, target: str) -> None:
+    """A document that is wrong anywhere changes nothing, and its fault names the key."""
+
+    async def run() -> None:
+        message, path = await refused(new_estate(StillClock()), text)
+        assert said in message
+        assert path == target
+
+    asyncio.run(run())
+
+
+def test_refused_for_what_exists() -> None:
+    """The rehearsal sees stored resources: what cannot change is refused before anything is made."""
+
+    async def run() -> None:
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        moved = WHOLE.partition("systemTopics:")[2].replace("storageAccounts/store", "storageAccounts/other")
+        message, target = await refused(estate, f"resourceGroup: shop\ntopics: [first]\nsystemTopics:{moved}")
+        assert "cannot change" in message and target == "systemTopics[0].source"
+        message, target = await refused(estate, "topics: [first, orders]")
+        assert "another resource group" in message and target == "topics[1].name"
+        assert await estate.parts.topics.find("first", TopicKind.CUSTOM) is None
+
+    asyncio.run(run())
+
+
+def test_the_schema_fits() -> None:
+    """Editors' schema takes the estate with every kind of resource and its export, and refuses a typo."""
+
+    async def run() -> None:
+        validator = jsonschema_rs.validator_for(estate_schema())
+        estate = new_estate(StillClock())
+        await apply(estate, WHOLE)
+        for document in (read_document(WHOLE).data, await exported(estate, False), await exported(estate, True)):
+            assert [error.message for error in validator.iter_errors(document)] == []
+        assert not validator.is_valid({"topics": [{"name": "orders", "inputSchem": "x"}]})
+        assert not validator.is_valid({"topicz": []})
+        assert validator.is_valid({"topics": ["orders", {"name": "more", "keys": {"key1": {"env": "KEY"}}}]})
+
+    asyncio.run(run())
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """The paths of all values inside of a value."""
+    members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] + [inner for key, member in members for inner in places(member, (*path, key))]
+
+
+def spoiled(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """The value with another one at a path."""
+    if not path:
+        return new
+    key, *rest = path
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[key] = spoiled(value[key], tuple(rest), new)
+    return copy
+
+
+RICH = {
+    "parameters": {"p": {"type": "int", "defaultValue": 2, "minValue": 1, "maxValue": 3, "allowedValues": [2]}},
+    "variables": {"v": "[parameters('p')]", "copy": [{"name": "w", "count": 2, "input": "[copyIndex('w')]"}]},
+    "resources": [
+        {
+            "type": "Microsoft.EventGrid/topics",
+            "name": "[concat('topic-', copyIndex())]",
+            "copy": {"name": "loop", "count": "[parameters('p')]"},
+            "condition": True,
+            "tags": {"copy": [{"name": "x", "count": 1, "input": "y"}]},
+            "resources": [{"type": "eventSubscriptions", "name": "sub", "properties": {"destination": {}}}],
+        },
+        {"type": "Microsoft.EventGrid/eventSubscriptions", "name": "sub", "scope": "a/b/c", "dependsOn": ["loop"]},
+    ],
+    "outputs": {"o": {"type": "array", "copy": {"count": 2, "input": "[variables('w')[copyIndex()]]"}}},
+}
+SPOILS: list[Any] = [
+    *(None, True, -1, 10**9, 1.5, "", "x", "[", "[x()]", "[variables('v')]", "[reference('sub')]", [], [1], ["x"], {}),
+    *({"x": 1}, {"copy": [1]}, {"name": 1}, {"env": "x"}),
+]
+
+
+@pytest.mark.parametrize(("whole", "spoils"), [(RICH, SPOILS), (read_document(WHOLE).data, SPOILS[::4])])
+def test_whatever_is_in_a_document(whole: Any, spoils: list[Any]) -> None:
+    """A value of any kind in any place of a document is taken or refused with a fault, never a defect."""
+
+    async def run(document: Any) -> None:
+        estate = new_estate(StillClock())
+        expander = Expander(estate.parts, URL)
+        with suppress(DocumentFault):
+            await estate.plan((await expander.expand(document, {}, PLACE)).resources)
+        if is_template(document):
+            with suppress(DocumentFault):
+                await expander.outputs(document, {}, PLACE)
+
+    async def run_all() -> None:
+        for place in places(whole):
+            for new in spoils:
+                await run(spoiled(whole, place, new))
+
+    asyncio.run(run_all())
