@@ -27,7 +27,7 @@ _NAMES = count(1)
 
 
 class Place:
-    """A name of a cluster that nobody has, and the settings of its nodes."""
+    """A free name for a cluster, and the settings of its nodes."""
 
     def __init__(self, nats: "NatsCluster", root: Path) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""What the peers of a cluster promise, held against the model in memory and against real NATS servers."""
+"""The promises of the peers of a cluster, held against the model in memory and against real NATS servers."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ import pytest
 from recapito.clock import ManualClock
 from recapito.contracts.peers import Peers
 from recapito.domain.cluster.lease import LIFE_NS, Lease, LeaseSeen
-from recapito.domain.cluster.member import Member, NodeState
+from recapito.domain.cluster.member import ClusterMember, NodeState
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed
 from recapito.peers.memory import Board, MemoryPeers
@@ -70,8 +70,8 @@ def play(request: pytest.FixtureRequest) -> Iterator[Callable[[Story], None]]:
         yield lambda story: on_nats(nats, story)
 
 
-def member(name: str, state: NodeState = NodeState.STANDBY) -> Member:
-    return Member(name, f"id-{name}", f"http://{name}", state, "1.0", "1.1", 0, time.time_ns())
+def member(name: str, state: NodeState = NodeState.STANDBY) -> ClusterMember:
+    return ClusterMember(name, f"id-{name}", f"http://{name}", state, "1.0", "1.1", 0, time.time_ns())
 
 
 def test_members_are_known_and_withdrawn(play: Callable[[Story], None]) -> None:

@@ -51,7 +51,7 @@ def test_a_read_is_bounded(stream: Stream, leader: bool) -> None:
 
 @pytest.mark.parametrize("leader", [False, True])
 def test_a_purge_keeps_the_numbers(stream: Stream, leader: bool) -> None:
-    """What is left keeps its sequences, and the next message has the next one, also when nothing is left."""
+    """The remaining messages keep their sequences, and the next message has the next one, also when nothing is left."""
     for n in range(3):
         stream.publish(b"x", n)
     stream.purge(3)

@@ -244,7 +244,7 @@ def test_a_cut_off_owner_sends_nothing_and_yields() -> None:
 
 
 def test_all_are_cut_off_and_the_owner_stays() -> None:
-    """While no node reaches the peers, nobody is replaced; afterwards the owner renews what has run out."""
+    """While no node reaches the peers, no owner is replaced; afterwards the owner renews its lease."""
 
     async def story(world: World) -> None:
         world.start("a", "b")

@@ -205,7 +205,7 @@ class Cluster:
         try:
             answer = await _answer(verb, store)
         except StoreLost as error:
-            raise Violation(f"the owner of {side.server.name} was fenced by nobody: {error}") from error
+            raise Violation(f"the owner of {side.server.name} was fenced without a rival: {error}") from error
         except StoreDamaged as error:
             raise Violation(f"{side.server.name} is damaged: {error}") from error
         except StoreFailed:
@@ -246,7 +246,7 @@ class Cluster:
         try:
             shown = await side.dump(store)
         except StoreLost as error:
-            raise Violation(f"the owner {name} of {side.server.name} was fenced by nobody: {error}") from error
+            raise Violation(f"the owner {name} of {side.server.name} was fenced without a rival: {error}") from error
         except StoreFailed as error:
             if patient:
                 raise Violation(f"{side.server.name} does not recover: {error}") from error

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from recapito.domain.cluster.lease import Lease, LeaseSeen
-from recapito.domain.cluster.member import Member, Sighting
+from recapito.domain.cluster.member import ClusterMember, Sighting
 
 
 class Peers(Protocol):
     """The nodes of one cluster."""
 
-    async def announce(self, member: Member) -> None:
+    async def announce(self, member: ClusterMember) -> None:
         """Say that a node lives."""
 
     async def withdraw(self, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from recapito.domain.cluster.lease import LIFE_NS, Lease, LeaseSeen
-from recapito.domain.cluster.member import Member, Sighting
+from recapito.domain.cluster.member import ClusterMember, Sighting
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed
 
@@ -33,7 +33,7 @@ class MemoryPeers:
     def __repr__(self) -> str:
         return f"<MemoryPeers of {self._node or 'no node'}>"
 
-    async def announce(self, member: Member) -> None:
+    async def announce(self, member: ClusterMember) -> None:
         board = self._reach()
         board.members[member.name] = Sighting(member, board.now())
 

@@ -15,7 +15,7 @@ import nats.errors
 from nats.aio.client import Client
 
 from recapito.domain.cluster.lease import LIFE_NS, Lease, LeaseSeen
-from recapito.domain.cluster.member import Member, Sighting
+from recapito.domain.cluster.member import ClusterMember, Sighting
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed
 
@@ -62,7 +62,7 @@ class NatsPeers:
         }
         await self._ask(f"$JS.API.STREAM.CREATE.{self._stream}", config)
 
-    async def announce(self, member: Member) -> None:
+    async def announce(self, member: ClusterMember) -> None:
         await self._put(f"member.{member.name}", msgspec.json.encode(member), {"Nats-TTL": _LIFE})
 
     async def withdraw(self, name: str) -> None:
@@ -72,7 +72,7 @@ class NatsPeers:
         found, after = [], 1
         while (stored := await self._get({"seq": after, "next_by_subj": f"{self._stream}.member.>"})) is not None:
             with suppress(msgspec.MsgspecError):  # of another version
-                found.append(Sighting(msgspec.json.decode(stored.content, type=Member), stored.at))
+                found.append(Sighting(msgspec.json.decode(stored.content, type=ClusterMember), stored.at))
             after = stored.sequence + 1
         return sorted(found, key=lambda seen: seen.member.name)
 

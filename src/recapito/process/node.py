@@ -18,7 +18,7 @@ from recapito.contracts.peers import Peers
 from recapito.domain import limits
 from recapito.domain.cluster import lease as rules
 from recapito.domain.cluster.lease import Lease, LeaseWatch
-from recapito.domain.cluster.member import Member, NodeState, Sighting, admission_problem, clock_problem
+from recapito.domain.cluster.member import ClusterMember, NodeState, Sighting, admission_problem, clock_problem
 from recapito.domain.cluster.view import ClusterView, Findings, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
@@ -299,7 +299,7 @@ class Node:
     async def _announce(self) -> None:
         parts = self._parts
         behind = sum(copy.behind for copy in self._copies) if self._copies else None
-        told = Member(
+        told = ClusterMember(
             parts.name, self._id, parts.url, self._state, __version__, parts.formats, behind, parts.clock.now()
         )
         await parts.peers.announce(told)

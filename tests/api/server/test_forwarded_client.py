@@ -62,7 +62,7 @@ def test_a_header_without_the_secret_is_passed_over() -> None:
 
 
 def test_management_is_open_to_the_clients_own_machine_alone() -> None:
-    """What a node forwards for a client elsewhere needs a token, although the node itself is on loopback."""
+    """A request that a node forwards for a client elsewhere needs a token, although the node is on loopback."""
     listing = b"GET /clock HTTP/1.1\r\nHost: 127.0.0.1\r\n%b\r\n"
     elsewhere = FORWARDED + b": " + SECRET.sign("192.0.2.7", int(time.time())) + b"\r\n"
     here = FORWARDED + b": " + SECRET.sign("127.0.0.1", int(time.time())) + b"\r\n"

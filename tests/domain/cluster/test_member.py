@@ -2,7 +2,7 @@
 
 from recapito.domain.cluster.member import (
     CLOCK_OFF_NS,
-    Member,
+    ClusterMember,
     NodeState,
     Sighting,
     admission_problem,
@@ -11,7 +11,7 @@ from recapito.domain.cluster.member import (
 
 
 def sighting(name: str = "a", id: str = "1", formats: str = "1.1", wall: int = 0, heard_at: int = 0) -> Sighting:
-    member = Member(name, id, f"http://{name}", NodeState.STANDBY, "1.0", formats, 0, wall)
+    member = ClusterMember(name, id, f"http://{name}", NodeState.STANDBY, "1.0", formats, 0, wall)
     return Sighting(member, heard_at)
 
 

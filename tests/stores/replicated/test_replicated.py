@@ -158,7 +158,7 @@ def test_a_restarted_process_resumes_its_claim(log: Log) -> None:
 
 
 def test_a_process_cannot_resume_what_another_claimed(log: Log) -> None:
-    """Nor what nobody has claimed for its directory."""
+    """A directory without a claim is refused too."""
     log.open("a", founding=True).close()
     log.open("b").claim()
     again = log.open("a")

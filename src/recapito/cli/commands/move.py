@@ -23,7 +23,7 @@ def move(
     log_mb: LogMb = 4096,
     lanes_mb: LanesMb = 2048,
 ) -> None:
-    """Move a store into a new cluster, or out of a stopped one."""
+    """Move a store into a new cluster, or out of one."""
     into = bool(servers_in(target))
     if into == bool(servers_in(source)):
         raise SettingsError("move: one of --from and --to is a directory, the other nats://HOST:PORT,…")

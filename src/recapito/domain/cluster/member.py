@@ -25,7 +25,7 @@ class NodeState(StrEnum):
     DRAINED = "drained"
 
 
-class Member(msgspec.Struct, frozen=True):
+class ClusterMember(msgspec.Struct, frozen=True):
     """The words of a node about itself, each second.
 
     id: random, of one run of the node: two nodes with one name differ in it.
@@ -48,7 +48,7 @@ class Member(msgspec.Struct, frozen=True):
 class Sighting(NamedTuple):
     """A member, and the cluster's own time at which its words were stored, in ns."""
 
-    member: Member
+    member: ClusterMember
     heard_at: int
 
     @property

@@ -175,7 +175,7 @@ class SqliteLog(AsyncStore):
             found = self.database.read(log_sql.read_apart, topic, position)
         if all(entry.kind is not EntryKind.DAMAGED for entry in found):
             return found
-        self.database.meet_damage(f"an entry of topic {topic} is damaged")
+        self.database.meet_damage(f"topic {topic} has a damaged entry from position {position} on")
         found = self.database.read(log_sql.look_closely, self.database.path, topic, found)
         if not found:
             self.database.suspect(OUT_OF_REACH)
