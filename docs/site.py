@@ -37,6 +37,7 @@ NAVIGATION = {
     "Run it": (
         "guides/run-on-a-server",
         "guides/containers",
+        "guides/run-a-cluster",
         "guides/access",
         "guides/connections",
         "guides/beyond-event-grid",
