@@ -48,7 +48,7 @@ def test_the_flags_before_the_command_are_all_common_flags() -> None:
 
 def test_the_server_before_the_command(running: Server) -> None:
     """`recapito --server URL topic list` asks that server."""
-    assert [topic["name"] for topic in ok("--server", running.url, "topic", "list")] == ["demo"]
+    assert "demo" in [topic["name"] for topic in ok("--server", running.url, "topic", "list")]
 
 
 @pytest.mark.parametrize(

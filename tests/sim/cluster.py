@@ -33,7 +33,7 @@ LARGE = 1 << 20
 EVERYBODY = SkippedDeadLetters()
 POSSIBLE = 16  # possibilities that the oracle keeps at once
 FAILURES = 10  # of one file, one after the other; that many by chance are out of the question
-REFUSALS = (KeyError, LookupError, ValueError, Conflict, StoreStale)
+REFUSALS = (KeyError, LookupError, Conflict)
 
 Verb = Callable[[Any], Awaitable[Any]]
 
@@ -380,9 +380,11 @@ class Cluster:
 
 
 async def _answer(verb: Verb, store: Any) -> Any:
-    """The answer of a verb; a refusal is one too."""
+    """The answer of a verb; a refusal is one too. A call that is wrong in two ways may be refused for either."""
     try:
         return await verb(store)
+    except (StoreStale, ValueError):
+        return "refused"
     except REFUSALS as error:
         return type(error).__name__
 
