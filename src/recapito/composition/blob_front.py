@@ -9,10 +9,9 @@ from recapito.clock import Clock, SystemClock
 from recapito.composition.identity import make_tls
 from recapito.connections.keyring import Keyring
 from recapito.contracts.backend import Stores
-from recapito.contracts.registry import Registry
+from recapito.contracts.registry import Registry, system_topics
 from recapito.domain.connections.connection import AccountKey
 from recapito.domain.connections.parse_storage import AZURITE_ACCOUNT, AZURITE_KEY
-from recapito.domain.resources.topic import TopicKind, topic_key
 from recapito.errors import CallerError, SettingsError
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.storage.blob_reporter import BlobReporter
@@ -21,7 +20,6 @@ from recapito.observability.journal import Journal
 from recapito.settings.settings import Settings
 
 NOTES = "blob-changes"
-_PAGE = 200
 
 
 def make_blob_front(
@@ -45,17 +43,12 @@ async def _key_of(registry: Registry, keyring: Keyring, account: str) -> str | N
     """The key of a storage account by its name: Azurite's own, or that of a connection of a system topic's source."""
     if account == AZURITE_ACCOUNT:
         return AZURITE_KEY
-    prefix = key = topic_key(TopicKind.SYSTEM, "")
-    while page := await registry.topics(key, _PAGE):
-        for topic in page:
-            if not topic.key.startswith(prefix):
-                return None
-            try:
-                connection = await keyring.find(topic.source.resource_id) if topic.source else None
-            except (CallerError, SettingsError):
-                continue
-            credential = connection.credential if connection else None
-            if isinstance(credential, AccountKey) and credential.account == account:
-                return credential.key
-        key = page[-1].key
+    async for _, source in system_topics(registry):
+        try:
+            connection = await keyring.find(source)
+        except (CallerError, SettingsError):
+            continue
+        credential = connection.credential if connection else None
+        if isinstance(credential, AccountKey) and credential.account == account:
+            return credential.key
     return None

@@ -1,9 +1,9 @@
 """The contract of the Registry: topics, subscriptions and all other resources. Intake writes it.
 
-At the end are two queries that both roles make of it, and the document by which intake acknowledges dispatch's notices.
+At the end are three queries that both roles make of it, and the document by which intake acknowledges notices.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from recapito.contracts.damage import Damage
@@ -111,19 +111,23 @@ document is damaged, intake puts 0 and publishes the kept notices once more.
 _PAGE = 200
 
 
-async def system_topic_of(registry: Registry, source: str) -> Topic | None:
-    """The system topic whose source is this Azure resource, without regard to case.
-
-    It reads all system topics, for there are few.
-    """
+async def system_topics(registry: Registry) -> AsyncIterator[tuple[Topic, str]]:
+    """All system topics, of which there are few, each with the resource id of its source."""
     prefix = key = topic_key(TopicKind.SYSTEM, "")
     while page := await registry.topics(key, _PAGE):
         for topic in page:
             if not topic.key.startswith(prefix):
-                return None
-            if topic.source is not None and topic.source.resource_id.lower() == source.lower():
-                return topic
+                return
+            if topic.source is not None:
+                yield topic, topic.source.resource_id
         key = page[-1].key
+
+
+async def system_topic_of(registry: Registry, source: str) -> Topic | None:
+    """The system topic whose source is this Azure resource, without regard to case."""
+    async for topic, resource_id in system_topics(registry):
+        if resource_id.lower() == source.lower():
+            return topic
     return None
 
 

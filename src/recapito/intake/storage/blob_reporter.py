@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from recapito.clock import Clock
 from recapito.contracts.log import Log
-from recapito.contracts.registry import Registry, has_subscription
+from recapito.contracts.registry import Registry, has_subscription, system_topics
 from recapito.domain import limits
 from recapito.domain.connections.connection import AccountKey, Connection
 from recapito.domain.instant import SECOND
 from recapito.domain.resources.resource_id import STORAGE_ACCOUNT, parse_resource_id
-from recapito.domain.resources.topic import Topic, TopicKind, topic_key
+from recapito.domain.resources.topic import Topic
 from recapito.domain.storage.blob_change import BlobChange
 from recapito.domain.storage.blob_event import BlobFacts, blob_event
 from recapito.domain.storage.event_names import BLOB_DELETED
@@ -20,7 +20,6 @@ from recapito.intake.storage.change_notes import ChangeNote, ChangeNotes
 from recapito.observability.journal import Journal
 
 RECOVER_NS = 5 * SECOND
-_PAGE = 200
 _ALL = 2**62
 
 Look = Callable[[BlobChange], Awaitable[BlobFacts | None]]
@@ -145,23 +144,16 @@ class BlobReporter:
 
     async def _topics(self, account: str) -> list[Topic]:
         """The system topics of a storage account that have a subscription."""
-        found: list[Topic] = []
-        prefix = key = topic_key(TopicKind.SYSTEM, "")
-        while page := await self._registry.topics(key, _PAGE):
-            for topic in page:
-                if not topic.key.startswith(prefix):
-                    return found
-                if await self._is_source(topic, account) and await has_subscription(self._registry, topic):
-                    found.append(topic)
-            key = page[-1].key
-        return found
+        return [
+            topic
+            async for topic, source in system_topics(self._registry)
+            if await self._is_account(source, account) and await has_subscription(self._registry, topic)
+        ]
 
-    async def _is_source(self, topic: Topic, account: str) -> bool:
-        """Whether a system topic's source is this account, by its name or by the connection that leads to it."""
-        if topic.source is None:
-            return False
+    async def _is_account(self, source: str, account: str) -> bool:
+        """Whether a resource is the account of this name, by its own name or by the connection that leads to it."""
         try:
-            resource = parse_resource_id(topic.source.resource_id)
+            resource = parse_resource_id(source)
             if resource.kind != STORAGE_ACCOUNT or resource.names[0].lower() == account.lower():
                 return resource.kind == STORAGE_ACCOUNT
             connection = await self._find_connection(resource.text)
