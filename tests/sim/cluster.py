@@ -300,7 +300,7 @@ class Cluster:
             except StoreFailed:
                 database.close()
         else:
-            raise Violation("a restarted owner does not resume")
+            raise Violation(f"a restarted owner of {self._sides[n].server.name} does not resume")
         self.told.counts["restarts"] += 1
         await self._compare(n)
 

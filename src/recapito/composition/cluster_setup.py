@@ -47,6 +47,7 @@ from recapito.system.secret_file import keep, write
 
 PAPERS = "keys"
 _ATTEMPT = "cluster.attempt"
+_LOOKS = 24  # a quarter of a second apart: longer than a member is remembered
 _SHARED = ("identity/signing-key.pem", "identity/development.json", "identity/scrape-token", "tls/ca.pem", "tls/ca.key")
 _CONNECTION_KEY = "connection.key"
 
@@ -246,7 +247,7 @@ async def drain(settings: Settings, node: str, undo: bool, wait_s: float) -> boo
     wanted = ("drained",) if not undo else ("standby", "claiming", "owner")
     async with open_peers(settings) as peers:
         try:
-            if node not in {seen.member.name for seen in await peers.members()}:
+            if not await _lives(peers, node):
                 raise SettingsError(f"There is no living node named '{node}': see `recapito cluster status`.")
             await peers.ask_to_drain(node, not undo)
             for _ in range(int(wait_s * 4)):
@@ -256,6 +257,15 @@ async def drain(settings: Settings, node: str, undo: bool, wait_s: float) -> boo
                 await asyncio.sleep(0.25)
         except PeersFailed as error:
             raise SettingsError(str(error)) from error
+    return False
+
+
+async def _lives(peers: NatsPeers, node: str) -> bool:
+    """Whether a node is a member. One look is a hint: a busy node may be late, and a server behind the others."""
+    for _ in range(_LOOKS):
+        if node in {seen.member.name for seen in await peers.members()}:
+            return True
+        await asyncio.sleep(0.25)
     return False
 
 
