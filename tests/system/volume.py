@@ -135,12 +135,13 @@ class Burst:
 
 
 def fill_up(file: Path) -> None:
-    """Write, as another program would, until the volume has no byte left."""
+    """Write, as another program would, until no byte is left, nor any of the room that the server gives back."""
     with file.open("wb", buffering=0) as stranger:
-        for size in (MB, 4096, 1):
+        for size in (MB, 4096, 1) * 20:
             try:
                 while True:
                     stranger.write(bytes(size))
             except OSError:
-                continue
-    assert os.statvfs(file.parent).f_bavail == 0
+                if os.statvfs(file.parent).f_bavail == 0:
+                    return
+    raise AssertionError("the volume does not fill up")
