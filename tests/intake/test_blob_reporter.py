@@ -45,7 +45,7 @@ class Bench:
         self.notes = MemoryNotes()
         self.clock = ManualClock(NOW)
         self.blob: BlobFacts | None = None
-        self.unreachable = False
+        self.unreachable = self.unknown_key = False
         self.connections: dict[str, Connection] = {}
         self.journal: list[str] = []
         self.publisher = Publisher(self.log, self.clock, lambda: None, lambda: self.closed, wall=self.clock)
@@ -56,12 +56,16 @@ class Bench:
         await self.log.put_subscription(new_subscription(topic.id, "watch"))
         return topic
 
-    def reporter(self) -> BlobReporter:
-        async def look(change: BlobChange) -> BlobFacts | None:
-            if self.unreachable:
-                raise OSError("nothing listens there")
-            return self.blob
+    async def check(self, account: str) -> None:
+        if self.unknown_key:
+            raise OSError("no connection has the key")
 
+    async def look(self, change: BlobChange) -> BlobFacts | None:
+        if self.unreachable:
+            raise OSError("nothing listens there")
+        return self.blob
+
+    def reporter(self) -> BlobReporter:
         async def find(resource_id: str) -> Connection | None:
             return self.connections.get(resource_id)
 
@@ -72,7 +76,7 @@ class Bench:
             self.clock,
             self.clock,
             find,
-            look,
+            self,
             self.notes,
             lambda event, **_: self.journal.append(event),
         )
@@ -229,6 +233,35 @@ def test_a_closed_intake_refuses_before_the_change() -> None:
         bench.closed = "The disk is full."
         with pytest.raises(Busy):
             await bench.reporter().begin(change(), "http")
+        assert bench.notes.left() == []
+
+    run(test)
+
+
+def test_an_account_whose_blobs_cannot_be_asked_about() -> None:
+    """The change is refused before it is made: its event might wait for that answer for good."""
+
+    async def test(bench: Bench) -> None:
+        await bench.topic("blobs")
+        bench.unknown_key = True
+        with pytest.raises(OSError, match="key"):
+            await bench.reporter().begin(change(), "http")
+        assert bench.notes.left() == []
+
+    run(test)
+
+
+def test_a_topic_that_is_deleted_meanwhile() -> None:
+    """Its event is wanted by no one any more, and nothing is left to settle."""
+
+    async def test(bench: Bench) -> None:
+        topic, reporter = await bench.topic("blobs"), bench.reporter()
+        note = await reporter.begin(change(), "http")
+        assert note is not None
+        [subscription] = await bench.log.subscriptions(topic.id, 0, 10)
+        await bench.log.delete_topic(topic.id)
+        await bench.log.forget(subscription.id)
+        await reporter.made(note, {})
         assert bench.notes.left() == []
 
     run(test)

@@ -33,9 +33,7 @@ def make_blob_front(
     key_of = partial(_key_of, stores.registry, keyring)
     service = StorageService(settings.azure.azurite_url.rstrip("/"), key_of, wall, trust)
     notes: ChangeNotes = MemoryNotes() if settings.in_memory else DirectoryNotes(settings.data / NOTES, journal)
-    reporter = BlobReporter(
-        stores.log, stores.registry, publisher, clock, wall, keyring.find, service.look, notes, journal
-    )
+    reporter = BlobReporter(stores.log, stores.registry, publisher, clock, wall, keyring.find, service, notes, journal)
     return BlobFront(service, reporter, journal, make_tls(settings))
 
 

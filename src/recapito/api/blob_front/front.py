@@ -12,8 +12,8 @@ from recapito.api.blob_front.passing import pass_body, take_head
 from recapito.api.blob_front.storage_service import StorageService
 from recapito.domain import limits
 from recapito.domain.storage.blob_change import read_change
-from recapito.errors import AppendFailed, Busy, StoreFailed
-from recapito.intake.storage.blob_reporter import BlobReporter
+from recapito.errors import Busy, RecordDamaged, StoreFailed
+from recapito.intake.storage.blob_reporter import UNSETTLED, BlobReporter
 from recapito.intake.storage.change_notes import ChangeNote
 from recapito.observability.journal import Journal
 
@@ -51,12 +51,12 @@ class BlobFront:
     async def _accept(self, reader: StreamReader, writer: StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._connections) >= limits.FRONT_CONNECTIONS:
-            await _refuse(writer, 503, "ServerBusy", "Too many connections are open.")
-            return
         self._connections.add(task)
         try:
-            await self._serve_client(_Peer(reader, writer))
+            if len(self._connections) > limits.FRONT_CONNECTIONS:
+                await _refuse(writer, 503, "ServerBusy", "Too many connections are open.")
+            else:
+                await self._serve_client(_Peer(reader, writer))
         except (OSError, TimeoutError, asyncio.CancelledError):
             pass  # the client is gone or silent, or the front ends: asyncio would print the cancelling of a connection
         except WrongHead as error:
@@ -99,8 +99,8 @@ class BlobFront:
             except Busy as error:
                 await _refuse(client.writer, 503, "ServerBusy", error.message, error.retry_after_s)
                 return False
-            except (OSError, StoreFailed) as error:
-                await _refuse(client.writer, 503, "ServerBusy", f"The event cannot be stored now: {error}.", 5)
+            except (OSError, StoreFailed, RecordDamaged) as error:
+                await _refuse(client.writer, 503, "ServerBusy", f"No event could be made of this now: {error}.", 5)
                 return False
         try:
             return await self._converse(request, note, client, service)
@@ -159,7 +159,7 @@ class BlobFront:
             return True
         try:
             await self.reporter.made(note, answer.headers)
-        except (Busy, AppendFailed, StoreFailed, OSError) as error:
+        except UNSETTLED as error:
             self._journal("blob.not_settled", why=str(error))
             message = "The blob was changed, and its event cannot be stored yet; it follows."
             await _refuse(client.writer, 503, "ServerBusy", message, 5)

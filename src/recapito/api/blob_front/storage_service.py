@@ -41,11 +41,19 @@ class StorageService:
         async with asyncio.timeout(CONNECT_S):
             return await asyncio.open_connection(self._host, self._port, ssl=self._tls, limit=limits.FRONT_HEAD_BYTES)
 
+    async def check(self, account: str) -> None:
+        """Raise OSError if `look` could never ask about a blob of this account."""
+        await self._key(account)
+
+    async def _key(self, account: str) -> str:
+        key = await self._key_of(account)
+        if key is None:
+            raise OSError(f"no connection has the key of the storage account {account}")
+        return key
+
     async def look(self, change: BlobChange) -> BlobFacts | None:
         """The facts of the blob of a change; None if it is not there. OSError if the service cannot be asked."""
-        key = await self._key_of(change.account)
-        if key is None:
-            raise OSError(f"no connection has the key of the storage account {change.account}")
+        key = await self._key(change.account)
         date = formatdate(self._wall.now() / SECOND, usegmt=True)
         headers = {"Host": change.host, "Connection": "close", **sign_head(change.account, key, change.path, date)}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
@@ -65,10 +73,13 @@ class StorageService:
         if answer.status != 200:
             reason = answer.headers.get("x-ms-error-code", "")
             raise OSError(f"the storage service answered {answer.status} {reason} to a question about a blob")
-        return BlobFacts(
-            answer.headers.get("content-type", ""),
-            int(answer.headers.get("content-length", "0")),
-            answer.headers.get("x-ms-blob-type", ""),
-            answer.headers.get("etag", ""),
-            int(parsedate_to_datetime(answer.headers["last-modified"]).timestamp()),
-        )
+        try:
+            return BlobFacts(
+                answer.headers.get("content-type", ""),
+                int(answer.headers.get("content-length", "0")),
+                answer.headers.get("x-ms-blob-type", ""),
+                answer.headers.get("etag", ""),
+                int(parsedate_to_datetime(answer.headers["last-modified"]).timestamp()),
+            )
+        except (KeyError, ValueError) as error:
+            raise OSError(f"the storage service answered without a valid length or date: {error}") from None

@@ -15,7 +15,7 @@ from recapito.domain.templates.template import Declared
 from recapito.errors import InvalidInput
 
 CONNECTION = "/connections"
-"""What the id of a connection begins with; the id of its resource follows."""
+"""The first part of a connection's id; the id of its resource follows."""
 
 NO_SUBSCRIPTION = "00000000-0000-0000-0000-000000000000"
 DEFAULT_GROUP = "local"

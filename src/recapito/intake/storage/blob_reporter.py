@@ -2,6 +2,8 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import Protocol
 
 from recapito.clock import Clock
 from recapito.contracts.log import Log
@@ -14,7 +16,7 @@ from recapito.domain.resources.topic import Topic
 from recapito.domain.storage.blob_change import BlobChange
 from recapito.domain.storage.blob_event import BlobFacts, blob_event
 from recapito.domain.storage.event_names import BLOB_DELETED
-from recapito.errors import AppendFailed, Busy, CallerError, SettingsError, StoreFailed
+from recapito.errors import AppendFailed, Busy, CallerError, NotFound, RecordDamaged, SettingsError, StoreFailed
 from recapito.intake.publish.publisher import Publisher
 from recapito.intake.storage.change_notes import ChangeNote, ChangeNotes
 from recapito.observability.journal import Journal
@@ -22,8 +24,18 @@ from recapito.observability.journal import Journal
 RECOVER_NS = 5 * SECOND
 _ALL = 2**62
 
-Look = Callable[[BlobChange], Awaitable[BlobFacts | None]]
-"""The facts of a blob; None if there is no such blob. OSError if the storage service cannot be asked."""
+UNSETTLED = (OSError, Busy, AppendFailed, StoreFailed, RecordDamaged)
+"""Failures that leave the note of a change: whether its event is stored is settled later."""
+
+
+class BlobInspector(Protocol):
+    """Asks the storage service about blobs."""
+
+    async def check(self, account: str) -> None:
+        """Raise OSError if `look` could never ask about a blob of this account."""
+
+    async def look(self, change: BlobChange) -> BlobFacts | None:
+        """The facts of a blob; None if there is no such blob. OSError if the storage service cannot be asked."""
 
 
 class BlobReporter:
@@ -33,7 +45,6 @@ class BlobReporter:
     clock: the service's clock, for the time of an event.
     wall: real time, by which the storage service dates blobs, and for pauses.
     find_connection: the connection of a resource, None if it has none.
-    look: asks the storage service about a blob.
     """
 
     def __init__(
@@ -44,7 +55,7 @@ class BlobReporter:
         clock: Clock,
         wall: Clock,
         find_connection: Callable[[str], Awaitable[Connection | None]],
-        look: Look,
+        service: BlobInspector,
         notes: ChangeNotes,
         journal: Journal,
     ) -> None:
@@ -54,7 +65,7 @@ class BlobReporter:
         self._clock = clock
         self._wall = wall
         self._find_connection = find_connection
-        self._look = look
+        self._service = service
         self._notes = notes
         self._journal = journal
         self._under_way: dict[str, list[Topic]] = {}  # the topics of each change that a client waits for
@@ -64,13 +75,15 @@ class BlobReporter:
     async def begin(self, change: BlobChange, scheme: str) -> ChangeNote | None:
         """Note a change before it is asked for; None if no subscription wants its event.
 
-        Busy if its event could not be stored now: the change should not be made.
+        Busy if its event could not be stored now, OSError if the storage service could not be asked about the blob: the
+        change should not be made.
         """
         topics = await self._topics(change.account)
         if not topics:
             return None
         self._publisher.check_open()
-        facts = await self._look(change) if change.event_type == BLOB_DELETED else None
+        await self._service.check(change.account)
+        facts = await self._service.look(change) if change.event_type == BLOB_DELETED else None
         note = ChangeNote(str(uuid.uuid4()), change, scheme, self._wall.now(), facts)
         self._notes.put(note)
         self._under_way[note.id] = topics
@@ -80,7 +93,7 @@ class BlobReporter:
         """Return when the event of a change that the service confirmed is stored. A failure leaves the note."""
         try:
             change = note.change
-            facts = note.facts or (None if change.complete else await self._look(change))
+            facts = note.facts or (None if change.complete else await self._service.look(change))
             await self._store(note, self._under_way[note.id], answer, facts)
             self._notes.remove(note.id)
         finally:
@@ -98,15 +111,19 @@ class BlobReporter:
     async def run(self) -> None:
         """Settle the notes that a crash or a failure left, forever."""
         while True:
-            for note in self._notes.left():
-                if note.id not in self._under_way:
-                    await self._settle(note)
+            try:
+                left = [note for note in self._notes.left() if note.id not in self._under_way]
+            except OSError as error:
+                left = []
+                self._report_once(error)
+            for note in left:
+                await self._settle(note)
             await self._wall.sleep_until(self._wall.now() + RECOVER_NS)
 
     async def _settle(self, note: ChangeNote) -> None:
         """Report a change if the service made it and its event is not in the log; a failure leaves the note."""
         try:
-            facts = await self._look(note.change)
+            facts = await self._service.look(note.change)
             if _was_made(note, facts):
                 topics = [
                     topic
@@ -117,10 +134,14 @@ class BlobReporter:
                 self._journal("blob.found_again", api=note.change.api, topics=len(topics))
             self._notes.remove(note.id)
             self._failing = ""
-        except (OSError, Busy, AppendFailed, StoreFailed) as error:
-            if self._failing != str(error):  # once for each reason, not every few seconds
-                self._failing = str(error)
-                self._journal("blob.not_settled", why=str(error))
+        except UNSETTLED as error:
+            self._report_once(error)
+
+    def _report_once(self, error: Exception) -> None:
+        """Journal a failure once for each reason, not every few seconds."""
+        if self._failing != str(error):
+            self._failing = str(error)
+            self._journal("blob.not_settled", why=str(error))
 
     async def _store(
         self, note: ChangeNote, topics: list[Topic], answer: Mapping[str, str], facts: BlobFacts | None
@@ -131,7 +152,8 @@ class BlobReporter:
             assert topic.source is not None
             source = topic.source.resource_id
             event = blob_event(note.change, note.id, note.scheme, source, self._clock.now(), number, answer, facts)
-            await self._publisher.publish(topic, [event], len(event.body))
+            with suppress(NotFound):  # the topic was deleted meanwhile, and its event with it
+                await self._publisher.publish(topic, [event], len(event.body))
 
     async def _is_stored(self, topic: Topic, id: str) -> bool:
         below: int | None = _ALL
