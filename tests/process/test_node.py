@@ -9,7 +9,7 @@ import pytest
 from recapito.clock import ManualClock
 from recapito.contracts.backend import PreparedState
 from recapito.domain.cluster.lease import Lease, may_send
-from recapito.domain.cluster.view import ClusterView
+from recapito.domain.cluster.view import ClusterView, Findings
 from recapito.domain.instant import SECOND
 from recapito.errors import SettingsError, StoreFailed
 from recapito.observability.journal import silent
@@ -98,8 +98,15 @@ class One:
             world.clock,
             world.clock.now,
             silent,
+            inspect=self._inspect,
         )
+        self.fault: Exception | None = None
         self.task = asyncio.create_task(Node(parts).run(self.stopping))
+
+    async def _inspect(self) -> Findings:
+        if self.fault is not None:
+            raise self.fault
+        return Findings()
 
 
 class World:
@@ -394,5 +401,24 @@ def test_terms_only_grow() -> None:
                 world.nodes.pop(owner).stopping.set()
             await world.run(1)
         assert terms == sorted(set(terms))
+
+    play(story)
+
+
+def test_a_node_whose_inspection_fails_ends_and_another_owns() -> None:
+    """It does not go on in silence: it stops its roles and gives up the lease, and its error is that of the loop."""
+
+    async def story(world: World) -> None:
+        world.start("a", "b")
+        await world.until(lambda: len(world.owners) == 1)
+        (owner,) = world.owners
+        ended = world.nodes[owner]
+        ended.fault = RuntimeError("a defect")
+        await world.until(lambda: ended.task.done(), 90)
+        with pytest.raises(RuntimeError, match="a defect"):
+            ended.task.result()
+        assert ended.roles.runs == ""
+        del world.nodes[owner]
+        await world.until(lambda: len(world.owners) == 1)
 
     play(story)

@@ -7,9 +7,9 @@ lives, and tells its roles what it knows.
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from recapito import __version__
 from recapito.clock import Clock
@@ -107,6 +107,7 @@ class Node:
         self._unreachable = ""
         self._refused = ""
         self._newest = 0
+        self._loops: Sequence[asyncio.Task[None]] = ()
 
     def __repr__(self) -> str:
         return f"<Node {self._parts.name}, {self._state}>"
@@ -114,7 +115,8 @@ class Node:
     async def run(self, stopping: asyncio.Event) -> None:
         """Be a node until `stopping` is set. SettingsError: this node may not join, or a role refuses its settings."""
         await self._join()
-        async with _running(self._tell_loop()), _running(self._inspect_loop()):
+        async with _running(self._tell_loop()) as telling, _running(self._inspect_loop()) as inspecting:
+            self._loops = (telling, inspecting)
             try:
                 while not stopping.is_set():
                     keeping = await self._stand_by(stopping)
@@ -355,7 +357,10 @@ class Node:
         )
 
     async def _pause(self, ns: int, stopping: asyncio.Event) -> None:
-        """Wait, or until `stopping`."""
+        """Wait, or until `stopping`. The error of a loop that failed is raised: a node that tells nothing must end."""
+        for loop in self._loops:
+            if loop.done():
+                loop.result()
         clock = self._parts.clock
         nap, stop = asyncio.ensure_future(clock.sleep_until(clock.now() + ns)), asyncio.create_task(stopping.wait())
         await asyncio.wait({nap, stop}, return_when=asyncio.FIRST_COMPLETED)
@@ -372,10 +377,10 @@ async def _end(task: "asyncio.Task[None]") -> None:
 
 
 @asynccontextmanager
-async def _running(work: Awaitable[None]) -> AsyncIterator[None]:
-    task = asyncio.ensure_future(work)
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Task[None]"]:
+    task = asyncio.create_task(work)
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         await asyncio.wait([task])
