@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from recapito.contracts.stream import StreamMessage, StreamState
-from recapito.stores.jetstream.link import JetStreamOptions, Link
+from recapito.stores.jetstream.client import JetStreamOptions
+from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import JetStreamStream
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, create
 

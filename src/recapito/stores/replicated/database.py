@@ -152,6 +152,29 @@ class ReplicatedDatabase(Database):
         """Publish the content of the file as the beginning of an empty stream."""
         self._check_stream()
         self._own(secrets.token_hex(8), lambda _: None)
+        self._publish_all()
+        self.verify()
+        self._mark()
+
+    def found_anew(self) -> None:
+        """Publish the content again, as the new beginning of the stream, and purge what was before: its schema is old.
+
+        The file is at the end of the stream, by a claim under the old schema.
+        """
+        start = self.note.sequence + 1
+        self._purge_below = start  # no compaction meanwhile
+        self._copy.note = self.note._replace(floor=start)
+        self._own(self.note.owner, lambda _: None)
+        self._publish_all()
+        try:
+            self.stream.purge(start)
+        except (StreamUnknown, StreamMissing) as error:
+            raise StoreFailed(f"stream {self.stream.name} cannot be purged: {error}") from error
+        self.verify()
+        self._mark()
+
+    def _publish_all(self) -> None:
+        """Publish all rows, as commits of moderate size."""
         compaction, digest = Compaction(self._copy.schema, 1), Digest()
         while not compaction.done:
             rows = compaction.step(self._copy.connection, FOUNDING_BYTES)
@@ -159,8 +182,6 @@ class ReplicatedDatabase(Database):
             note = self._publish(rows, digest)
             transact(self._copy.connection, lambda _, note=note: self._copy.write_note(note))  # type: ignore[misc]
             self._copy.note = note
-        self.verify()
-        self._mark()
 
     def meet_damage(self, why: str) -> None:
         """Leave the damaged row to the stream, which has it whole: the copy is thrown away when it is opened next."""
@@ -284,7 +305,7 @@ class ReplicatedDatabase(Database):
         return self._compaction.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
 
     def _new_copy(self, connection: apsw.Connection) -> Copy:
-        return Copy(connection, keep=self._founding)
+        return Copy(connection, self._founding, older=self._kind.version is not None)
 
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return Capture(connection, self._copy.schema, self.note.digest)
