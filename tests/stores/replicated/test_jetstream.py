@@ -45,6 +45,8 @@ def test_a_sound_stream_has_no_fault() -> None:
         ({"max_bytes": -1}, "has no max_bytes"),
         ({"mirror": {"name": "X"}}, "has mirror"),
         ({"allow_direct": False}, "has allow_direct False"),
+        ({"deny_purge": True}, "has deny_purge True"),
+        ({"sealed": True}, "is sealed, which cannot be undone: restore a backup"),
     ],
 )
 def test_a_wrong_stream_is_refused_by_name(change: dict[str, Any], fault: str) -> None:

@@ -38,6 +38,11 @@ class Link:
         return self._client.server
 
     @property
+    def why(self) -> str:
+        """The trouble with each server while there is no connection."""
+        return self._client.why
+
+    @property
     def version(self) -> str:
         """The version of the server that is connected now."""
         return str(self._client._server_info.get("version", ""))

@@ -156,7 +156,7 @@ class Copy:
     def _check_schema(self, head: CommitHead) -> None:
         if head.schema < self.schema.version:
             raise StoreDamaged(
-                f"the stream has schema {head.schema}, and this recapito has {self.schema.version}: stop all nodes, and "
+                f"the stream has schema {head.schema}, and this version has {self.schema.version}: stop all nodes, and "
                 "run `recapito cluster upgrade`"
             )
         if head.schema != self.schema.version:
