@@ -168,7 +168,7 @@ class NatsPeers:
 
     async def _request(self, subject: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
         if not self._client.is_connected:
-            raise PeersFailed(f"not connected to NATS: {self._why()}")
+            raise PeersFailed(f"this node is not connected to NATS: {self._why() or 'it connects'}")
         try:
             answer = await self._client.request(subject, body, timeout=WAIT_S, headers=headers or None)
             return msgspec.json.decode(answer.data, type=dict)

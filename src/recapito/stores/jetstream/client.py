@@ -188,6 +188,8 @@ def explain(error: Exception) -> tuple[str, bool]:
     if "authorization" in text.lower() or "authentication" in text.lower():
         remedy = "correct the user, nkey or credentials under [cluster], or in the server's configuration"
         return f"it refuses the credentials ({text}): {remedy}", True
+    if PERMISSIONS_ERR in text.lower():
+        return f"it forbids this user something ({text}): allow the cluster's subjects, $JS.API.> and _INBOX.>", False
     return text, False
 
 

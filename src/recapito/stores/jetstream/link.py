@@ -53,11 +53,11 @@ class Link:
 
     def request(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> bytes:
         """Send a request and wait for its one answer. StreamUnknown if there is none."""
-        return self._wait(self._request(subject, body, headers), ANSWER_S)
+        return self._ask(self._request(subject, body, headers))
 
     def request_many(self, subject: str, body: bytes) -> list[Msg]:
         """Send a request and wait for answers, until one has a status; those that came in time, that one included."""
-        return self._wait(self._request_many(subject, body), ANSWER_S)
+        return self._ask(self._request_many(subject, body))
 
     def close(self) -> None:
         """Close the connection; verbs under way raise StreamUnknown. A second call does nothing."""
@@ -69,13 +69,13 @@ class Link:
 
     async def _request(self, subject: str, body: bytes, headers: dict[str, str] | None) -> bytes:
         if not self._client.is_connected:
-            raise StreamUnknown(f"not connected to NATS: {self._client.why}")
+            raise StreamUnknown("not connected to NATS")
         answer = await self._client.request(subject, body, timeout=ANSWER_S, headers=headers)
         return answer.data
 
     async def _request_many(self, subject: str, body: bytes) -> list[Msg]:
         if not self._client.is_connected:
-            raise StreamUnknown(f"not connected to NATS: {self._client.why}")
+            raise StreamUnknown("not connected to NATS")
         inbox = self._client.new_inbox()
         subscription = await self._client.subscribe(inbox, pending_bytes_limit=-1)
         answers: list[Msg] = []
@@ -90,6 +90,13 @@ class Link:
             with contextlib.suppress(NatsError):
                 await subscription.unsubscribe()
         return answers
+
+    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for an answer of the servers. If they refuse this client something, that is why there is none."""
+        try:
+            return self._wait(work, ANSWER_S)
+        except StreamUnknown as error:
+            raise StreamUnknown(self.why or str(error)) from error
 
     def _wait(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         if not self._loop.is_running():

@@ -38,6 +38,7 @@ PAUSE_S = 0.05  # after the first failure; doubled up to:
 LONGEST_PAUSE_S = 1.0
 MARK_EVERY_S = 1.0
 COUNT_EVERY = 256  # commits
+ROOM_REMEDY = "edit it to have a larger max_bytes, on servers with room for it"
 FOUNDING_BYTES = 1 * limits.MB  # of rows in a commit
 
 
@@ -249,9 +250,7 @@ class ReplicatedDatabase(Database):
             with self._new_capture(connection) as capture:
                 result = work(connection)
             if capture.operations and not drains and self._is_full():
-                raise StoreFailed(
-                    f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes"
-                )
+                raise StoreFailed(f"stream {self.stream.name} is full, at {self.fill.bytes} bytes: {ROOM_REMEDY}")
             if capture.operations or self._compact_now:
                 note = self._publish(capture.operations, capture.digest)
                 self._copy.write_note(note)
@@ -282,8 +281,8 @@ class ReplicatedDatabase(Database):
                 self._compaction = None
                 self.fill = self.fill._replace(bytes=self.fill.max_bytes)
                 if sequence > note.sequence:
-                    raise self._be_in_doubt(f"stream {self.stream.name} is full") from error
-                raise StoreFailed(f"stream {self.stream.name} is full") from error
+                    raise self._be_in_doubt(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
+                raise StoreFailed(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
             except (StreamUnknown, StreamMissing) as error:
                 raise self._be_in_doubt(f"stream {self.stream.name}: {error or type(error).__name__}") from error
             sequence, sum = sequence + 1, checksum(body)
@@ -330,8 +329,10 @@ class ReplicatedDatabase(Database):
                 if not self._threaded or self._ending.wait(min(PAUSE_S * 2**attempt, LONGEST_PAUSE_S)):
                     break
                 continue
-            except (StreamFull, StreamMissing) as error:
-                raise StoreFailed(f"stream {self.stream.name}: {error or 'it is full'}") from error
+            except StreamFull as error:
+                raise StoreFailed(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
+            except StreamMissing as error:
+                raise StoreFailed(f"stream {self.stream.name}: {error}") from error
             self._acknowledged(at, sequence + 1)
             self._copy.apply([StreamMessage(at, body, 0)], watch)
             self._owner, self._compaction = owner, None
