@@ -48,13 +48,15 @@ class Cluster:
                     database.write(lambda connection, n=number, k=kind: connection.execute(INSERTS[k.name], (n,)))
 
     def upgrade(self, directory: str, breaks_at: int = 0) -> dict[str, tuple[int, int]]:
-        """Upgrade; the publish of this number gets no answer, and none after it."""
+        """Upgrade; the publish of this number is stored and gets no answer, and the servers are gone after it."""
         backend, published = self.backend(directory), 0
 
         def fault(verb: str) -> str:
             nonlocal published
             published += verb == "publish"
-            return "lost answer" if breaks_at and published >= breaks_at and verb == "publish" else ""
+            for server in self.servers:
+                server.missing = 0 < breaks_at < published
+            return "lost answer" if published == breaks_at and verb == "publish" else ""
 
         backend._streams.log.fault = backend._streams.lanes.fault = fault  # type: ignore[attr-defined]
         return asyncio.run(backend.upgrade())

@@ -16,6 +16,7 @@ from recapito.domain import limits
 from recapito.domain.capacity import Room, Space
 from recapito.errors import SettingsError, StoreDamaged, StoreFailed, StoreLost
 from recapito.observability.journal import Journal, silent
+from recapito.stores.replicated.copy import is_blank
 from recapito.stores.replicated.database import ReplicatedDatabase, marker_file, spoilt_file
 from recapito.stores.replicated.message import unpack
 from recapito.stores.replicated.rows import Digest
@@ -206,7 +207,7 @@ class ReplicatedBackend(SqliteBackend):
 
     def _open_copy(self, kind: FileKind, founding: bool = False) -> ReplicatedDatabase:
         path = self._data / kind.file
-        if path.exists() and not marker_file(path).exists() and not founding:
+        if path.exists() and not marker_file(path).exists() and not founding and not is_blank(path):
             raise SettingsError(
                 f"{path} is an embedded store, not a copy of a cluster's: choose another directory, or bring it into "
                 "the cluster by `recapito move`."

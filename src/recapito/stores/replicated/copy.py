@@ -4,6 +4,7 @@ The file is a cache and never synced: a copy that was open when the machine stop
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -164,6 +165,15 @@ class Copy:
                 f"node {head.node} writes schema {head.schema}, and this node knows {self.schema.version}: "
                 "run the same version of recapito on all nodes"
             )
+
+
+def is_blank(path: Path) -> bool:
+    """Whether a file is a copy that has loaded nothing yet: its first load failed before it met the stream."""
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            return connection.execute(f"SELECT sum(sequence) FROM {NOTE}").get == 0
+    except apsw.Error:
+        return False
 
 
 def _columns(note: Note) -> tuple[Any, ...]:
