@@ -25,7 +25,7 @@ def main() -> None:
         gc.disable()  # everything loaded now stays; the role enables the collector once it runs
         from recapito.process.roles import run_role
 
-        sys.exit(run_role(sys.argv[2]))
+        sys.exit(run_role(sys.argv[2], in_cluster=sys.argv[4:] == ["cluster"]))
     try:
         from recapito.cli import run
         from recapito.cli.toolkit.fatal import ready_streams

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from recapito.api.server.protocol import ClientOf
@@ -49,8 +50,13 @@ SWITCH_INTERVAL_S = 0.0005
 GARBAGE_OBJECTS = 10_000
 
 
-def run_role(role: str) -> int:
-    """Run one role as its parent configures it, and return the exit code."""
+def run_role(role: str, in_cluster: bool = False) -> int:
+    """Run one role as its parent configures it, and return the exit code.
+
+    That of a node loads NATS before it waits for its configuration: a hand-over need not wait for that.
+    """
+    if in_cluster:
+        import_module("recapito.composition.cluster")
     runner = {"intake": _run_intake, "dispatch": _run_dispatch, "alone": _run_alone}[role]
 
     def start(config: RoleConfig) -> Coroutine[Any, Any, None]:
