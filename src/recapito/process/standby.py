@@ -23,7 +23,6 @@ from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 from recapito.system.service import ServiceTask, run_configured, run_services, stop_order
 
-
 ORDERED_S = 0.005  # for an order to stop that came before this process was loaded
 
 
