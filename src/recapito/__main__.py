@@ -2,6 +2,7 @@
 
 import gc
 import sys
+from importlib import import_module
 
 from recapito.system.parent_death import tie_to_parent
 
@@ -14,7 +15,7 @@ def main() -> None:
     if sys.argv[1:2] == ["role"] and len(sys.argv) > 3 and not tie_to_parent(int(sys.argv[3])):
         sys.exit(1)
     if sys.argv[1:2] == ["role"]:
-        sys.exit(_run_role(sys.argv[2]))
+        sys.exit(_run_role(sys.argv[2], in_cluster=sys.argv[4:] == ["cluster"]))
     try:
         from recapito.cli import run
         from recapito.cli.toolkit.fatal import ready_streams
@@ -26,8 +27,11 @@ def main() -> None:
     sys.exit(code)
 
 
-def _run_role(name: str) -> int:
-    """Run a role, and load that role alone."""
+def _run_role(name: str, in_cluster: bool) -> int:
+    """Run a role, and load that role alone.
+
+    That of a node loads NATS before it waits for its configuration: a hand-over need not wait for that.
+    """
     if name == "portal":
         from recapito.portal.process import run_portal
 
@@ -43,6 +47,8 @@ def _run_role(name: str) -> int:
         from recapito.process.dispatch_role import run_dispatch as run
     else:
         from recapito.process.alone import run_alone as run
+    if in_cluster:
+        import_module("recapito.composition.cluster")
     return run()
 
 

@@ -24,6 +24,7 @@ from recapito.settings.settings import Settings
 from recapito.system.service import ServiceTask, run_services, stop_order
 
 DRAIN_NS = 5 * SECOND
+HAND_OVER_NS = 1 * SECOND  # of a node: another waits to own
 
 
 def run_dispatch() -> int:
@@ -46,7 +47,8 @@ async def _run(settings: Settings, config: RoleConfig, journal: Journal) -> None
         stop = asyncio.create_task(stop_order())
 
         def patience() -> int:
-            return DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0
+            ordered = stop.done() and not stop.cancelled() and stop.result()
+            return (DRAIN_NS if link is None else HAND_OVER_NS) if ordered else 0
 
         def send_status(status: Status) -> bool:
             return wakeup.send(to_bytes(status))

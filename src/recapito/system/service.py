@@ -64,8 +64,11 @@ async def _finish(service: ServiceTask, task: "asyncio.Task[None]") -> None:
 
 
 def run_configured(kind: type[C], start: Callable[[C], Coroutine[Any, Any, None]]) -> int:
-    """Read the configuration of this process from standard input, run the process with it, and return its exit code."""
-    line = sys.stdin.buffer.readline()
+    """Read the configuration of this process from standard input, run the process with it, and return its exit code.
+
+    It is read without a buffer, which would swallow an order to stop that came while this process was loaded.
+    """
+    line = sys.stdin.buffer.raw.readline()
     if not line.endswith(b"\n"):
         return os.EX_OK  # the parent ended before it wrote the configuration
     try:
