@@ -34,7 +34,7 @@ OutputOption = Annotated[ProfileOutput, typer.Option("--output", "-o", help="For
 
 @app.command("list")
 def list_profiles(output: OutputOption = ProfileOutput.TABLE) -> None:
-    """List the profiles, oldest first."""
+    """List the profiles: the dated ones, oldest first, then our own."""
     profiles = [load(name) for name in names()]
     if output is ProfileOutput.JSON:
         keys = ("name", "title", "source")
@@ -100,12 +100,15 @@ def _rows(profile: Profile) -> list[tuple[str, str]]:
         ("never retried, webhook", _codes(status.webhook.never)),
         ("never retried, Azure resource", _codes(status.azure_resource.never)),
         ("never retried if dead letters are set up", _codes(status.never_with_dead_letter)),
+        ("refused request is cut", _codes(status.cut)),
+        ("kept without a limit", "yes, unless the subscription sets one" if profile.keeps else "no"),
         ("least delay, webhook", _least_delays(profile, EndpointKind.WEBHOOK)),
         ("least delay, Azure resource", _least_delays(profile, EndpointKind.AZURE_RESOURCE)),
         ("batching", "yes" if profile.batching else "no"),
         ("custom delivery headers", "yes" if profile.custom_headers else "no"),
-        ("delayed delivery", _delayed(profile.delayed_delivery)),
+        ("delayed delivery", _delayed(profile)),
         ("probation by outcome", _probation(profile.delayed_delivery)),
+        ("Retry-After is no attempt", _codes(profile.delayed_delivery.pressure if profile.delayed_delivery else ())),
         ("dead letter written", f"{show_duration(dead.delay_s)} after the last attempt"),
         ("dead-letter location unavailable", f"dropped after {show_duration(dead.unavailable_s)}"),
         ("dead-letter container missing", missing),
@@ -119,17 +122,22 @@ def _least_delays(profile: Profile, kind: EndpointKind) -> str:
     return "\n".join([*delays, f"all others and no answer: {show_duration(profile.status.minimum_s)}"])
 
 
-def _delayed(rules: DelayedDelivery | None) -> str:
+def _delayed(profile: Profile) -> str:
+    rules = profile.delayed_delivery
     if rules is None:
         return "no"
     at_once = (
         "" if rules.at_once_from_s is None else f", or one with a row of {show_duration(rules.at_once_from_s)} or more"
     )
+    if rules.sweep_s is not None:
+        at_once = ", or one with a row"
+    spared = "" if profile.keeps else "; never under a retry policy of the subscription's own"
+    sweep = "" if rules.sweep_s is None else f"; everything that waits is tried every {show_duration(rules.sweep_s)}"
     return (
         f"after {rules.failures} events in a row failed at the first attempt{at_once};"
         f" for {show_duration(rules.first_s)}"
         f"{' or as the table says' if rules.table_s else ''}, doubled by each failed probe,"
-        f" at most {show_duration(rules.longest_s)}; never under a retry policy of the subscription's own"
+        f" at most {show_duration(rules.longest_s)}{sweep}{spared}"
     )
 
 
@@ -148,11 +156,14 @@ def _timetable_rows(times: Timetable) -> Iterator[tuple[str, str, str]]:
     for n, at in enumerate(times.attempts, 1):
         yield str(n), show_duration(at // SECOND), show_duration((at - before) // SECOND) if n > 1 else "at once"
         before = at
-    yield "end", show_duration(times.end // SECOND), str(times.reason)
+    yield (
+        ("…", "and so on", "kept") if times.endless else ("end", show_duration(times.end // SECOND), str(times.reason))
+    )
 
 
 def _timetable_data(times: Timetable) -> dict[str, Any]:
     return {
+        "endless": times.endless,
         "attempts_s": [at // SECOND for at in times.attempts],
         "end_s": times.end // SECOND,
         "reason": times.reason,

@@ -41,9 +41,9 @@ def schedule(
     rows = [
         _row(number, at, before) for number, (at, before) in enumerate(zip(instants, [0, *instants], strict=False), 1)
     ]
-    if times.end > times.attempts[-1]:  # it expires, and is not tried at its end
+    if times.end > times.attempts[-1] and not times.endless:  # it expires, and is not tried at its end
         rows.append(_row(None, times.end // SECOND, instants[-1]))
-    rows[-1]["end"] = times.reason or "Delivered"
+    rows[-1]["end"] = "Kept, and so on" if times.endless else times.reason or "Delivered"
     return rows
 
 

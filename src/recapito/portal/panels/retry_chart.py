@@ -48,6 +48,8 @@ def timetable_of(
 def sentence(times: Timetable, dead_letters: bool) -> str:
     """The timetable in words."""
     count = len(times.attempts)
+    if times.endless:
+        return f"An event is tried {count} times in its first day, and so on until it is delivered."
     tried = "tried once" if count == 1 else f"tried {count} times"
     end, why = ("dead-lettered", "") if dead_letters else ("dropped", ", since there is no dead-letter destination")
     after = f"after {format.duration(times.end / SECOND)}" if times.end else "at once"
@@ -74,7 +76,8 @@ def draw(box: Element, times: Timetable) -> None:
                 text("title", f"Attempt {number}, {format.duration(seconds)} after publishing")
         with ui.element("rect").classes("end") as mark:
             attribute(mark, x=f"{end - 2:.1f}", y=str(_Y - 12), width="4", height="24", rx="2")
-            text("title", f"{times.reason} after {format.duration(times.end / SECOND)}")
+            why = "It is kept" if times.endless else times.reason
+            text("title", f"{why} after {format.duration(times.end / SECOND)}")
         last = text("text", format.duration(times.end / SECOND) if times.end else "at once")
         attribute(last, x=f"{max(end, 40):.1f}", y="12", text_anchor="end")
 
