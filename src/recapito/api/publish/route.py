@@ -28,7 +28,7 @@ from recapito.api.publish.authenticate import PublishGate
 from recapito.api.services import Services
 from recapito.domain import limits
 from recapito.domain.events.cloud_event import media_of
-from recapito.domain.events.passed import HEADER, check_passed, topic_mark
+from recapito.domain.events.passed import HEADER, check_passed, waymark
 from recapito.domain.events.schema_table import INPUT_SCHEMAS, accept
 from recapito.domain.observability.diagnostic import DiagnosticRecord, publish_failure
 from recapito.domain.resources.topic import Topic, TopicKind
@@ -177,7 +177,7 @@ class PublishRoute:
         return stored
 
     def _check_passed(self, topic: Topic, given: bytes) -> str:
-        return check_passed(given.decode("latin-1"), topic_mark(self._log.id, topic.id))
+        return check_passed(given.decode("latin-1"), waymark(self._log.id, topic.id))
 
     def _published(self, traced: Traced, stored: "Future[None]") -> None:
         if self._tracer is not None and not stored.cancelled():

@@ -15,7 +15,7 @@ from recapito.cli.toolkit.lazy import commands
 from recapito.domain.delivery.delivery import Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result
 from recapito.domain.instant import SECOND, show_duration
-from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, load, names
+from recapito.domain.profiles.profile import DEFAULT, DelayedDelivery, EndpointKind, Profile, known, load
 from recapito.domain.resources.subscription import RetryPolicy
 from recapito.errors import InvalidInput
 
@@ -35,7 +35,7 @@ OutputOption = Annotated[ProfileOutput, typer.Option("--output", "-o", help="For
 @app.command("list")
 def list_profiles(output: OutputOption = ProfileOutput.TABLE) -> None:
     """List the profiles: the dated ones, oldest first, then our own."""
-    profiles = [load(name) for name in names()]
+    profiles = [load(name) for name in known()]
     if output is ProfileOutput.JSON:
         keys = ("name", "title", "source")
         _print_json([{k: getattr(p, k) for k in keys} | {"default": p.name == DEFAULT} for p in profiles])

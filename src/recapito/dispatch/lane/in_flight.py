@@ -19,7 +19,7 @@ from recapito.domain.delivery.batch import Batch
 from recapito.domain.delivery.cursor import Range
 from recapito.domain.delivery.delivery import Delivery, DeliveryId
 from recapito.domain.delivery.signature import Signing, message_id
-from recapito.domain.events.passed import joined, topic_mark
+from recapito.domain.events.passed import joined, waymark
 from recapito.domain.events.segment import Segment, id_of
 from recapito.domain.resources.delivery_options import signing_name
 
@@ -52,7 +52,7 @@ class SegmentSlice(msgspec.Struct, frozen=True, gc=False):
         return [self.segment.id(i) for i in self.offsets]
 
     def passed(self) -> set[str]:
-        """The marks of the topics that its events came by, as texts."""
+        """The waymarks of the topics that its events came by, as texts."""
         return {self.segment.passed[i] for i in self.offsets} if self.segment.passed else set()
 
     def versions(self) -> set[str]:
@@ -373,7 +373,7 @@ def _data_version(body: bytes) -> str:
 
 def id_origin(log_id: str, topic: int) -> str:
     """The beginning of the output ids of a topic's events: three groups of a GUID."""
-    hex = topic_mark(log_id, topic)
+    hex = waymark(log_id, topic)
     return f"{hex[:8]}-{hex[8:12]}-{hex[12:]}"
 
 

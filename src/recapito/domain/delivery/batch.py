@@ -24,7 +24,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     `attempts_before` is the smallest number of earlier attempts among its events; `data_version` is None when the
     events differ or their schema has none; `output_id` is None when there are several events; `headers` are the
     subscriber's own; `signing` is None where requests are not signed. `traces` are the traceparents of the traced
-    events, `traceparent` is the one to send. `passed` are the marks of the topics that its events came by, this
+    events, `traceparent` is the one to send. `passed` are the waymarks of the topics that its events came by, this
     server's last: a request that has them forwards to another Event Grid, as a publisher would.
     """
 

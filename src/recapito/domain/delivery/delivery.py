@@ -27,7 +27,7 @@ class Delivery(msgspec.Struct, frozen=True):
     """One delivery with its history. `attempts` counts requests; `skipped` counts schedule steps that were passed over.
 
     `body` is the event as it is sent. A delivery that was never tried has no last attempt and no last result. `trace`
-    is the traceparent of a traced delivery, `passed` the marks of the topics that a forwarded event came by.
+    is the traceparent of a traced delivery, `passed` the waymarks of the topics that a forwarded event came by.
     """
 
     identity: DeliveryId

@@ -1,8 +1,8 @@
 """The topics that a forwarded event came by: so servers that forward to each other notice it.
 
-A server that forwards an event names, in one header, the marks of the topics that the event came by, its own last. A
-topic that finds its own mark there has stored the event before, so it refuses it: nothing is lost, and nothing goes
-round. Azure ignores the header. The marks are stored beside the event, never in it, so deliveries do not show them.
+A server that forwards an event names, in one header, the waymarks of the topics that the event came by, its own last. A
+topic that finds its own waymark there has stored the event before, so it refuses it: nothing is lost, and nothing goes
+round. Azure ignores the header. The waymarks are stored beside the event, never in it, so deliveries do not show them.
 """
 
 import re
@@ -17,30 +17,30 @@ _MARK_BYTES = 8
 _MARKS = re.compile(r"[0-9a-f]{16}(?:,[0-9a-f]{16})*")
 
 
-def topic_mark(log_id: str, topic: int) -> str:
-    """The mark of a topic: no other topic has it, on whatever server."""
+def waymark(log_id: str, topic: int) -> str:
+    """The waymark of a topic: no other topic has it, on whatever server."""
     return blake2b(f"{log_id}/{topic}".encode(), digest_size=_MARK_BYTES).hexdigest()
 
 
 def check_passed(text: str, own: str) -> str:
-    """The marks that a request came with, to be stored; LoopDetected if the topic with the mark `own` is among them."""
-    marks = text.replace(" ", "")
-    if not _MARKS.fullmatch(marks):
-        raise InvalidInput("BadRequest", f"The header {HEADER} is not a list of topics' marks.")
-    if own in marks.split(","):
+    """The waymarks that a request came with, to be stored; LoopDetected if the topic with the waymark `own` is among them."""
+    waymarks = text.replace(" ", "")
+    if not _MARKS.fullmatch(waymarks):
+        raise InvalidInput("BadRequest", f"The header {HEADER} is not a list of topics' waymarks.")
+    if own in waymarks.split(","):
         raise LoopDetected(
             "LoopDetected",
             "These events came by this topic before: an event subscription forwards them back to where they came from."
             " Delete it, or have its filter leave them out.",
         )
-    if marks.count(",") + 1 >= limits.PASSED_TOPICS:
+    if waymarks.count(",") + 1 >= limits.PASSED_TOPICS:
         raise LoopDetected(
             "LoopDetected", f"These events came by {limits.PASSED_TOPICS - 1} topics already, and are not taken again."
         )
-    return marks
+    return waymarks
 
 
 def joined(passed: Iterable[str], own: str) -> str:
-    """The header of a request with events that came by these topics, when the topic with the mark `own` sends it."""
-    marks = dict.fromkeys(mark for text in passed if text for mark in text.split(","))
-    return ",".join([*marks, own])
+    """The header of a request with events that came by these topics, when the topic with the waymark `own` sends it."""
+    waymarks = dict.fromkeys(name for text in passed if text for name in text.split(","))
+    return ",".join([*waymarks, own])

@@ -128,6 +128,12 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def names() -> tuple[str, ...]:
+    """The names of the profiles that describe Event Grid at a date, oldest first."""
+    return tuple(name for name in known() if name[0].isdigit())
+
+
+@cache
+def known() -> tuple[str, ...]:
     """The names of all profiles: the dated ones, oldest first, then our own."""
     folder = resources.files(__package__)
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
@@ -136,9 +142,9 @@ def names() -> tuple[str, ...]:
 @cache
 def load(name: str) -> Profile:
     """The profile of that name; an unknown name is the caller's error."""
-    if name not in names():
+    if name not in known():
         raise InvalidInput(
-            "InvalidProfile", f"Profile '{name}' is unknown. Known profiles: {', '.join(names())}.", "profile"
+            "InvalidProfile", f"Profile '{name}' is unknown. Known profiles: {', '.join(known())}.", "profile"
         )
     text = (resources.files(__package__) / f"{name}.toml").read_text("utf-8")
     return msgspec.convert(tomllib.loads(text), Profile, strict=True)

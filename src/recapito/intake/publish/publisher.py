@@ -128,7 +128,7 @@ class Publisher:
         """Queue the events; the future completes when they are durable, or raises the reason why they are not.
 
         `published_at` is the current instant, if the caller has it already; `traces` are the traceparents of the traced
-        events, by index; `passed` are the marks of the topics that forwarded events came by.
+        events, by index; `passed` are the waymarks of the topics that forwarded events came by.
         """
         self.check_open()
         result: asyncio.Future[None] = asyncio.get_running_loop().create_future()
