@@ -89,7 +89,7 @@ def test_a_refused_key_holds_the_lane() -> None:
     gaps = [(after - before) / SECOND for before, after in pairwise(failed)]
     assert max(gaps) <= 601
     assert 60 < len(gaps) < 75
-    assert len([arrival for arrival in sent if arrival.outcome and arrival.outcome.status == 200]) < 10
+    assert len([arrival for arrival in sent if arrival.outcome and arrival.outcome.status == 200]) < 20
     assert lanes[0].books.states[State.DELIVERED] == 200
 
 

@@ -1,4 +1,4 @@
-"""The waymarks of the topics that a forwarded event came by: kept in order, bounded, and refused when they come back."""
+"""The waymarks of a forwarded event: kept in order, bounded, and refused where they come back."""
 
 import pytest
 
@@ -31,9 +31,9 @@ def test_events_that_come_back_are_refused() -> None:
 def test_a_long_way_is_refused() -> None:
     """An event comes by a bounded number of topics."""
     waymarks = [waymark("log", n) for n in range(10, 10 + limits.PASSED_TOPICS)]
-    assert check_passed(",".join(waymarks[:-2]), A)
+    assert check_passed(",".join(waymarks[:-1]), A)
     with pytest.raises(LoopDetected, match="already"):
-        check_passed(",".join(waymarks[:-1]), A)
+        check_passed(",".join(waymarks), A)
 
 
 @pytest.mark.parametrize("text", ["", "here", A[:-1], f"{A};{B}", A.upper(), f"{A},"])

@@ -5,6 +5,8 @@ import pytest
 from recapito.domain import limits
 from recapito.domain.delivery.batch import company_under
 from recapito.domain.delivery.delivery import (
+    KEPT,
+    TTL_EXCEEDED,
     Dead,
     Delivery,
     DeliveryId,
@@ -130,6 +132,6 @@ def test_each_limit_that_a_client_sets_counts() -> None:
 def test_the_timetable_has_no_end(kind: EndpointKind) -> None:
     """It shows the first day; a limit of the subscription ends it."""
     times = timetable(EDGE, kind, RetryPolicy(), AWAY)
-    assert times.endless and times.reason is None and 150 < len(times.attempts) < 170
+    assert times.reason == KEPT and 150 < len(times.attempts) < 170
     assert timetable(EDGE, kind, RetryPolicy(3), AWAY).attempts == [0, 10 * SECOND, 40 * SECOND]
-    assert not timetable(EDGE, kind, RetryPolicy(ttl_minutes=60), AWAY).endless
+    assert timetable(EDGE, kind, RetryPolicy(ttl_minutes=60), AWAY).reason == TTL_EXCEEDED

@@ -156,14 +156,11 @@ def _timetable_rows(times: Timetable) -> Iterator[tuple[str, str, str]]:
     for n, at in enumerate(times.attempts, 1):
         yield str(n), show_duration(at // SECOND), show_duration((at - before) // SECOND) if n > 1 else "at once"
         before = at
-    yield (
-        ("…", "and so on", "kept") if times.endless else ("end", show_duration(times.end // SECOND), str(times.reason))
-    )
+    yield "end", show_duration(times.end // SECOND), str(times.reason)
 
 
 def _timetable_data(times: Timetable) -> dict[str, Any]:
     return {
-        "endless": times.endless,
         "attempts_s": [at // SECOND for at in times.attempts],
         "end_s": times.end // SECOND,
         "reason": times.reason,

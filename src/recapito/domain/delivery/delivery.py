@@ -70,6 +70,7 @@ Disposition = Done | RetryAt | Dead
 
 ATTEMPTS_EXCEEDED = "MaxDeliveryAttemptsExceeded"
 TTL_EXCEEDED = "TimeToLiveExceeded"
+KEPT = "Kept"  # not given up: the reason of a timetable without an end
 CORRUPT = "CorruptRecord"  # the stored event is damaged: nothing is left to deliver
 NEVER_RETRIED = {
     400: "UndeliverableDueToHttpBadRequest",
@@ -179,14 +180,13 @@ def skip(schedule: Schedule, policy: RetryPolicy, parked: Parked, now: int) -> D
 class Timetable(NamedTuple):
     """The attempts and the end of a delivery, in nanoseconds since publishing, and the reason if it is given up.
 
-    A delivery that expires is not tried at its end; one that is delivered has no reason. The timetable of one that is
-    kept is `endless`: it has the attempts of the first day.
+    A delivery that expires is not tried at its end; one that is delivered has no reason. One that is kept has the
+    attempts of its first day, and the reason KEPT.
     """
 
     attempts: list[int]
     end: int
     reason: str | None
-    endless: bool = False
 
 
 def timetable(
@@ -196,7 +196,6 @@ def timetable(
     delivery = Delivery(DeliveryId(0, 0), published_at=0, body=b"")
     attempts: list[int] = []
     now = 0
-    endless = in_force(profile, policy).ttl_minutes == limits.UNLIMITED
     while not expired(delivery, policy, now):
         attempts.append(now)
         delivery = attempted(delivery, outcome, now)
@@ -204,4 +203,5 @@ def timetable(
         if not isinstance(disposition, RetryAt):
             return Timetable(attempts, now, disposition.reason if isinstance(disposition, Dead) else None)
         now = disposition.due_at
-    return Timetable(attempts, now, None if endless else TTL_EXCEEDED, endless)
+    kept = in_force(profile, policy).ttl_minutes == limits.UNLIMITED
+    return Timetable(attempts, now, KEPT if kept else TTL_EXCEEDED)

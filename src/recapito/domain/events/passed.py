@@ -23,7 +23,7 @@ def waymark(log_id: str, topic: int) -> str:
 
 
 def check_passed(text: str, own: str) -> str:
-    """The waymarks that a request came with, to be stored; LoopDetected if the topic with the waymark `own` is among them."""
+    """The waymarks that a request came with, to be stored; LoopDetected if that of the topic itself is among them."""
     waymarks = text.replace(" ", "")
     if not _MARKS.fullmatch(waymarks):
         raise InvalidInput("BadRequest", f"The header {HEADER} is not a list of topics' waymarks.")
@@ -35,7 +35,7 @@ def check_passed(text: str, own: str) -> str:
         )
     if waymarks.count(",") + 1 >= limits.PASSED_TOPICS:
         raise LoopDetected(
-            "LoopDetected", f"These events came by {limits.PASSED_TOPICS - 1} topics already, and are not taken again."
+            "LoopDetected", f"These events came by {limits.PASSED_TOPICS} topics already, and are not taken again."
         )
     return waymarks
 

@@ -36,8 +36,8 @@ class StampedEvent(msgspec.Struct, frozen=True, gc=False):
 class Publish(NamedTuple):
     """The events of one accepted request; they are stored together or not at all.
 
-    `traces` has the traceparents of the traced events, by their index. `passed` are the waymarks of the topics that they
-    came by, if they were forwarded.
+    `traces` has the traceparents of the traced events, by their index. `passed` are the waymarks of the topics that the
+    events came by, if they were forwarded.
     """
 
     published_at: int

@@ -5,7 +5,7 @@ import math
 from nicegui import ui
 from nicegui.element import Element
 
-from recapito.domain.delivery.delivery import Timetable, timetable
+from recapito.domain.delivery.delivery import KEPT, Timetable, timetable
 from recapito.domain.delivery.outcome import Outcome, Result, answered
 from recapito.domain.instant import SECOND
 from recapito.domain.profiles.profile import EndpointKind, load
@@ -48,7 +48,7 @@ def timetable_of(
 def sentence(times: Timetable, dead_letters: bool) -> str:
     """The timetable in words."""
     count = len(times.attempts)
-    if times.endless:
+    if times.reason == KEPT:
         return f"An event is tried {count} times in its first day, and so on until it is delivered."
     tried = "tried once" if count == 1 else f"tried {count} times"
     end, why = ("dead-lettered", "") if dead_letters else ("dropped", ", since there is no dead-letter destination")
@@ -76,8 +76,7 @@ def draw(box: Element, times: Timetable) -> None:
                 text("title", f"Attempt {number}, {format.duration(seconds)} after publishing")
         with ui.element("rect").classes("end") as mark:
             attribute(mark, x=f"{end - 2:.1f}", y=str(_Y - 12), width="4", height="24", rx="2")
-            why = "It is kept" if times.endless else times.reason
-            text("title", f"{why} after {format.duration(times.end / SECOND)}")
+            text("title", f"{times.reason} after {format.duration(times.end / SECOND)}")
         last = text("text", format.duration(times.end / SECOND) if times.end else "at once")
         attribute(last, x=f"{max(end, 40):.1f}", y="12", text_anchor="end")
 
