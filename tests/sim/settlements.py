@@ -231,10 +231,10 @@ def _last_settled(touched: Touched, expired: bool) -> int | None:
 
 
 def _check_reason(oracle: Oracle, lane: Watched, touched: Touched, reason: str) -> None:
+    cloud.check_given_up(oracle, lane, touched, reason)
     liveness.check_end(oracle, lane, touched, reason)
     owed, now = touched.owed, oracle.clock.now()
     policies = oracle.policies_of(lane)
-    cloud.check_given_up(oracle, lane, touched, reason)
     last = owed.arrivals[-1].outcome if owed.arrivals else None
     match reason:
         case "Canceled":
