@@ -58,7 +58,7 @@ def sent_to(
     destination: EventGrid, answer: bytes = status(200), credential: str = "SharedAccessKey=canary"
 ) -> tuple[Outcome, Any]:
     """The outcome of one forwarded batch, and the request that arrived."""
-    forwarded = replace(batch(b'[{"id":"1"}]'), passed=MARK, form=BodyForm.EVENTS)
+    forwarded = replace(batch(b'[{"id":"1"}]'), passed=MARK, output_id=None, form=BodyForm.EVENTS)
 
     async def main() -> tuple[Outcome, Any]:
         async with Receiver(answering(answer)) as cloud:

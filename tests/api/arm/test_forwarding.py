@@ -43,7 +43,9 @@ def test_it_is_taken_and_shown() -> None:
         assert b"canary" not in answer.body
         assert (await world.arm("PATCH", f"{NESTED}/mine", {"destination": shown})).status == 201
         ids = [f"{CLOUD}/namespaces/n/topics/t"]
-        made = await world.subscription("ns", destination=target(ids[0]), eventDeliverySchema="CloudEventSchemaV1_0")
+        made = await world.subscription(
+            "into-ns", destination=target(ids[0]), eventDeliverySchema="CloudEventSchemaV1_0"
+        )
         assert made.batching == Batching(1000, 976)
 
     run(test, find_connection=everywhere, webhooks=nobody)
