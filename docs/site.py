@@ -40,6 +40,7 @@ NAVIGATION = {
         "guides/run-a-cluster",
         "guides/access",
         "guides/connections",
+        "guides/to-the-cloud",
         "guides/beyond-event-grid",
         "guides/dead-letters",
         "guides/monitoring",
