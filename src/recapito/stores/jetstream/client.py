@@ -170,8 +170,8 @@ class NatsClient(Client):
         if not lasts:
             return
         if isinstance(error, ssl.SSLError) and self._transport is not None:
-            self._transport.close()
-            self._transport = None  # type: ignore[assignment] # nats-py would wait for its end, which does not come
+            self._transport.close()  # type: ignore[no-untyped-call]
+            self._transport = None  # nats-py would wait for its end, which does not come
         self._refused.add(self._dialled)
         if not self._was_connected and len(self._refused) >= len(self._given.servers):
             raise ServersRefuse
