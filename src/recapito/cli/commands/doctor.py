@@ -29,7 +29,12 @@ _USUAL = Path("recapito-data")
 _APART_S = 5.0
 _CONNECT_S = 3.0
 _ENDPOINTS = 50
+_STOPPED = 20
 _REMEDIES = {
+    "store": "run `recapito doctor --data DIRECTORY` beside the server: it looks at the file and names the remedy",
+    "disk": "make room on the server's volume: publishing opens again by itself, and delivery goes on meanwhile",
+    "dispatch": "its parent restarts it; if this lasts, make room on the disk and look at the server's log",
+    "cluster": "`recapito cluster status` names the node and the server",
     "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
     "estate": "correct the file: the server applies it as soon as it changes",
 }
@@ -135,6 +140,21 @@ def check_readiness(client: ApiClient) -> Iterator[DoctorFinding]:
     for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
         good = state == "ok"
         yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
+
+
+def check_lanes(client: ApiClient) -> Iterator[DoctorFinding]:
+    """No subscription was stopped: one that goes on could deliver something wrong."""
+    after, found = "", 0
+    while found < _STOPPED:
+        page = client.call("GET", f"/lanes?failing=true&after={after}")
+        for lane in page["value"]:
+            if lane["stopped"]:
+                found += 1
+                remedy = "restart the server; if it stops again, restore a backup into a new directory"
+                yield DoctorFinding(WRONG, f"subscription {lane['topic']}/{lane['subscription']}", lane["stopped"], remedy)
+        if page["next"] is None:
+            return
+        after = page["next"]
 
 
 def check_encryption(url: str) -> Iterator[DoctorFinding]:
@@ -309,6 +329,7 @@ def _examine(
     if access.state == WRONG:
         return
     yield from check_development(session.client)
+    yield from check_lanes(session.client)
     yield check_time(session.client)
     yield check_history(session.client)
     yield check_portal(session.client, portal)
