@@ -18,12 +18,12 @@ from tests.stores.values import new_subscription, new_topic, segment, settlement
 
 @pytest.fixture
 def data(tmp_path: Path, run: Any) -> Path:
-    """A lane that has read the five entries of its topic, and a copy of the log from before the last two."""
+    """A lane that has read its topic up to position 5, and a copy of the log from when it ended at 4."""
     directory = tmp_path / "data"
     directory.mkdir()
     log = SqliteLog.open(directory, threaded=False)
     run(log.put_topic(new_topic()))
-    run(log.put_subscription(new_subscription(1)))  # its mark is position 1
+    run(log.put_subscription(new_subscription(1)))
     run(log.append([segment(1), segment(1)]))
     run(log.close())
     shutil.copyfile(directory / "log.db", tmp_path / "old.db")
@@ -54,7 +54,7 @@ def test_a_log_that_ends_before_a_cursor(data: Path, tmp_path: Path, run: Any, j
     shutil.copyfile(data / "log.db", tmp_path / "new.db")
     shutil.copyfile(tmp_path / "old.db", data / "log.db")
     (why,) = prepare(data, run, journal)
-    assert why == "lane 1 is at position 4 to 6 of topic 1, whose log has 1 to 3"
+    assert why == "lane 1 is at position 4 to 6 of topic 1, whose log has 1 to 4"
     directory = DataDirectory(data)
     assert [sign.why for sign in directory.damage_signs()] == [why]
     assert directory.inspect() == {"log.db": [why], "dispatch.db": []}
@@ -76,7 +76,7 @@ def test_a_log_that_begins_after_a_cursor(data: Path, run: Any) -> None:
     assert find_misfit(data) == ""
     for position in (2, 3, 4):
         FileSpoiler(data).run("log.db", f"DELETE FROM entry WHERE position = {position}")
-    assert find_misfit(data) == "lane 1 is at position 4 to 6 of topic 1, whose log has 5 to 5"
+    assert find_misfit(data) == "lane 1 is at position 4 to 6 of topic 1, whose log has 5 to 6"
 
 
 @pytest.mark.parametrize("cursor", ["[[9,0],[]]", "[[9,"])

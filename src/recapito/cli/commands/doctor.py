@@ -151,7 +151,9 @@ def check_lanes(client: ApiClient) -> Iterator[DoctorFinding]:
             if lane["stopped"]:
                 found += 1
                 remedy = "restart the server; if it stops again, restore a backup into a new directory"
-                yield DoctorFinding(WRONG, f"subscription {lane['topic']}/{lane['subscription']}", lane["stopped"], remedy)
+                yield DoctorFinding(
+                    WRONG, f"subscription {lane['topic']}/{lane['subscription']}", lane["stopped"], remedy
+                )
         if page["next"] is None:
             return
         after = page["next"]
