@@ -16,8 +16,8 @@ from recapito.stores.sqlite.files.fit import find_misfit
 from recapito.stores.sqlite.sql.damage_sql import read_all
 
 _REMEDY = (
-    "Stop the server and restore a backup into a new directory. Without one, move dispatch.db away, with its -wal: every "
-    "subscription then begins again with the oldest event that the log has, and its waiting retries are lost."
+    "Stop the server and restore a backup into a new directory. Without one, move dispatch.db away, with its -wal: "
+    "every subscription then begins again with the oldest event that the log has, and its waiting retries are lost."
 )
 
 
@@ -34,6 +34,11 @@ class DataDirectory:
     def restore(self, source: Path) -> None:
         """Check a backup and copy it here; SettingsError if a server runs, or if the directory is not empty."""
         backup.restore(source, self._path)
+
+    @property
+    def lacks_log(self) -> bool:
+        """Whether the log is missing beside its ledger: a server does not start then."""
+        return (self._path / DISPATCH.file).exists() and not (self._path / LOG.file).exists()
 
     def damaged_records(self) -> Iterator[Damage]:
         """The damaged records that were set aside, with their bytes."""

@@ -58,6 +58,8 @@ def dismiss(session: CommandSession) -> Any:
     records = list(_records(session, None))
     if not records:
         raise NotFound("ResourceNotFound", "Nothing was found damaged.")
+    if not records[-1]["number"]:
+        raise NotFound("ResourceNotFound", "Only records of resources are damaged: restore a backup.")
     return session.client.call("POST", f"{_PATH}/dismiss", {"number": records[-1]["number"]})
 
 

@@ -35,7 +35,7 @@ _REMEDIES = {
     "disk": "make room on the server's volume: publishing opens again by itself, and delivery goes on meanwhile",
     "dispatch": "its parent restarts it; if this lasts, make room on the disk and look at the server's log",
     "cluster": "`recapito cluster status` names the node and the server",
-    "damage": "look at it, save it with `recapito damaged export`, then `recapito damaged dismiss`",
+    "damage": "save it with `recapito damaged export`, then `recapito damaged dismiss`; resources need a backup",
     "estate": "correct the file: the server applies it as soon as it changes",
 }
 
@@ -98,6 +98,10 @@ def check_damage(data: Path) -> Iterator[DoctorFinding]:
     from recapito.composition.data_directory import DataDirectory
 
     directory = DataDirectory(data)
+    if directory.lacks_log:
+        remedy = "put it back, or restore a backup into a new directory; the server does not start without it"
+        yield DoctorFinding(WRONG, "log.db", "it is missing, and dispatch.db is there", remedy)
+        return
     signs = directory.damage_signs()
     if not signs:
         return
@@ -139,7 +143,10 @@ def check_readiness(client: ApiClient) -> Iterator[DoctorFinding]:
     remedy = "look at the server's log; `/readyz` shows details to a Reader"
     for name, state in report.get("checks", {"readiness": "ok" if answer.status == 200 else report["status"]}).items():
         good = state == "ok"
-        yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(name, remedy))
+        cause = "store" if name == "damage" and "damaged list" not in state else name  # the list itself is out of reach
+        if name == "disk" and "removed" in state:  # of a file, with its remedy
+            cause, remedy = "", ""
+        yield DoctorFinding(OK if good else WRONG, name, state, "" if good else _REMEDIES.get(cause, remedy))
 
 
 def check_lanes(client: ApiClient) -> Iterator[DoctorFinding]:

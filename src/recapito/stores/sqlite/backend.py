@@ -113,7 +113,7 @@ class SqliteBackend:
                 )
 
     def _check_fit(self) -> None:
-        """Close intake if lanes and logs do not belong together: it would use positions again that lanes have passed."""
+        """Close intake if lanes and logs do not fit: it would use positions again that lanes have passed."""
         found = find_misfit(self._data)
         if found:
             leave_sign(self._data, LOG.file, found)
