@@ -15,7 +15,7 @@ from recapito.errors import SettingsError
 from recapito.stores.jetstream.client import JetStreamOptions, NatsClient, open_client
 from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.streams import connect, create
-from tests.kit.nats_access import Authority, Nkey, NatsOperator
+from tests.kit.nats_access import Authority, NatsOperator, Nkey
 from tests.kit.nats_cluster import NatsCluster, running, single
 
 pytestmark = pytest.mark.xdist_group("nats")
