@@ -255,10 +255,13 @@ def _pose_as_old(listener: socket.socket) -> None:
 
 def test_streams_that_an_operator_has_changed(nats: NatsCluster) -> None:
     """One replica, or sealed against writes: refused with the name of the stream and the remedy."""
-    streams = nats.new_streams()
+    options = nats.options("edited")
+    create(options, "id", MB, MB)
+    streams = connect(options)
     nats.change(streams.log, num_replicas=1)
     nats.change(streams.lanes, sealed=True)
+    streams.close()
     with pytest.raises(SettingsError) as refusal:
-        connect(nats.options(streams.log.name.removesuffix("_LOG_0")))
-    assert f"{streams.log.name} has 1 replica: edit it to have 3" in str(refusal.value)
-    assert f"{streams.lanes.name} is sealed, which cannot be undone: restore a backup" in str(refusal.value)
+        connect(options)
+    assert "edited_LOG_0 has 1 replica: edit it to have 3" in str(refusal.value)
+    assert "edited_LANES_0 is sealed, which cannot be undone: restore a backup" in str(refusal.value)
