@@ -45,6 +45,7 @@ NAVIGATION = {
         "guides/dead-letters",
         "guides/monitoring",
         "guides/sizing",
+        "guides/capacity",
         "guides/move-from-azure",
     ),
     "Help": ("guides/troubleshooting", "guides/faq"),
