@@ -157,7 +157,7 @@ def test_a_limit_that_the_subscription_sets_counts() -> None:
     assert {owed.reason for owed in lanes[0].books.owed.values()} == {"TimeToLiveExceeded"}
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 6, 13, 18])
 def test_a_random_storm_under_this_profile(seed: int) -> None:
     """The plan of a seed, with all its faults, in which every topic keeps its events."""
     plan = draw_plan(seed)
