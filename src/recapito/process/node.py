@@ -38,6 +38,7 @@ CLAIM_PAUSE_NS = SECOND // 2
 CLAIM_NS = 15 * SECOND
 REFUSED_PAUSE_NS = 2 * SECOND
 INSPECT_NS = 60 * SECOND
+CANCEL_S = 0.5
 
 
 class Copies(Protocol):
@@ -418,9 +419,13 @@ async def _first(*work: Awaitable[object]) -> None:
 
 
 async def _end(task: "asyncio.Task[None]") -> None:
-    """Cancel a task, and wait until it has ended, however it ends."""
-    task.cancel()
-    await asyncio.wait([task])
+    """Cancel a task, and wait until it has ended, however it ends.
+
+    Python 3.11 loses a cancellation that meets the answer to a request: then the task is cancelled again.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_S)
     if not task.cancelled():
         task.exception()
 
@@ -431,5 +436,4 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Ta
     try:
         yield task
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await _end(task)

@@ -34,6 +34,7 @@ class ProcessRoles:
         self._links = LinkEnds(("standby", *OWNING))
         self._supervisor: Supervisor | None = None  # of roles that wait for their turn
         self._warming: asyncio.Task[None] | None = None
+        self._serves = asyncio.Event()  # set when roles may load: a standby that loads too has served before
         self._owning: Supervisor | None = None
 
     def __repr__(self) -> str:
@@ -64,16 +65,19 @@ class ProcessRoles:
         def ready() -> None:
             with suppress(OSError):
                 os.read(read_end, 64)
+            self._serves.set()
             self._on_ready()
 
         loop.add_reader(read_end, ready)
         self._links.running |= {"standby"}
         child = Child("standby", lambda: msgspec.json.encode(config), [listener, write_end, link], self._journal)
+        self._serves.clear()
         self._warming = asyncio.create_task(self._warm())
         try:
             if await child.keep(stopping) is Ending.REFUSED:
                 raise SettingsError("the standby role could not start: see its message above")
         finally:
+            self._serves.set()
             await self._warming
             self._links.running -= {"standby"}
             loop.remove_reader(read_end)
@@ -98,12 +102,14 @@ class ProcessRoles:
         return supervisor.lost
 
     async def _warm(self) -> None:
+        await self._serves.wait()
         if self._supervisor is None:
             self._supervisor = self._make_supervisor()
             await self._supervisor.warm()
 
     async def _take_supervisor(self) -> Supervisor:
         if self._warming is not None:
+            self._serves.set()
             await self._warming
         supervisor, self._supervisor = self._supervisor or self._make_supervisor(), None
         return supervisor

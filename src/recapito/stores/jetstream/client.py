@@ -8,6 +8,7 @@ files at each connection, so that an operator can replace them, and reports the 
 import asyncio
 import base64
 import contextlib
+import logging
 import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -97,7 +98,10 @@ class NatsClient(Client):
     @property
     def why(self) -> str:
         """The last trouble with each server since the client was connected."""
-        return "; ".join(f"{server}: {reason}" for server, reason in self._reasons.items())
+        servers: dict[str, list[str]] = {}
+        for server, reason in self._reasons.items():
+            servers.setdefault(reason, []).append(server)
+        return "; ".join(f"{', '.join(sorted(named))}: {reason}" for reason, named in servers.items())
 
     async def open(self) -> None:
         """Connect. ServersRefuse, or as nats-py does."""
@@ -126,6 +130,7 @@ class NatsClient(Client):
         )
         self._was_connected = True
         self._reasons.clear()
+        self._refused.clear()
 
     def _password(self) -> str:
         file = self._given.password_file
@@ -161,11 +166,16 @@ class NatsClient(Client):
 
     async def _on_error(self, error: Exception) -> None:
         reason, lasts = explain(error)
+        if not lasts and self._dialled in self._refused:
+            return  # a server that refuses us may also break the connection off before its words arrive
         if self._reasons.get(self._dialled) != reason:
             self._reasons[self._dialled] = reason
             self._journal("nats.error", server=self._dialled, why=reason)
         if not lasts:
             return
+        if isinstance(error, ssl.SSLError) and self._transport is not None:
+            self._transport.close()  # type: ignore[no-untyped-call]
+            self._transport = None  # nats-py would wait for its end, which does not come
         self._refused.add(self._dialled)
         if not self._was_connected and len(self._refused) >= len(self._given.servers):
             raise ServersRefuse
@@ -173,6 +183,7 @@ class NatsClient(Client):
 
     async def _on_reconnect(self) -> None:
         self._reasons.clear()
+        self._refused.clear()
         self._journal("nats.reconnected", server=self.server)
 
 
@@ -196,16 +207,22 @@ def explain(error: Exception) -> tuple[str, bool]:
 async def open_client(options: JetStreamOptions, journal: Journal = silent) -> NatsClient:
     """A client of the cluster on this event loop. It notices a paused server within seconds, and reconnects forever."""
     check_files(options)
+    logging.getLogger("asyncio").addFilter(_is_news)
     client = NatsClient(options, journal)
     try:
         await asyncio.wait_for(client.open(), CONNECT_S)
     except (ServersRefuse, TimeoutError, NatsError, OSError, ValueError) as error:
         with contextlib.suppress(Exception):
             await client.close()
-        names = ", ".join(server.rpartition("@")[2] for server in options.servers)
+        names = ", ".join(server.rpartition("/")[2].rpartition("@")[2] for server in options.servers)
         reason = client.why or str(error) or "no answer"
         raise SettingsError(f"NATS at {names} cannot be reached: {reason}. Start it, or correct [cluster].") from error
     return client
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a warning of asyncio is worth a line: that of each TLS connection that nats-py ends is not."""
+    return "eof_received()" not in record.getMessage()
 
 
 def check_files(options: JetStreamOptions) -> None:
