@@ -32,7 +32,7 @@ class BodyTarget(Protocol):
     async def drain(self) -> None: ...
 
 
-class Collector:
+class KeptBody:
     """Keeps a body, as it came and without its chunks. WrongHead if it is larger than a batch may be."""
 
     def __init__(self) -> None:
@@ -57,11 +57,11 @@ class Collector:
         return content
 
 
-async def collect_body(head: MessageHead, source: StreamReader) -> Collector:
+async def collect_body(head: MessageHead, source: StreamReader) -> KeptBody:
     """Keep the body behind a head. ConnectionError if it ends early."""
-    collector = Collector()
-    await pass_body(head, source, collector)
-    return collector
+    kept = KeptBody()
+    await pass_body(head, source, kept)
+    return kept
 
 
 async def pass_body(head: MessageHead, source: StreamReader, target: BodyTarget) -> None:
