@@ -39,7 +39,7 @@ def in_memory(story: Story) -> None:
 def on_nats(nats: "NatsCluster", story: Story) -> None:
     """Two nodes with connections of their own; a life passes by itself."""
     from recapito.peers.nats import NatsPeers
-    from recapito.stores.jetstream.link import open_client
+    from recapito.stores.jetstream.client import open_client
 
     async def run() -> None:
         clients = [await open_client(nats.options()) for _ in range(2)]
@@ -156,6 +156,27 @@ def test_a_wish_to_drain_is_heard(play: Callable[[Story], None]) -> None:
     play(story)
 
 
+def test_news_wake_the_other_nodes(play: Callable[[Story], None]) -> None:
+    """A lease that is given up and a wish are heard at once; a renewal is no news."""
+
+    async def story(one: Peers, two: Peers, pass_life: Callable[[], Awaitable[None]]) -> None:
+        hearing = asyncio.create_task(two.changed())
+        held = await one.put_lease(OURS, 0)
+        assert held is not None
+        await two.lease()
+        assert not hearing.done()
+        assert await one.put_lease(Lease(term=1), held) is not None
+        await asyncio.wait_for(hearing, 5)
+        assert (await two.lease()).lease == Lease(term=1)
+        hearing = asyncio.create_task(one.changed())
+        await asyncio.sleep(0)
+        await one.lease()
+        await two.ask_to_drain("a", True)
+        await asyncio.wait_for(hearing, 5)
+
+    play(story)
+
+
 @pytest.mark.xdist_group("nats")
 def test_the_time_of_a_sighting_is_the_clusters(nats: "NatsCluster") -> None:
     """The servers date what they hear, so a member's own clock can be compared with theirs."""
@@ -172,7 +193,7 @@ def test_the_time_of_a_sighting_is_the_clusters(nats: "NatsCluster") -> None:
 def test_without_a_stream_every_verb_fails(nats: "NatsCluster") -> None:
     """Peers that were never made raise PeersFailed; nothing is made by using them."""
     from recapito.peers.nats import NatsPeers
-    from recapito.stores.jetstream.link import open_client
+    from recapito.stores.jetstream.client import open_client
 
     async def run() -> None:
         client = await open_client(nats.options())

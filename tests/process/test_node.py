@@ -4,11 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+import msgspec
 import pytest
 
 from recapito.clock import ManualClock
 from recapito.contracts.backend import PreparedState
 from recapito.domain.cluster.lease import Lease, may_send
+from recapito.domain.cluster.member import ClusterMember
 from recapito.domain.cluster.view import ClusterView, Findings
 from recapito.domain.instant import SECOND
 from recapito.errors import SettingsError, StoreFailed
@@ -284,6 +286,23 @@ def test_a_fenced_node_waits_before_it_tries_again() -> None:
     play(story)
 
 
+def test_a_fenced_node_takes_a_lease_that_another_gave_up() -> None:
+    """Its wait was for the time without an owner; once another has owned and stops, nothing is waited for."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        (b,) = world.start("b")
+        await world.run(5)
+        a.roles.lost.set()
+        await world.until(lambda: world.owners == ["b"])
+        await world.run(1)
+        b.stopping.set()
+        assert await world.until(lambda: world.owners == ["a"]) <= 0.5
+
+    play(story)
+
+
 def test_a_claim_that_fails_is_tried_again_under_the_same_lease() -> None:
     """While the streams are out of reach the node keeps its lease and tries; then it owns."""
 
@@ -379,6 +398,41 @@ def test_a_clock_that_is_off_does_not_own() -> None:
         assert world.owners == []
         assert a.roles.view is not None
         assert "ahead of the cluster's" in a.roles.view.problems["clock"]
+
+    play(story)
+
+
+def test_an_owner_whose_clock_goes_wrong_hands_over() -> None:
+    """It owns as long as no other node could, and yields after several looks; words that came late do not count."""
+
+    async def story(world: World) -> None:
+        (a,) = world.start("a")
+        await world.until(lambda: world.owners == ["a"])
+        skew = {"a": 2 * SECOND}
+        real = a.peers.announce
+
+        async def announce(member: ClusterMember) -> None:
+            await real(msgspec.structs.replace(member, wall=member.wall - skew.get(member.name, 0)))
+
+        a.peers.announce = announce  # type: ignore[method-assign]
+        await world.run(20)
+        assert world.owners == ["a"]
+        assert a.roles.view is not None
+        assert "behind the cluster's" in a.roles.view.problems["clock"]
+        skew.clear()
+        await world.run(3)
+        (b,) = world.start("b")
+        await world.run(5)
+        skew["a"] = 2 * SECOND
+        await world.run(3)
+        skew.clear()
+        await world.run(10)
+        assert world.owners == ["a"]
+        skew["a"] = 2 * SECOND
+        assert 4 <= await world.until(lambda: world.owners == ["b"]) < 7
+        b.stopping.set()
+        await world.run(10)
+        assert world.owners == []
 
     play(story)
 

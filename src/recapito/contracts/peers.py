@@ -45,5 +45,8 @@ class Peers(Protocol):
     async def paper(self, name: str) -> bytes | None:
         """The paper of this name."""
 
+    async def changed(self) -> None:
+        """Wait until any node gives the lease up or puts a wish. A hint: it may be lost, or come for nothing."""
+
     async def close(self) -> None:
         """End all work; the lease and the members run out."""

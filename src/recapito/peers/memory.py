@@ -1,5 +1,6 @@
 """Peers in memory: the reference model. Several instances on one `Board` are several nodes."""
 
+import asyncio
 from collections.abc import Callable
 
 from recapito.domain.cluster.lease import LIFE_NS, Lease, LeaseSeen
@@ -21,6 +22,7 @@ class Board:
         self.papers: dict[str, bytes] = {}
         self.lease: tuple[Lease, int, int] | None = None  # with its revision and its instant
         self.revisions = 0
+        self.news = asyncio.Event()  # a new one after each change
 
 
 class MemoryPeers:
@@ -54,11 +56,14 @@ class MemoryPeers:
             return None
         board.revisions += 1
         board.lease = (lease, board.revisions, board.now())
+        if lease.free:
+            self._tell(board)
         return board.revisions
 
     async def ask_to_drain(self, name: str, drained: bool) -> None:
         board = self._reach()
         board.wishes[name] = (drained, board.now())
+        self._tell(board)
 
     async def drain_asked(self, name: str) -> bool | None:
         board = self._reach()
@@ -74,8 +79,18 @@ class MemoryPeers:
     async def paper(self, name: str) -> bytes | None:
         return self._reach().papers.get(name)
 
+    async def changed(self) -> None:
+        await self._board.news.wait()
+        while self._node in self._board.cut:
+            await self._board.news.wait()
+
     async def close(self) -> None:
         """Nothing is open."""
+
+    @staticmethod
+    def _tell(board: Board) -> None:
+        board.news.set()
+        board.news = asyncio.Event()
 
     def _reach(self) -> Board:
         if self._node in self._board.cut:

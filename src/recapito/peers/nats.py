@@ -4,8 +4,9 @@ A message with a time to live is forgotten by the servers. Everything is read fr
 each message: a cluster has few nodes, and each reads once a second.
 """
 
+import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 import nats.errors
 from nats.aio.client import Client
+from nats.aio.msg import Msg
 
 from recapito.domain.cluster.lease import LIFE_NS, Lease, LeaseSeen
 from recapito.domain.cluster.member import ClusterMember, Sighting
@@ -35,11 +37,18 @@ class _PeerMessage(NamedTuple):
 
 
 class NatsPeers:
-    """The peers as one node reaches them. `stream` is the name of the stream, and the first word of its subjects."""
+    """The peers as one node reaches them.
 
-    def __init__(self, client: Client, stream: str) -> None:
+    stream: the name of the stream, and the first word of its subjects.
+    why: the trouble that the client has with the servers.
+    """
+
+    def __init__(self, client: Client, stream: str, why: Callable[[], str] = lambda: "") -> None:
         self._client = client
         self._stream = stream
+        self._why = why
+        self._news = f"{stream}_NEWS"  # a subject of no stream: its messages wake nodes, and are not kept
+        self._heard: asyncio.Event | None = None
 
     def __repr__(self) -> str:
         return f"<NatsPeers on {self._stream}>"
@@ -83,10 +92,14 @@ class NatsPeers:
         return LeaseSeen(msgspec.json.decode(stored.content, type=Lease), stored.sequence)
 
     async def put_lease(self, lease: Lease, revision: int) -> int | None:
-        return await self._put("lease", msgspec.json.encode(lease), {"Nats-TTL": _LIFE}, revision)
+        put = await self._put("lease", msgspec.json.encode(lease), {"Nats-TTL": _LIFE}, revision)
+        if lease.free:
+            await self._tell()
+        return put
 
     async def ask_to_drain(self, name: str, drained: bool) -> None:
         await self._put(f"wish.{name}", msgspec.json.encode(drained), {"Nats-TTL": f"{WISH_S}s"})
+        await self._tell()
 
     async def drain_asked(self, name: str) -> bool | None:
         stored = await self._last(f"wish.{name}")
@@ -99,8 +112,28 @@ class NatsPeers:
         stored = await self._last(f"paper.{name}")
         return None if stored is None else stored.content
 
+    async def changed(self) -> None:
+        if self._heard is None:
+            heard = asyncio.Event()
+
+            async def hear(message: Msg) -> None:
+                heard.set()
+
+            try:
+                await self._client.subscribe(self._news, cb=hear)
+            except (nats.errors.Error, OSError) as error:
+                raise PeersFailed(f"the servers of the cluster tell no news: {error}") from error
+            self._heard = heard
+        await self._heard.wait()
+        self._heard.clear()
+
     async def close(self) -> None:
         """The connection is its owner's to close."""
+
+    async def _tell(self) -> None:
+        """Wake the other nodes, after the servers have stored the news; they look by themselves a moment later."""
+        with suppress(nats.errors.Error, OSError):
+            await self._client.publish(self._news)
 
     async def _put(self, key: str, content: bytes, headers: dict[str, str], revision: int | None = None) -> int | None:
         if revision is not None:
@@ -134,9 +167,11 @@ class NatsPeers:
         return answer
 
     async def _request(self, subject: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
+        if not self._client.is_connected:
+            raise PeersFailed(f"this node is not connected to NATS: {self._why() or 'it connects'}")
         try:
             answer = await self._client.request(subject, body, timeout=WAIT_S, headers=headers or None)
             return msgspec.json.decode(answer.data, type=dict)
         except (nats.errors.Error, OSError, TimeoutError, msgspec.MsgspecError) as error:
-            reason = str(error) or type(error).__name__
+            reason = self._why() or str(error) or type(error).__name__
             raise PeersFailed(f"the servers of the cluster do not answer: {reason}") from error

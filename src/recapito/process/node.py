@@ -18,7 +18,15 @@ from recapito.contracts.peers import Peers
 from recapito.domain import limits
 from recapito.domain.cluster import lease as rules
 from recapito.domain.cluster.lease import Lease, LeaseWatch
-from recapito.domain.cluster.member import ClusterMember, NodeState, Sighting, admission_problem, clock_problem
+from recapito.domain.cluster.member import (
+    CLOCK_LOOKS,
+    ClusterMember,
+    NodeState,
+    Sighting,
+    admission_problem,
+    clock_problem,
+    has_successor,
+)
 from recapito.domain.cluster.view import ClusterView, Findings, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
@@ -30,6 +38,7 @@ CLAIM_PAUSE_NS = SECOND // 2
 CLAIM_NS = 15 * SECOND
 REFUSED_PAUSE_NS = 2 * SECOND
 INSPECT_NS = 60 * SECOND
+CANCEL_S = 0.5
 
 
 class Copies(Protocol):
@@ -107,6 +116,9 @@ class Node:
         self._unreachable = ""
         self._refused = ""
         self._newest = 0
+        self._clock_off = 0  # the looks in a row that found our clock off
+        self._news = asyncio.Event()  # a new one after each piece of news
+        self._leaving: asyncio.Task[None] | None = None  # a standby role that ends while an owner's roles start
         self._loops: Sequence[asyncio.Task[None]] = ()
 
     def __repr__(self) -> str:
@@ -115,8 +127,12 @@ class Node:
     async def run(self, stopping: asyncio.Event) -> None:
         """Be a node until `stopping` is set. SettingsError: this node may not join, or a role refuses its settings."""
         await self._join()
-        async with _running(self._tell_loop()) as telling, _running(self._inspect_loop()) as inspecting:
-            self._loops = (telling, inspecting)
+        async with (
+            _running(self._tell_loop()) as telling,
+            _running(self._inspect_loop()) as inspecting,
+            _running(self._hear_loop()) as hearing,
+        ):
+            self._loops = (telling, inspecting, hearing)
             try:
                 while not stopping.is_set():
                     keeping = await self._stand_by(stopping)
@@ -148,6 +164,7 @@ class Node:
         follower = asyncio.create_task(self._follow())
         try:
             while not stopping.is_set():
+                news = self._news
                 for task in (role, follower):
                     if task.done():
                         task.result()
@@ -156,15 +173,17 @@ class Node:
                     keeping = asyncio.create_task(self._keep_lease())
                     await _end(follower)
                     if await self._claim(keeping, stopping):
+                        self._leaving = role
                         return keeping
                     await self._let_go(keeping)
                     follower = asyncio.create_task(self._follow())
-                await self._pause(LOOK_NS, stopping)
+                await self._pause(LOOK_NS, stopping, news)
             return None
         finally:
             await _end(follower)
             stop_role.set()
-            await asyncio.wait([role])
+            if self._leaving is not role:
+                await asyncio.wait([role])
 
     async def _follow(self) -> None:
         """Load the copies, and keep them up to date. A store that is refused is shown and tried again, never owned."""
@@ -188,7 +207,7 @@ class Node:
         try:
             seen = await parts.peers.lease()
             self._saw(seen.lease or Lease())
-            self._watch, try_now = rules.look(self._watch, seen, parts.monotonic())
+            self._watch, try_now = rules.look(self._watch, seen, parts.monotonic(), self._id)
             if not try_now or self._state is not NodeState.STANDBY or self._problem_of_own() is not None:
                 return False
             began = parts.monotonic()
@@ -255,11 +274,11 @@ class Node:
         self._tell()
         roles = asyncio.create_task(parts.roles.own(self._newest, stop_roles))
         try:
-            while not (stopping.is_set() or keeping.done() or roles.done() or self._drained):
-                await self._pause(LOOK_NS, stopping)
+            while not (stopping.is_set() or keeping.done() or roles.done() or self._drained or self._should_yield()):
+                await self._pause(LOOK_NS, stopping, self._news)
         finally:
             stop_roles.set()
-            await asyncio.wait([roles])
+            await asyncio.wait([roles] if self._leaving is None else [roles, self._leaving])
             self._watch = rules.owned(self._watch, since, parts.monotonic())
             await self._let_go(keeping)
         if roles.result():
@@ -281,16 +300,28 @@ class Node:
     async def _tell_loop(self) -> None:
         clock = self._parts.clock
         while True:
+            news = self._news
             try:
                 await self._announce()
                 self._members = await self._parts.peers.members()
+                self._clock_off = self._clock_off + 1 if self._problem_of_own() else 0
                 self._heed(await self._parts.peers.drain_asked(self._parts.name))
                 self._unreachable = ""
             except PeersFailed as error:
                 self._missed(error)
             self._copies = await self._parts.copies_now()
             self._tell()
-            await clock.sleep_until(clock.now() + TELL_NS)
+            await _first(clock.sleep_until(clock.now() + TELL_NS), news.wait())
+
+    async def _hear_loop(self) -> None:
+        """Wake the other loops when the peers have news; they look by themselves too, later."""
+        clock = self._parts.clock
+        while True:
+            try:
+                await self._parts.peers.changed()
+                self._wake()
+            except PeersFailed:
+                await clock.sleep_until(clock.now() + TELL_NS)
 
     async def _inspect_loop(self) -> None:
         clock = self._parts.clock
@@ -314,6 +345,18 @@ class Node:
         if self._state in (NodeState.STANDBY, NodeState.DRAINED):
             self._state = NodeState.DRAINED if drained else NodeState.STANDBY
         self._parts.journal("node.drained" if drained else "node.resumed", node=self._parts.name)
+        self._wake()
+
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def _should_yield(self) -> bool:
+        """Whether the clock of this owner stays off, and another node could own."""
+        yields = self._clock_off >= CLOCK_LOOKS and has_successor(self._id, self._members)
+        if yields:
+            self._parts.journal("node.clock_off", why=self._problem_of_own())
+        return yields
 
     def _saw(self, lease: Lease) -> None:
         if lease.id != self._lease.id:
@@ -356,22 +399,33 @@ class Node:
             )
         )
 
-    async def _pause(self, ns: int, stopping: asyncio.Event) -> None:
-        """Wait, or until `stopping`. The error of a loop that failed is raised: a node that tells nothing must end."""
+    async def _pause(self, ns: int, stopping: asyncio.Event, news: asyncio.Event | None = None) -> None:
+        """Wait, or until `stopping` or `news`. The error of a loop that failed is raised: a silent node must end."""
         for loop in self._loops:
             if loop.done():
                 loop.result()
-        clock = self._parts.clock
-        nap, stop = asyncio.ensure_future(clock.sleep_until(clock.now() + ns)), asyncio.create_task(stopping.wait())
-        await asyncio.wait({nap, stop}, return_when=asyncio.FIRST_COMPLETED)
-        nap.cancel()
-        stop.cancel()
+        clock, wakers = self._parts.clock, (stopping,) if news is None else (stopping, news)
+        await _first(clock.sleep_until(clock.now() + ns), *(waker.wait() for waker in wakers))
+
+
+async def _first(*work: Awaitable[object]) -> None:
+    """Wait until one of these has ended, and cancel the others."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 async def _end(task: "asyncio.Task[None]") -> None:
-    """Cancel a task, and wait until it has ended, however it ends."""
-    task.cancel()
-    await asyncio.wait([task])
+    """Cancel a task, and wait until it has ended, however it ends.
+
+    Python 3.11 loses a cancellation that meets the answer to a request: then the task is cancelled again.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=CANCEL_S)
     if not task.cancelled():
         task.exception()
 
@@ -382,5 +436,4 @@ async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator["asyncio.Ta
     try:
         yield task
     finally:
-        task.cancel()
-        await asyncio.wait([task])
+        await _end(task)

@@ -15,6 +15,7 @@ from recapito.observability.journal import Journal
 from recapito.process.node import Node, NodeParts
 from recapito.process.node_roles import ProcessRoles
 from recapito.settings.settings import Settings
+from recapito.system.hang_up import on_hang_up
 
 
 async def run_node(
@@ -30,6 +31,8 @@ async def run_node(
         streams = await asyncio.to_thread(connect_streams, settings, journal)
         backend = backend_on(settings, streams, journal)
         roles = ProcessRoles(settings, listener, journal, on_ready)
+        if settings.estate.file:
+            on_hang_up(roles.reload, stopping.set)
 
         async def copies_now() -> list[StreamCopy]:
             try:

@@ -32,7 +32,10 @@ class ProcessRoles:
         self._journal = journal
         self._on_ready = on_ready
         self._links = LinkEnds(("standby", *OWNING))
-        self._supervisor: Supervisor | None = None
+        self._supervisor: Supervisor | None = None  # of roles that wait for their turn
+        self._warming: asyncio.Task[None] | None = None
+        self._serves = asyncio.Event()  # set when roles may load: a standby that loads too has served before
+        self._owning: Supervisor | None = None
 
     def __repr__(self) -> str:
         return f"<ProcessRoles, running {', '.join(self._links.running) or 'none'}>"
@@ -46,6 +49,11 @@ class ProcessRoles:
     def tell(self, view: ClusterView) -> None:
         self._links.tell(view)
 
+    def reload(self) -> None:
+        """Let intake apply its estate file again. A standby has nothing to apply: a node that owns reads the file."""
+        if self._owning is not None:
+            self._owning.reload()
+
     async def stand_by(self, stopping: asyncio.Event) -> None:
         """Serve by forwarding. The roles of an owner load meanwhile, so that a takeover need not wait for that."""
         read_end, write_end = os.pipe()
@@ -57,25 +65,29 @@ class ProcessRoles:
         def ready() -> None:
             with suppress(OSError):
                 os.read(read_end, 64)
+            self._serves.set()
             self._on_ready()
 
         loop.add_reader(read_end, ready)
-        self._links.running = {"standby"}
+        self._links.running |= {"standby"}
         child = Child("standby", lambda: msgspec.json.encode(config), [listener, write_end, link], self._journal)
-        warming = asyncio.create_task(self._warm())
+        self._serves.clear()
+        self._warming = asyncio.create_task(self._warm())
         try:
             if await child.keep(stopping) is Ending.REFUSED:
                 raise SettingsError("the standby role could not start: see its message above")
         finally:
-            await warming
-            self._links.running = set()
+            self._serves.set()
+            await self._warming
+            self._links.running -= {"standby"}
             loop.remove_reader(read_end)
             os.close(read_end)
             os.close(write_end)
 
     async def own(self, newest: int, stopping: asyncio.Event) -> bool:
-        self._links.running = {*OWNING}
-        supervisor = self._take_supervisor()
+        """Run intake and dispatch. The standby role may still be ending: it answers what it has begun."""
+        self._links.running |= {*OWNING}
+        supervisor = self._owning = await self._take_supervisor()
         running = asyncio.create_task(supervisor.run(origin_now(newest), self._on_ready))
         stop = asyncio.create_task(stopping.wait())
         try:
@@ -84,16 +96,21 @@ class ProcessRoles:
             stop.cancel()
             supervisor.stop()
             await asyncio.wait([running])
-            self._links.running = set()
+            self._links.running -= {*OWNING}
+            self._owning = None
         running.result()
         return supervisor.lost
 
     async def _warm(self) -> None:
+        await self._serves.wait()
         if self._supervisor is None:
             self._supervisor = self._make_supervisor()
             await self._supervisor.warm()
 
-    def _take_supervisor(self) -> Supervisor:
+    async def _take_supervisor(self) -> Supervisor:
+        if self._warming is not None:
+            self._serves.set()
+            await self._warming
         supervisor, self._supervisor = self._supervisor or self._make_supervisor(), None
         return supervisor
 

@@ -161,7 +161,8 @@ class Supervisor:
             assert self._origin is not None
             return msgspec.json.encode(RoleConfig(msgspec.to_builtins(self._settings), self._origin, *numbers))
 
-        return Child(role, config, [number for number in numbers if number >= 0], self._journal)
+        words = () if link is None else ("cluster",)
+        return Child(role, config, [number for number in numbers if number >= 0], self._journal, words)
 
     async def _keep(self, role: str, child: Child) -> None:
         """Keep one role running until `stop`. A role that refuses its settings, or lost the store, ends the other."""

@@ -60,6 +60,18 @@ def test_a_fenced_node_waits_longer_each_time_within_bounds() -> None:
     assert look(watch, FREED, watch.not_before)[1]
 
 
+def test_a_wait_ends_when_another_node_holds_the_lease() -> None:
+    """Whether that node then gives it up or dies, the fenced one may try; its own lease does not end its wait."""
+    waiting = fenced(LeaseWatch(), 0)
+    assert look(waiting, HELD, 1, ours="1")[0].not_before == FENCED_PAUSE_NS
+    watch, try_now = look(waiting, HELD, 1, ours="2")
+    assert not try_now
+    assert look(watch, FREED, 2)[1]
+    watch, _ = look(watch, ABSENT, 3)
+    assert look(watch, ABSENT, 3 + ABSENT_NS)[1]
+    assert watch.fenced == 1
+
+
 def test_a_steady_owner_forgets_its_losses() -> None:
     """After ten minutes as owner the next loss counts as the first."""
     watch = fenced(fenced(LeaseWatch(), 0), 0)

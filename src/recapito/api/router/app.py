@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from recapito.api.auth.access import Access
 from recapito.api.auth.management import check_near
 from recapito.api.errors import Forbidden
 from recapito.api.operate.cluster_metrics import CLUSTER_TABLE, FORWARDS, add_cluster
@@ -14,7 +15,6 @@ from recapito.api.operate.metric_table import READY
 from recapito.api.operate.prometheus_text import CONTENT_TYPE, PrometheusText, labels
 from recapito.api.publish.authenticate import bearer_of
 from recapito.api.router.forward import Forwarder
-from recapito.api.services import Access
 from recapito.domain.cluster.view import ClusterView
 
 _JSON = "application/json; charset=utf-8"

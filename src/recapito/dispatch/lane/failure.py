@@ -3,7 +3,7 @@
 from recapito.contracts.ledger import Burial
 from recapito.dispatch.context import DispatchContext
 from recapito.dispatch.lane.attempt_recorder import AttemptRecorder
-from recapito.dispatch.lane.in_flight import InFlight, id_origin, output_id
+from recapito.dispatch.lane.in_flight import InFlight, PendingBatch, id_origin, output_id
 from recapito.dispatch.lane.settlement import SettlementBuilder
 from recapito.domain import limits
 from recapito.domain.dead_letter.record import record
@@ -51,14 +51,17 @@ class FailureHandler:
         """
         self._journal_failure(request, outcome, now, before, after)
         self._staged.failed(outcome.failure, request.pending.events)
-        deliveries = request.pending.deliveries()
+        batch, counts = request.pending, not self._profile.is_pressure(outcome)
+        deliveries = batch.deliveries()
         if self._context.diagnostics is not None:
             self._diagnose(self._context.diagnostics, deliveries, request.sent_at, outcome, now, after)
         chance = self._context.random()
         dispositions = [
             DELIVERED
             if delivery.identity in request.settled
-            else self._retry(attempted(delivery, outcome, request.sent_at), outcome, now, chance, request.pending.fresh)
+            else self._retry(
+                attempted(delivery, outcome, request.sent_at, counts), outcome, now, chance, request.pending
+            )
             for delivery in deliveries
         ]
         self._recorder.failed(request, outcome, now, dispositions)
@@ -67,7 +70,9 @@ class FailureHandler:
         """The delivery's time to live has passed before its next attempt."""
         self._recorder.ended([delivery], now, self._give_up(delivery, TTL_EXCEEDED, now, fresh))
 
-    def _retry(self, delivery: Delivery, outcome: Outcome, now: int, chance: float, fresh: bool) -> EventDisposition:
+    def _retry(
+        self, delivery: Delivery, outcome: Outcome, now: int, chance: float, pending: PendingBatch
+    ) -> EventDisposition:
         disposition = decide(
             self._profile,
             self._subscription.destination.endpoint_kind,
@@ -77,13 +82,14 @@ class FailureHandler:
             outcome,
             now,
             chance,
+            pending.events,
         )
         match disposition:
             case RetryAt(due_at, rule):
-                self._staged.park(Parked(due_at, delivery), fresh)
+                self._staged.park(Parked(due_at, delivery), pending.fresh)
                 return EventDisposition(DispositionKind.RETRY, due_at, rule)
             case Dead(reason):
-                return self._give_up(delivery, reason, now, fresh)
+                return self._give_up(delivery, reason, now, pending.fresh)
             case Done():
                 raise AssertionError("a failed attempt cannot be done")
 

@@ -1,8 +1,9 @@
 """The lease of the owner: who may *try* to own. The streams' fence decides who owns.
 
 The law: a standby tries only if the lease was absent in two looks at least two seconds apart, or if its holder gave it
-up. An owner sends nothing unless its lease was renewed within the last four seconds, so that an owner that was paused
-sends at most one window.
+up. A node that was fenced waits before it tries again, unless another node has held the lease since. An owner sends
+nothing unless its lease was renewed within the last four seconds, so that an owner that was paused sends at most one
+window.
 """
 
 from typing import NamedTuple
@@ -54,8 +55,10 @@ class LeaseWatch(NamedTuple):
     not_before: int = 0
 
 
-def look(watch: LeaseWatch, seen: LeaseSeen, now: int) -> tuple[LeaseWatch, bool]:
-    """Take in one look: the new memory, and whether the node should try to take the lease now."""
+def look(watch: LeaseWatch, seen: LeaseSeen, now: int, ours: str = "") -> tuple[LeaseWatch, bool]:
+    """Take in one look: the new memory, and whether the node, whose id is `ours`, should try to take the lease now."""
+    if seen.lease is not None and not seen.lease.free and seen.lease.id != ours:
+        return watch._replace(absent_since=None, not_before=0), False
     if seen.lease is not None:
         return watch._replace(absent_since=None), seen.lease.free and now >= watch.not_before
     since = now if watch.absent_since is None else watch.absent_since

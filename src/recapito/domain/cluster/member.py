@@ -1,7 +1,7 @@
 """A node of a cluster as the others see it, and the reasons to refuse one.
 
 The law: a member that reads other formats than the owner writes never follows nor owns, and a member whose clock
-is wrong does not own.
+is wrong does not own: an owner hands over once another could own.
 """
 
 from collections.abc import Iterable
@@ -13,6 +13,7 @@ import msgspec
 from recapito.domain.instant import MILLISECOND, SECOND
 
 CLOCK_OFF_NS = SECOND
+CLOCK_LOOKS = 5  # in a row: words that the servers store late look like those of a clock that is behind
 
 
 class NodeState(StrEnum):
@@ -66,6 +67,14 @@ def clock_problem(sighting: Sighting) -> str | None:
     return f"The clock of node '{sighting.member.name}' is {off:g} s {side} the cluster's; synchronize it, by NTP say."
 
 
+def has_successor(id: str, members: Iterable[Sighting]) -> bool:
+    """Whether another node stands by with a right clock."""
+    return any(
+        seen.member.id != id and seen.member.state is NodeState.STANDBY and clock_problem(seen) is None
+        for seen in members
+    )
+
+
 def admission_problem(name: str, id: str, formats: str, others: Iterable[Sighting]) -> str | None:
     """The reason why a node may not join these members; None if it may."""
     for other in (sighting.member for sighting in others):
@@ -79,7 +88,7 @@ def admission_problem(name: str, id: str, formats: str, others: Iterable[Sightin
         if other.formats != formats:
             return (
                 f"Node '{other.name}' runs version {other.version} with formats {other.formats}, this node has formats "
-                f"{formats}: run the same version on both. To upgrade, stop all nodes, then start them with the new "
-                "version."
+                f"{formats}: run the same version on both. To upgrade, stop all nodes, run `recapito cluster upgrade` "
+                "of the new version, and start them with it."
             )
     return None
