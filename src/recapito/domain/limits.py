@@ -40,6 +40,7 @@ DELIVERY_ATTRIBUTES = 10
 ATTRIBUTE_NAME_CHARS = 256
 LANE_RATE = (1, 1_000_000)  # events per second that an operator may set
 SIGNING_SECRET_BYTES = (24, 64)  # Standard Webhooks' bounds
+SIGNING_SECRETS = 2  # of a subscription: one, and its former one while receivers change over
 ATTRIBUTE_VALUE_BYTES = 4096
 LABEL_CHARS = 256
 CONTAINER_NAME_CHARS = (3, 63)
