@@ -16,6 +16,7 @@ from recapito.domain.instant import SECOND
 from recapito.errors import SettingsError, StoreFailed
 from recapito.observability.journal import silent
 from recapito.peers.memory import Board, MemoryPeers
+from recapito.process.keeper import KeeperParts
 from recapito.process.node import Node, NodeParts
 
 START = 1_800_000_000 * SECOND
@@ -95,8 +96,7 @@ class One:
             f"http://{name}",
             formats,
             self.peers,
-            self.copies,
-            self.roles,
+            [KeeperParts(self.copies, self.roles)],
             world.clock,
             world.clock.now,
             silent,
@@ -311,9 +311,7 @@ def test_a_claim_that_fails_is_tried_again_under_the_same_lease() -> None:
         world.start("a")
         await world.run(8)
         assert world.owners == []
-        lease = world.board.lease
-        assert lease is not None
-        assert lease[0].holder == "a"
+        assert world.board.leases[0][0].holder == "a"
         world.fence.broken = False
         assert await world.until(lambda: world.owners == ["a"]) < 2
 
@@ -326,8 +324,8 @@ def test_a_claim_that_never_succeeds_lets_others_try() -> None:
     async def story(world: World) -> None:
         world.fence.broken = True
         world.start("a")
-        await world.until(lambda: world.board.lease is not None)
-        assert await world.until(lambda: world.board.lease is not None and world.board.lease[0].free) < 17
+        await world.until(lambda: 0 in world.board.leases)
+        assert await world.until(lambda: world.board.leases[0][0].free) < 17
         world.fence.broken = False
         assert 8 < await world.until(lambda: world.owners == ["a"]) < 12
 
