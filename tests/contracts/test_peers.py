@@ -39,7 +39,7 @@ def in_memory(story: Story) -> None:
 def on_nats(nats: "NatsCluster", story: Story) -> None:
     """Two nodes with connections of their own; a life passes by itself."""
     from recapito.peers.nats import NatsPeers
-    from recapito.stores.jetstream.link import open_client
+    from recapito.stores.jetstream.client import open_client
 
     async def run() -> None:
         clients = [await open_client(nats.options()) for _ in range(2)]
@@ -193,7 +193,7 @@ def test_the_time_of_a_sighting_is_the_clusters(nats: "NatsCluster") -> None:
 def test_without_a_stream_every_verb_fails(nats: "NatsCluster") -> None:
     """Peers that were never made raise PeersFailed; nothing is made by using them."""
     from recapito.peers.nats import NatsPeers
-    from recapito.stores.jetstream.link import open_client
+    from recapito.stores.jetstream.client import open_client
 
     async def run() -> None:
         client = await open_client(nats.options())

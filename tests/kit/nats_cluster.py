@@ -15,7 +15,8 @@ from pathlib import Path
 import msgspec
 
 from recapito.contracts.stream import StreamMessage, StreamState
-from recapito.stores.jetstream.link import JetStreamOptions, Link
+from recapito.stores.jetstream.client import JetStreamOptions
+from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import JetStreamStream
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, create
 
@@ -28,14 +29,17 @@ NAMES = ("a", "b", "c")
 class NatsCluster:
     """The servers a, b and c with their directories; each can be killed, paused, wiped and started again."""
 
-    def __init__(self, directory: Path, sync: str = "always") -> None:
+    def __init__(self, directory: Path, sync: str = "always", more: str = "", **access: object) -> None:
+        """`more` is configuration of all servers; `access` has the options of a client that they let in."""
         self._directory = directory
         self._sync = sync
+        self._more = more
+        self._access = access
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._numbers = itertools.count(1)
         self._streams: list[JetStreamStreams] = []
         self._shared: JetStreamStreams | None = None
-        ports = _free_ports(3 * len(NAMES))
+        ports = free_ports(3 * len(NAMES))
         self.ports = dict(zip(NAMES, ports[:3], strict=True))
         self._routes = dict(zip(NAMES, ports[3:6], strict=True))
         self.monitors = {name: f"http://127.0.0.1:{port}" for name, port in zip(NAMES, ports[6:], strict=True)}
@@ -43,7 +47,7 @@ class NatsCluster:
     def options(self, name: str = "recapito", **more: object) -> JetStreamOptions:
         """The options of a client of all servers."""
         urls = tuple(f"nats://127.0.0.1:{port}" for port in self.ports.values())
-        return JetStreamOptions(urls, name, monitors=tuple(self.monitors.values()))._replace(**more)
+        return JetStreamOptions(urls, name, monitors=tuple(self.monitors.values()))._replace(**{**self._access, **more})
 
     def new_streams(self, size: int = 64 << 20) -> JetStreamStreams:
         """Two new streams, under a name of their own, by a connection of their own."""
@@ -61,8 +65,7 @@ class NatsCluster:
     def start(self, *names: str) -> None:
         """Start these servers, or all."""
         for name in names or NAMES:
-            config = self._directory / f"{name}.conf"
-            config.write_text(self._config(name))
+            config = self._write_config(name)
             self._processes[name] = subprocess.Popen(
                 [SERVER, "-c", config, "-l", self._directory / f"{name}.log"],
                 stdin=subprocess.DEVNULL,
@@ -71,9 +74,20 @@ class NatsCluster:
                 start_new_session=True,
             )
 
+    def reload(self, more: str) -> None:
+        """Change the configuration of all servers while they run."""
+        self._more = more
+        for name, process in self._processes.items():
+            self._write_config(name)
+            process.send_signal(signal.SIGHUP)
+
     def resize(self, stream: JetStreamStream, size: int) -> None:
         """Give a stream another bound."""
-        config = stream.info()["config"] | {"max_bytes": size}
+        self.change(stream, max_bytes=size)
+
+    def change(self, stream: JetStreamStream, **configuration: object) -> None:
+        """Edit a stream as an operator can."""
+        config = stream.info()["config"] | configuration
         link = Link(self.options())
         try:
             answer = link.request(f"$JS.API.STREAM.UPDATE.{stream.name}", msgspec.json.encode(config))
@@ -119,6 +133,11 @@ class NatsCluster:
             link.close()
         raise TimeoutError("the NATS servers are not ready")
 
+    def _write_config(self, name: str) -> Path:
+        config = self._directory / f"{name}.conf"
+        config.write_text(self._config(name))
+        return config
+
     def _config(self, name: str) -> str:
         routes = ", ".join(f'"nats://127.0.0.1:{port}"' for port in self._routes.values())
         return f"""
@@ -128,6 +147,7 @@ class NatsCluster:
             max_payload: 8MB
             jetstream {{ store_dir: "{self.store(name)}", sync_interval: {self._sync}, max_file_store: 4GB }}
             cluster {{ name: test, listen: "127.0.0.1:{self._routes[name]}", routes: [{routes}] }}
+            {self._more}
         """
 
 
@@ -167,9 +187,9 @@ class EmptiedStreams:
 
 
 @contextlib.contextmanager
-def running(directory: Path) -> Iterator[NatsCluster]:
+def running(directory: Path, more: str = "", **access: object) -> Iterator[NatsCluster]:
     """A cluster that is ready, and ends with the context."""
-    cluster = NatsCluster(directory)
+    cluster = NatsCluster(directory, more=more, **access)
     try:
         cluster.start()
         cluster.wait_ready()
@@ -178,7 +198,26 @@ def running(directory: Path) -> Iterator[NatsCluster]:
         cluster.stop()
 
 
-def _free_ports(count: int) -> list[int]:
+@contextlib.contextmanager
+def single(directory: Path, config: str) -> Iterator[tuple[int, str]]:
+    """One server that is part of no cluster: its port and its monitor."""
+    port, monitor = free_ports(2)
+    file = directory / "single.conf"
+    file.write_text(f'server_name: single\nlisten: "127.0.0.1:{port}"\nhttp: "127.0.0.1:{monitor}"\n{config}')
+    process = subprocess.Popen([SERVER, "-c", file, "-l", directory / "single.log"], start_new_session=True)
+    try:
+        for _ in range(int(READY_S / LOOK_S)):
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+            threading.Event().wait(LOOK_S)
+        yield port, f"http://127.0.0.1:{monitor}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of loopback that nothing listens on."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -25,8 +25,10 @@ TAKEOVER_S = 60.0
 class Nodes:
     """The nodes of one cluster, by name; each has a directory and a port that outlive its process."""
 
-    def __init__(self, directory: Path, nats: NatsCluster, name: str = "recapito") -> None:
+    def __init__(self, directory: Path, nats: NatsCluster, name: str = "recapito", *flags: str) -> None:
+        """`flags` are those of each node's `recapito serve`."""
         self.nats = nats
+        self._flags = flags
         self.directory = directory
         self.store = "nats://" + ",".join(f"127.0.0.1:{port}" for port in nats.ports.values())
         self._environment = {
@@ -60,7 +62,7 @@ class Nodes:
 
     def _start(self, name: str) -> None:
         if name not in self.servers:
-            flags = ("--store", self.store, "--node", name)
+            flags = ("--store", self.store, "--node", name, *self._flags)
             port = self._ports[name]
             started = Server(self.directory / name, *flags, port=port, environment=self._environment)
             self._ports[name] = started.port

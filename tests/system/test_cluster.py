@@ -10,12 +10,15 @@ import pytest
 from azure.core.credentials import AzureKeyCredential
 from azure.eventgrid import EventGridEvent, EventGridPublisherClient
 
-from recapito.composition import cluster_setup
+from recapito.composition import cluster_backup, cluster_setup
+from recapito.composition.data_directory import DataDirectory
 from recapito.domain import limits
+from recapito.errors import SettingsError
 from tests.kit.nats_cluster import running
-from tests.system.machine import Receiver, receiver, server, until
+from tests.system.machine import GROUP, VERSION, Receiver, receiver, server, until
 from tests.system.nodes import SIZES, Nodes, publishing
 
+KEYS = ("MDEyMzQ1Njc4OWFiY2RlZg==", "QUJDREVGR0hJSktMTU5PUA==")
 pytestmark = pytest.mark.xdist_group("nats")
 
 
@@ -23,7 +26,11 @@ pytestmark = pytest.mark.xdist_group("nats")
 def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     """Two nodes; a test may kill and pause what it likes."""
     directory = tmp_path_factory.mktemp("cluster")
-    with running(tmp_path_factory.mktemp("nats")) as nats, closing(Nodes(directory, nats)) as it:
+    (directory / "key").write_text(KEYS[0])
+    estate = directory / "estate.yaml"
+    estate.write_text("topics:\n  - name: orders\n    keys: {key1: {file: key}}\n")
+    nats_directory, flags = tmp_path_factory.mktemp("nats"), ("--config", str(estate))
+    with running(nats_directory) as nats, closing(Nodes(directory, nats, "recapito", *flags)) as it:
         it.make()
         yield it
 
@@ -102,6 +109,42 @@ def test_a_drained_node_hands_over(nodes: Nodes, hook: Receiver) -> None:
         hook.wait_for(set(publisher.stop()), 60)
     assert nodes.ready(owner)["state"] == "drained"
     assert asyncio.run(cluster_setup.drain(nodes.settings(owner), owner, undo=True, wait_s=30))
+
+
+def test_a_node_that_hangs_up_reads_its_estate_file(nodes: Nodes) -> None:
+    """SIGHUP makes the owner apply its estate file, with the secrets in it, again; a standby just goes on."""
+    owner, standby = nodes.heal()
+    (nodes.directory / "key").write_text(KEYS[1])
+    nodes.servers[standby].hang_up()
+    nodes.servers[owner].hang_up()
+    keys = f"{GROUP}/topics/orders/listKeys?{VERSION}"
+    assert until(lambda: nodes.servers[standby].call("POST", keys)["key1"] == KEYS[1])
+    assert nodes.ready(standby)["state"] == "standby"
+
+
+def test_a_running_cluster_is_backed_up_and_restored(nodes: Nodes, tmp_path: Path) -> None:
+    """Under load a copy is taken, which becomes a new cluster with equal digests; its streams are no longer the old."""
+    owner, standby = nodes.heal()
+    with receiver() as refusing, publishing(nodes, "backed-up") as publisher:
+        refusing.answer = lambda events: 503
+        nodes.servers[owner].subscribe("refusing", refusing.url)
+        publisher.after(30)
+        target = tmp_path / "backup"
+        copied = asyncio.run(cluster_backup.back_up(nodes.settings(standby), target, print))
+        assert {path.name for path in target.iterdir()} == {"log.db", "dispatch.db", "keys.sealed", "backup.json"}
+        assert all(path.stat().st_mode & 0o077 == 0 for path in target.iterdir())
+        publisher.after(10)
+        nodes.servers[owner].call("DELETE", f"{GROUP}/topics/demo/eventSubscriptions/refusing?{VERSION}")
+    there = Nodes(tmp_path, nodes.nats, "restored")
+    secret = cluster_setup.read_secret(nodes.settings(owner))
+    restored = asyncio.run(cluster_backup.restore(there.settings("one"), target, secret, SIZES, print))
+    assert restored.equal and restored.before == copied
+    with pytest.raises(SettingsError, match="not empty"):
+        asyncio.run(cluster_backup.restore(there.settings("one"), target, secret, SIZES, print))
+    DataDirectory(tmp_path / "embedded").restore(target)
+    with server(tmp_path / "embedded") as it:
+        assert until(lambda: it.counts("refusing").get("matched", 0) >= 30)
+        assert it.call("POST", f"{GROUP}/topics/orders/listKeys?{VERSION}")["key1"] in KEYS
 
 
 def test_a_store_moves_in_and_out(nodes: Nodes, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Commands(LazyGroup):
         "scrape-token": LazyTarget("scrape_token", "scrape_token", "Print the token for reading metrics."),
         "backup": LazyTarget("backup", "backup", "Copy the stores of a running server."),
         "restore": LazyTarget("backup", "restore", "Restore a backup as a data directory."),
-        "cluster": LazyTarget("cluster", "app", "Make a cluster, join it, look at it, and drain a node."),
+        "cluster": LazyTarget("cluster", "app", "Make, join, show, drain, back up, restore and upgrade a cluster."),
         "move": LazyTarget("move", "move", "Move a store into a cluster, or out of one."),
         "completion": LazyTarget("info", "completion", "Print the completion script for your shell."),
         "version": LazyTarget("info", "version", "Print the version."),

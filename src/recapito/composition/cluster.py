@@ -7,6 +7,7 @@ import urllib.request
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from ssl import SSLContext
 
 from msgspec.structs import replace
 
@@ -18,7 +19,7 @@ from recapito.errors import ClusterUnreachable, SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.peers.nats import NatsPeers
 from recapito.settings.settings import Settings
-from recapito.stores.jetstream.link import JetStreamOptions, open_client
+from recapito.stores.jetstream.client import JetStreamOptions, open_client
 from recapito.stores.jetstream.streams import JetStreamStreams, connect, connect_all
 from recapito.stores.replicated.backend import ReplicatedBackend
 from recapito.stores.sqlite.sql_files import migrations
@@ -45,7 +46,8 @@ def jetstream_options(settings: Settings) -> JetStreamOptions:
         settings.nats_servers,
         cluster.name,
         cluster.user,
-        _password(settings),
+        cluster.password,
+        file("password_file"),
         creds=file("creds_file"),
         nkey=file("nkey_file"),
         ca=file("ca_file"),
@@ -62,7 +64,7 @@ def connect_streams(settings: Settings, journal: Journal) -> list[JetStreamStrea
     A server whose monitor does not answer is passed over: readiness names it.
     """
     options = jetstream_options(settings)
-    answering = tuple(url for url in options.monitors if _answers(url))
+    answering = tuple(url for url in options.monitors if _answers(url, options.tls()))
     unchecked = options.unchecked or (bool(options.monitors) and not answering)
     return connect_all(options._replace(monitors=answering, unchecked=unchecked), journal)
 
@@ -105,7 +107,7 @@ async def open_peers(settings: Settings, journal: Journal = silent) -> AsyncIter
     except SettingsError as error:
         raise ClusterUnreachable(str(error)) from error
     try:
-        yield NatsPeers(client, peers_stream(settings))
+        yield NatsPeers(client, peers_stream(settings), lambda: client.why)
     finally:
         with suppress(Exception):  # a server that is gone cannot be taken leave of
             await client.close()
@@ -134,17 +136,9 @@ def with_doubts(view: ClusterView, backend: Backend) -> ClusterView:
     return replace(view, copies=copies)
 
 
-def _answers(monitor: str) -> bool:
+def _answers(monitor: str, tls: SSLContext | None) -> bool:
     try:
-        with urllib.request.urlopen(f"{monitor}/healthz?js-server-only=true", timeout=MONITOR_S):
+        with urllib.request.urlopen(f"{monitor}/healthz?js-server-only=true", timeout=MONITOR_S, context=tls):
             return True
     except (OSError, ValueError):
         return False
-
-
-def _password(settings: Settings) -> str:
-    file = settings.cluster.password_file
-    try:
-        return Path(file).read_text("utf-8").strip() if file else settings.cluster.password
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"cluster.password_file: {file} cannot be read: {error}") from None

@@ -115,7 +115,7 @@ def _check_unused(data: Path) -> None:
 async def _found(settings: Settings, sizes: StreamSizes, log_id: str) -> None:
     options, sized = jetstream_options(settings), (sizes.log_bytes, sizes.lanes_bytes, sizes.replicas)
     await asyncio.to_thread(create, options, log_id, *sized, partitions=sizes.partitions)
-    async with _streams(settings) as every:
+    async with _open_partitions(settings) as every:
         try:
             for number, streams in enumerate(every):
                 partition = Partition(number, len(every))
@@ -157,12 +157,13 @@ def _take_back_stream(link: Link, stream: JetStreamStream, log_id: str) -> bool:
 async def join(settings: Settings, secret: ClusterSecret) -> None:
     """Make this data directory that of a node of the cluster."""
     async with open_peers(settings) as peers:
-        papers = _open_papers(settings, secret, await _paper(peers, settings))
+        papers = open_papers(settings, secret, await read_paper(peers, settings))
     write_papers(settings, papers)
     secret.write(settings.cluster.secret_in(settings.data))
 
 
-async def _paper(peers: NatsPeers, settings: Settings) -> bytes:
+async def read_paper(peers: NatsPeers, settings: Settings) -> bytes:
+    """The sealed keys of the cluster."""
     try:
         sealed = await peers.paper(PAPERS)
     except PeersFailed as error:
@@ -172,7 +173,8 @@ async def _paper(peers: NatsPeers, settings: Settings) -> bytes:
     return sealed
 
 
-def _open_papers(settings: Settings, secret: ClusterSecret, sealed: bytes) -> dict[str, bytes]:
+def open_papers(settings: Settings, secret: ClusterSecret, sealed: bytes) -> dict[str, bytes]:
+    """The keys of the cluster, by their names."""
     papers = secret.unseal(PAPERS, sealed)
     if papers is None:
         raise SettingsError(f"This is not the secret of the cluster '{settings.cluster.name}'.")
@@ -236,7 +238,7 @@ class ClusterState(NamedTuple):
 
 async def status(settings: Settings) -> ClusterState:
     """Ask peers, streams and monitors."""
-    async with open_peers(settings) as peers, _streams(settings) as every:
+    async with open_peers(settings) as peers, _open_partitions(settings) as every:
         try:
             leases, members = [await peers.lease(number) for number in range(len(every))], await peers.members()
         except PeersFailed as error:
@@ -312,24 +314,31 @@ class Moved(NamedTuple):
 async def move_in(settings: Settings, source: Path, sizes: StreamSizes, progress: Callable[[str], None]) -> Moved:
     """Move an embedded store into a new cluster. The source stays as it is; this node's directory gets a copy."""
     check_empty(settings.data)
-    await SqliteBackend(sqlite_options(_with_data(settings, source))).prepare()  # of this version, and sound
+    await SqliteBackend(sqlite_options(with_data(settings, source))).prepare()  # of this version, and sound
     progress(f"copying {source}")
     copy_stores(source, settings.data)
     for name in (*_SHARED, _CONNECTION_KEY):
         if (source / name).exists():
             write(settings.data / name, (source / name).read_bytes())
     before = digests(source)
+    return Moved(before, await found_and_read_back(settings, sizes, progress))
+
+
+async def found_and_read_back(
+    settings: Settings, sizes: StreamSizes, progress: Callable[[str], None]
+) -> dict[str, Digest]:
+    """Make a cluster out of the files in a directory that was empty, and return the digests of what it then has."""
     try:
         await init(settings, sizes)
     except BaseException:
-        shutil.rmtree(settings.data)  # it was empty before
+        shutil.rmtree(settings.data)
         raise
     progress("reading the streams back")
     with TemporaryDirectory(dir=settings.data.parent) as beside:
         proof = Path(beside)
-        async with _streams(settings) as (streams,):
-            await backend_on(_with_data(settings, proof), streams).prepare()
-        return Moved(before, digests(proof))
+        async with open_streams(settings) as streams:
+            await backend_on(with_data(settings, proof), streams).prepare()
+        return digests(proof)
 
 
 async def move_out(settings: Settings, target: Path, progress: Callable[[str], None]) -> Moved:
@@ -339,18 +348,12 @@ async def move_out(settings: Settings, target: Path, progress: Callable[[str], N
     """
     check_empty(target)
     async with open_peers(settings) as peers:
-        living = [seen.member.name for seen in await peers.members()]
-        if living:
-            raise SettingsError(f"The nodes {', '.join(living)} run: stop all nodes of the cluster first.")
-        papers = _open_papers(settings, read_secret(settings), await _paper(peers, settings))
-    there = _with_data(settings, target)
+        await check_stopped(peers)
+        papers = open_papers(settings, read_secret(settings), await read_paper(peers, settings))
+    there = with_data(settings, target)
     progress("reading the streams")
-    async with _streams(settings) as every:
-        if len(every) > 1:
-            raise SettingsError(
-                f"This cluster has {len(every)} partitions: only the store of a cluster of one partition moves out."
-            )
-        backend = backend_on(there, every[0])
+    async with open_streams(settings) as streams:
+        backend = backend_on(there, streams)
         try:
             await backend.prepare()
             await backend.claim()
@@ -362,8 +365,27 @@ async def move_out(settings: Settings, target: Path, progress: Callable[[str], N
     return Moved(before, digests(target))
 
 
+async def check_stopped(peers: NatsPeers) -> None:
+    """Refuse a cluster whose nodes run."""
+    try:
+        living = [seen.member.name for seen in await peers.members()]
+    except PeersFailed as error:
+        raise SettingsError(str(error)) from error
+    if living:
+        raise SettingsError(f"The nodes {', '.join(living)} run: stop all nodes of the cluster first.")
+
+
 @asynccontextmanager
-async def _streams(settings: Settings) -> AsyncIterator[list[JetStreamStreams]]:
+async def open_streams(settings: Settings) -> AsyncIterator[JetStreamStreams]:
+    """The streams of a cluster of one partition."""
+    async with _open_partitions(settings) as every:
+        if len(every) > 1:
+            raise SettingsError(f"This cluster has {len(every)} partitions: this works with one partition only.")
+        yield every[0]
+
+
+@asynccontextmanager
+async def _open_partitions(settings: Settings) -> AsyncIterator[list[JetStreamStreams]]:
     """The streams of each partition."""
     every = await asyncio.to_thread(connect_streams, settings, silent)
     try:
@@ -372,5 +394,5 @@ async def _streams(settings: Settings) -> AsyncIterator[list[JetStreamStreams]]:
         await asyncio.to_thread(every[0].close)
 
 
-def _with_data(settings: Settings, data: Path) -> Settings:
+def with_data(settings: Settings, data: Path) -> Settings:
     return msgspec.structs.replace(settings, server=msgspec.structs.replace(settings.server, data=str(data)))

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from recapito.composition.cluster import jetstream_options
 from recapito.domain.cluster.replicas import CopyState, find_faults
 from recapito.domain.cluster.view import Findings
 from recapito.peers.monitor import Monitored, ask_monitor
@@ -47,7 +48,7 @@ async def ask_all(settings: Settings) -> dict[str, Monitored | str]:
 
     async def ask(url: str) -> Monitored | str:
         try:
-            return await asyncio.to_thread(ask_monitor, url, prefix)
+            return await asyncio.to_thread(ask_monitor, url, prefix, jetstream_options(settings).tls())
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             return str(error) or type(error).__name__
 

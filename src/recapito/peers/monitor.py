@@ -2,6 +2,7 @@
 
 import urllib.request
 from collections.abc import Mapping
+from ssl import SSLContext
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -57,14 +58,15 @@ class Monitored(NamedTuple):
     syncs: bool
 
 
-def ask_monitor(url: str, prefix: str) -> Monitored:
+def ask_monitor(url: str, prefix: str, tls: SSLContext | None = None) -> Monitored:
     """Ask one monitor about the streams whose names begin with a prefix. OSError or ValueError if it has no answer.
 
     It blocks.
     """
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError(f"'{url}' is not the URL of a monitor")
-    with urllib.request.urlopen(f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1", timeout=WAIT_S) as answer:
+    jsz = f"{url.rstrip('/')}/jsz?accounts=1&streams=1&config=1"
+    with urllib.request.urlopen(jsz, timeout=WAIT_S, context=tls) as answer:
         told = msgspec.json.decode(answer.read(MAX_BYTES), type=_JszAnswer)
     ours = [
         stream for account in told.account_details for stream in account.stream_detail if stream.name.startswith(prefix)

@@ -6,7 +6,7 @@ each message: a cluster has few nodes, and each reads once a second.
 
 import asyncio
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -42,11 +42,16 @@ def _lease_key(partition: int) -> str:
 
 
 class NatsPeers:
-    """The peers as one node reaches them. `stream` is the name of the stream, and the first word of its subjects."""
+    """The peers as one node reaches them.
 
-    def __init__(self, client: Client, stream: str) -> None:
+    stream: the name of the stream, and the first word of its subjects.
+    why: the trouble that the client has with the servers.
+    """
+
+    def __init__(self, client: Client, stream: str, why: Callable[[], str] = lambda: "") -> None:
         self._client = client
         self._stream = stream
+        self._why = why
         self._news = f"{stream}_NEWS"  # a subject of no stream: its messages wake nodes, and are not kept
         self._heard: asyncio.Event | None = None
 
@@ -167,9 +172,11 @@ class NatsPeers:
         return answer
 
     async def _request(self, subject: str, body: bytes, headers: dict[str, str]) -> dict[str, Any]:
+        if not self._client.is_connected:
+            raise PeersFailed(f"this node is not connected to NATS: {self._why() or 'it connects'}")
         try:
             answer = await self._client.request(subject, body, timeout=WAIT_S, headers=headers or None)
             return msgspec.json.decode(answer.data, type=dict)
         except (nats.errors.Error, OSError, TimeoutError, msgspec.MsgspecError) as error:
-            reason = str(error) or type(error).__name__
+            reason = self._why() or str(error) or type(error).__name__
             raise PeersFailed(f"the servers of the cluster do not answer: {reason}") from error

@@ -22,6 +22,7 @@ from recapito.process.node_roles import OwningRoles, StandbyRole, WholeRoles, li
 from recapito.settings.settings import Settings
 from recapito.stores.jetstream.streams import JetStreamStreams
 from recapito.stores.replicated.backend import ReplicatedBackend
+from recapito.system.hang_up import on_hang_up
 
 
 async def run_node(
@@ -38,6 +39,8 @@ async def run_node(
         try:
             _check_partitions(settings, len(every))
             async with _roles(settings, listener, on_ready, journal, len(every)) as (roles, router):
+                if settings.estate.file:
+                    on_hang_up(roles[0].reload, stopping.set)
                 keepers = [
                     _keeper(settings, streams, roles[number], Partition(number, len(every)), journal)
                     for number, streams in enumerate(every)

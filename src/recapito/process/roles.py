@@ -45,6 +45,7 @@ from recapito.system.service import ServiceTask, run_configured, run_services, s
 HEARTBEAT_NS = SECOND
 HEARTBEAT_MISSED_NS = 5 * SECOND
 DRAIN_NS = 5 * SECOND
+HAND_OVER_NS = 1 * SECOND  # of a node: another waits to own
 SWITCH_INTERVAL_S = 0.0005
 GARBAGE_OBJECTS = 10_000
 
@@ -175,9 +176,10 @@ async def _run_dispatch(settings: Settings, config: RoleConfig, journal: Journal
         if link is not None:
             link.listen(dispatch.slots.wake_all)
         stop = asyncio.create_task(stop_order())
+        patience = DRAIN_NS if link is None else HAND_OVER_NS
         services = [
             ServiceTask(lost.wait),
-            _dispatcher(dispatch, lambda: DRAIN_NS if stop.done() and not stop.cancelled() and stop.result() else 0),
+            _dispatcher(dispatch, lambda: patience if stop.done() and not stop.cancelled() and stop.result() else 0),
             ServiceTask(partial(_report, dispatch.reporter, lambda status: wakeup.send(to_bytes(status))), vital=False),
             ServiceTask(lambda: dispatch.reporter.gauge.watch_loop(SystemClock()), vital=False),
         ]

@@ -1,4 +1,4 @@
-"""`recapito cluster`: make a cluster, join it, look at it, and drain a node."""
+"""`recapito cluster`: make, join, show, drain, back up, restore and upgrade a cluster."""
 
 import asyncio
 import sys
@@ -19,7 +19,7 @@ from recapito.identity.cluster_secret import ClusterSecret
 from recapito.settings import settings as settings_module
 from recapito.settings.settings import Settings
 
-app = commands("Make a cluster, join it, look at it, and drain a node.")
+app = commands("Make, join, show, drain, back up, restore and upgrade a cluster.")
 
 Store = Annotated[str | None, typer.Option(help="NATS servers: nats://HOST:PORT,HOST:PORT,…")]
 Data = Annotated[str | None, typer.Option(help="Data directory of the node.", show_default="recapito-data")]
@@ -44,6 +44,14 @@ def setup() -> ModuleType:
     from recapito.composition import cluster_setup
 
     return cluster_setup
+
+
+def backups() -> ModuleType:
+    """The module that copies whole clusters."""
+    require("cluster", "There are no clusters here")
+    from recapito.composition import cluster_backup
+
+    return cluster_backup
 
 
 @app.command()
@@ -75,11 +83,7 @@ def join(
 ) -> None:
     """Make a data directory that of a further node."""
     chosen = load(store, data, settings)
-    try:
-        text = sys.stdin.read() if secret == "-" else Path(secret).read_text("ascii")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"--secret: {secret} cannot be read: {error}") from None
-    asyncio.run(setup().join(chosen, ClusterSecret.from_text(text, "--secret")))
+    asyncio.run(setup().join(chosen, _read_secret(secret)))
     typer.echo(f"{chosen.data} is the directory of a node of the cluster '{chosen.cluster.name}'. Start it by:")
     typer.echo(f"  recapito serve --store {chosen.server.store} --data {chosen.data} --node NAME")
 
@@ -105,6 +109,88 @@ def drain(
         typer.echo(f"recapito: node '{node}' has not obeyed within 30 s; see `recapito cluster status`.", err=True)
         raise typer.Exit(FAILED)
     typer.echo(f"Node '{node}' {'may own again' if undo else 'is drained: it forwards, and does not own'}.")
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(help="Empty or new directory for the copy.")],
+    store: Store = None,
+    data: Data = None,
+    settings: SettingsFile = None,
+) -> None:
+    """Copy the stores and keys of a running cluster.
+
+    The copy holds every event that was acknowledged before the backup began.
+    """
+    chosen = load(store, data, settings)
+    found = asyncio.run(backups().back_up(chosen, target, _progress))
+    for name, digest in found.items():
+        typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}")
+    typer.echo(f"Backed up the cluster '{chosen.cluster.name}' to {target}.")
+    typer.echo(
+        "Its keys are sealed: keep the cluster's secret apart from it. Dead letters in directories are not in it."
+    )
+
+
+@app.command()
+def restore(
+    source: Annotated[Path, typer.Argument(help="Directory that `recapito cluster backup` made.")],
+    secret: Annotated[str, typer.Option(help="File with the secret of the old cluster; - reads standard input.")],
+    store: Store = None,
+    data: Data = None,
+    settings: SettingsFile = None,
+    replicas: Replicas = 3,
+    log_mb: LogMb = 4096,
+    lanes_mb: LanesMb = 2048,
+) -> None:
+    """Make a new cluster out of a backup.
+
+    It has a secret of its own; every other node joins it with an empty directory.
+    """
+    chosen = load(store, data, settings)
+    sizes = setup().StreamSizes(log_mb * limits.MB, lanes_mb * limits.MB, replicas)
+    show_proof(asyncio.run(backups().restore(chosen, source, _read_secret(secret), sizes, _progress)))
+    typer.echo(
+        f"Restored {source} as the cluster '{chosen.cluster.name}'; {chosen.data} is its first node's directory."
+    )
+    typer.echo(
+        f"Its new secret is in {chosen.cluster.secret_in(chosen.data)}. Other nodes join with empty directories."
+    )
+    typer.echo("Events that were delivered after the backup may be delivered again.")
+
+
+@app.command()
+def upgrade(store: Store = None, data: Data = None, settings: SettingsFile = None) -> None:
+    """Bring the stores of a cluster to the formats of this version.
+
+    All nodes must be stopped.
+    """
+    done = asyncio.run(backups().upgrade(load(store, data, settings)))
+    for name, (before, after) in done.items():
+        typer.echo(f"{name}: schema {before}" + (", up to date" if before == after else f", now {after}"))
+    typer.echo("Start all nodes with this version.")
+
+
+def show_proof(moved: Any) -> None:
+    """Print the digests before and after; a difference is a failure."""
+    for name, digest in moved.before.items():
+        after = moved.after[name]
+        typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}; then {after.rows} rows, {after.sum:016x}")
+    if not moved.equal:
+        typer.echo("recapito: the digests differ: keep the source, and do not use the target.", err=True)
+        raise typer.Exit(FAILED)
+
+
+def _progress(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _read_secret(file: str) -> ClusterSecret:
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"--secret: {file} cannot be read: {error}") from None
+    return ClusterSecret.from_text(text, "--secret")
 
 
 def _lines(shown: dict[str, Any]) -> list[str]:

@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, setup
+from recapito.cli.commands.cluster import LanesMb, LogMb, Replicas, SettingsFile, setup, show_proof
 from recapito.cli.commands.cluster import load as load_cluster
-from recapito.cli.toolkit.exit_codes import FAILED
 from recapito.domain import limits
 from recapito.errors import SettingsError
 from recapito.settings.cluster import servers_in
@@ -37,10 +36,5 @@ def move(
         moved = asyncio.run(setup().move_in(chosen, Path(source), sizes, progress))
     else:
         moved = asyncio.run(setup().move_out(chosen, Path(target), progress))
-    for name, digest in moved.before.items():
-        after = moved.after[name]
-        typer.echo(f"{name}: {digest.rows} rows, digest {digest.sum:016x}; then {after.rows} rows, {after.sum:016x}")
-    if not moved.equal:
-        typer.echo("recapito: the digests differ: keep the source, and do not use the target.", err=True)
-        raise typer.Exit(FAILED)
+    show_proof(moved)
     typer.echo("Both sides are equal. The source is unchanged. Dead letters in directories are plain files: copy them.")

@@ -1,8 +1,9 @@
 """The lease of the owner: who may *try* to own. The streams' fence decides who owns.
 
 The law: a standby tries only if the lease was absent in two looks at least two seconds apart, or if its holder gave it
-up. A node that was fenced waits before it tries again, unless another node has held the lease since. An owner sends nothing unless its lease was renewed within the last four seconds, so that an owner that was paused
-sends at most one window.
+up. A node that was fenced waits before it tries again, unless another node has held the lease since. An owner sends
+nothing unless its lease was renewed within the last four seconds, so that an owner that was paused sends at most one
+window.
 """
 
 from typing import NamedTuple

@@ -97,7 +97,7 @@ def admission_problem(name: str, id: str, formats: str, others: Iterable[Sightin
         if other.formats != formats:
             return (
                 f"Node '{other.name}' runs version {other.version} with formats {other.formats}, this node has formats "
-                f"{formats}: run the same version on both. To upgrade, stop all nodes, then start them with the new "
-                "version."
+                f"{formats}: run the same version on both. To upgrade, stop all nodes, run `recapito cluster upgrade` "
+                "of the new version, and start them with it."
             )
     return None

@@ -54,10 +54,13 @@ def stream_faults(info: Mapping[str, Any]) -> Iterator[str]:
         "mirror": None,
         "sources": None,
         "allow_direct": True,
+        "deny_purge": False,
     }
     for key, value in wanted.items():
         if config.get(key, value) != value:
             yield f"stream {name} has {key} {config[key]}: edit it to have {value}, as `recapito cluster init` made it"
+    if config.get("sealed"):
+        yield f"stream {name} is sealed, which cannot be undone: restore a backup by `recapito cluster restore`"
     if config.get("max_bytes", -1) <= 0:
         yield f"stream {name} has no max_bytes: edit it to have at most 70 % of its disks"
 

@@ -3,103 +3,21 @@
 import asyncio
 import concurrent.futures
 import contextlib
-import ssl
 import threading
 from collections.abc import Coroutine
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
-from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.errors import Error as NatsError
 from nats.errors import NoRespondersError
 
 from recapito.contracts.stream import StreamUnknown
-from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
+from recapito.stores.jetstream.client import CONNECT_S, JetStreamOptions, open_client
 
 T = TypeVar("T")
 ANSWER_S = 3.0
-CONNECT_S = 10.0
 GRACE_S = 1.0  # for the loop to report an answer that did not come
-PENDING_BYTES = 64 * 1024 * 1024  # what may wait to be sent; at least one message of the largest size
-
-
-class JetStreamOptions(NamedTuple):
-    """How a cluster of NATS servers is reached.
-
-    servers: URLs, nats:// or tls://.
-    name: the cluster's name, which begins the names of its streams, subjects and buckets.
-    user, password: or `creds` or `nkey`, the paths of their files.
-    ca, certificate, key: files for TLS.
-    monitors: the URLs of the servers' monitors, which alone show whether the servers sync each message.
-    unchecked: rely on servers whose monitors are not named.
-    """
-
-    servers: tuple[str, ...]
-    name: str = "recapito"
-    user: str = ""
-    password: str = ""
-    creds: Path | None = None
-    nkey: Path | None = None
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
-    monitors: tuple[str, ...] = ()
-    unchecked: bool = False
-
-
-async def open_client(options: JetStreamOptions, journal: Journal = silent) -> Client:
-    """A client of the cluster on this event loop. It notices a paused server within seconds, and reconnects forever."""
-    client, why = Client(), ""
-
-    async def on_error(error: Exception) -> None:
-        nonlocal why
-        why = str(error) or type(error).__name__
-        journal("nats.error", why=why)
-
-    async def on_reconnect() -> None:
-        journal("nats.reconnected", server=server_of(client))
-
-    servers = list(options.servers)
-    given: dict[str, Any] = {}
-    if options.user:
-        given |= {"user": options.user, "password": options.password}
-    if options.creds is not None:
-        given["user_credentials"] = str(options.creds)
-    if options.nkey is not None:
-        given["nkeys_seed"] = str(options.nkey)
-    try:
-        tls = _tls(options)
-        if tls is not None:
-            given["tls"] = tls
-        connecting = client.connect(
-            servers=servers,
-            name=options.name,
-            error_cb=on_error,
-            reconnected_cb=on_reconnect,
-            connect_timeout=1,
-            reconnect_time_wait=0.1,  # type: ignore[arg-type] # seconds; with 0 a client of dead servers spins
-            max_reconnect_attempts=-1,
-            ping_interval=1,
-            max_outstanding_pings=2,
-            pending_size=PENDING_BYTES,
-            **given,
-        )
-        await asyncio.wait_for(connecting, CONNECT_S)
-    except (TimeoutError, NatsError, OSError, ValueError) as error:
-        with contextlib.suppress(Exception):
-            await client.close()
-        names = ", ".join(server.rpartition("@")[2] for server in servers)
-        reason = why or str(error) or "no answer"
-        raise SettingsError(f"NATS at {names} cannot be reached: {reason}. Start it, or correct [cluster].") from error
-    return client
-
-
-def server_of(client: Client) -> str:
-    """The address of the server that a client is connected to, without a secret."""
-    url = client.connected_url
-    return "" if url is None else url.netloc.rpartition("@")[2]
 
 
 class Link:
@@ -117,7 +35,12 @@ class Link:
 
     @property
     def server(self) -> str:
-        return server_of(self._client)
+        return self._client.server
+
+    @property
+    def why(self) -> str:
+        """The trouble with each server while there is no connection."""
+        return self._client.why
 
     @property
     def version(self) -> str:
@@ -130,11 +53,11 @@ class Link:
 
     def request(self, subject: str, body: bytes, headers: dict[str, str] | None = None) -> bytes:
         """Send a request and wait for its one answer. StreamUnknown if there is none."""
-        return self._wait(self._request(subject, body, headers), ANSWER_S)
+        return self._ask(self._request(subject, body, headers))
 
     def request_many(self, subject: str, body: bytes) -> list[Msg]:
         """Send a request and wait for answers, until one has a status; those that came in time, that one included."""
-        return self._wait(self._request_many(subject, body), ANSWER_S)
+        return self._ask(self._request_many(subject, body))
 
     def close(self) -> None:
         """Close the connection; verbs under way raise StreamUnknown. A second call does nothing."""
@@ -168,6 +91,13 @@ class Link:
                 await subscription.unsubscribe()
         return answers
 
+    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for an answer of the servers. If they refuse this client something, that is why there is none."""
+        try:
+            return self._wait(work, ANSWER_S)
+        except StreamUnknown as error:
+            raise StreamUnknown(self.why or str(error)) from error
+
     def _wait(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
         if not self._loop.is_running():
             work.close()
@@ -185,12 +115,3 @@ class Link:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-
-def _tls(options: JetStreamOptions) -> ssl.SSLContext | None:
-    if options.ca is None and options.certificate is None:
-        return None
-    context = ssl.create_default_context(cafile=options.ca)
-    if options.certificate is not None:
-        context.load_cert_chain(options.certificate, options.key)
-    return context

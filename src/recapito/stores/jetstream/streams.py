@@ -5,6 +5,7 @@ once.
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from ssl import SSLContext
 from typing import Any
 
 import msgspec
@@ -13,7 +14,8 @@ from recapito.contracts.stream import StreamMissing, StreamUnknown
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
 from recapito.stores.jetstream import checks
-from recapito.stores.jetstream.link import JetStreamOptions, Link
+from recapito.stores.jetstream.client import JetStreamOptions
+from recapito.stores.jetstream.link import Link
 from recapito.stores.jetstream.stream import LOG_ID, PARTITIONS, JetStreamStream
 
 MONITOR_S = 3.0
@@ -134,7 +136,8 @@ def _server_faults(options: JetStreamOptions, link: Link) -> Iterator[str]:
         )
     for monitor in options.monitors:
         try:
-            varz, jsz = _get(f"{monitor}/varz"), _get(f"{monitor}/jsz?config=1")
+            tls = options.tls()
+            varz, jsz = _get(f"{monitor}/varz", tls), _get(f"{monitor}/jsz?config=1", tls)
         except (OSError, ValueError) as error:
             yield f"the monitor {monitor} does not answer ({error}): start that server, or correct cluster.monitors"
         else:
@@ -157,8 +160,8 @@ def _stream_faults(streams: JetStreamStreams, journal: Journal) -> Iterator[str]
         yield f"{streams.log.name} and {streams.lanes.name} are not streams of one store: restore both from one backup"
 
 
-def _get(url: str) -> Any:
+def _get(url: str, tls: SSLContext | None) -> Any:
     if not url.startswith(("http://", "https://")):
         raise ValueError("it is no URL of http or https")
-    with urllib.request.urlopen(url, timeout=MONITOR_S) as answer:
+    with urllib.request.urlopen(url, timeout=MONITOR_S, context=tls) as answer:
         return msgspec.json.decode(answer.read())

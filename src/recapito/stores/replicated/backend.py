@@ -12,16 +12,20 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from recapito.contracts.backend import PreparedState
-from recapito.contracts.stream import Stream, Streams
+from recapito.contracts.stream import Stream, StreamMissing, Streams, StreamUnknown
 from recapito.domain import limits
 from recapito.domain.capacity import Room, Space
-from recapito.errors import SettingsError, StoreFailed, StoreLost
+from recapito.errors import SettingsError, StoreDamaged, StoreFailed, StoreLost
 from recapito.observability.journal import Journal, silent
+from recapito.stores.replicated.copy import is_blank
 from recapito.stores.replicated.database import ReplicatedDatabase, marker_file, spoilt_file
+from recapito.stores.replicated.message import unpack
+from recapito.stores.replicated.rows import Digest
 from recapito.stores.sqlite.async_store import AsyncStore
 from recapito.stores.sqlite.backend import SqliteBackend, SqliteOptions, closing
 from recapito.stores.sqlite.database import Database
-from recapito.stores.sqlite.files.connection import DISK, DISPATCH, LOG, FileKind
+from recapito.stores.sqlite.files.backup import check_cursors
+from recapito.stores.sqlite.files.connection import DISK, DISPATCH, LOG, FileKind, open_reader
 from recapito.stores.sqlite.files.lock import lock_role
 from recapito.stores.sqlite.files.volume import Ballast, check_directory
 from recapito.stores.sqlite.ledger import SqliteLedger
@@ -30,6 +34,7 @@ from recapito.system.durable_names import make_directory
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
 T = TypeVar("T")
+SNAPSHOT_TRIES = 20  # the owner trims once a second
 LOOK_S = 0.2  # between the looks of a standby at streams that do not move
 
 
@@ -116,6 +121,50 @@ class ReplicatedBackend(SqliteBackend):
             for database in databases:
                 await _in_thread(partial(database.found, first_id))
 
+    async def snapshot(self) -> dict[str, Digest]:
+        """Load both streams into an empty directory so that they fit together, while their owner goes on.
+
+        It owns nothing. The lanes are read before the log, so that every cursor lies within it. If the owner trimmed
+        entries in between that a cursor needs, both are read on. The digests are those that the owner published.
+        """
+        self._make_directory()
+        async with self._alone() as (log, lanes):
+            for tries in reversed(range(SNAPSHOT_TRIES)):
+                await _in_thread(lanes.catch_up)
+                await _in_thread(log.catch_up)
+                try:
+                    await _in_thread(lambda: _check_fit(self._data))
+                    break
+                except SettingsError as error:
+                    if not tries:
+                        raise StoreFailed(str(error)) from error
+            for database in (log, lanes):
+                if await _in_thread(database.digest) != database.note.digest:
+                    raise StoreDamaged(f"stream {database.stream.name} does not have all rows that its owner stored")
+            return {database.path.name: database.note.digest for database in (log, lanes)}
+
+    async def upgrade(self) -> dict[str, tuple[int, int]]:
+        """Bring both streams to the schema of this version, in an empty directory, while no node runs.
+
+        Each is loaded with its own schema, claimed, migrated as an embedded file is, and published again as a whole;
+        then the old messages are purged. Broken off at any moment, it can be run again. The result has, by file, the
+        schemas before and after.
+        """
+        self._make_directory()
+        done = {}
+        with lock_role(self._data, "intake"), lock_role(self._data, "dispatch"):
+            for kind in (LOG, DISPATCH):
+                before = await _in_thread(lambda kind=kind: _schema_in(self._stream_of(kind)))  # type: ignore[misc]
+                if before > len(kind.steps):
+                    raise StoreFailed(f"{kind.file} has schema {before}, and this version of recapito is older")
+                done[kind.file] = before, len(kind.steps)
+                if before < len(kind.steps):
+                    with self._opened(kind._replace(version=before)) as old:
+                        await _in_thread(old.claim)
+                    with self._opened(kind) as new:
+                        await _in_thread(new.found_anew)
+        return done
+
     def views(self) -> list[View]:
         """The copies that are open here, for status and metrics."""
         return [
@@ -162,7 +211,7 @@ class ReplicatedBackend(SqliteBackend):
 
     def _open_copy(self, kind: FileKind, founding: bool = False) -> ReplicatedDatabase:
         path = self._data / kind.file
-        if path.exists() and not marker_file(path).exists() and not founding:
+        if path.exists() and not marker_file(path).exists() and not founding and not is_blank(path):
             raise SettingsError(
                 f"{path} is an embedded store, not a copy of a cluster's: choose another directory, or bring it into "
                 "the cluster by `recapito move`."
@@ -189,7 +238,7 @@ class ReplicatedBackend(SqliteBackend):
                 del self._databases[name]
 
     def _stream_of(self, kind: FileKind) -> Stream:
-        return self._streams.log if kind == LOG else self._streams.lanes
+        return self._streams.log if kind.name == LOG.name else self._streams.lanes
 
     def _writing(self, kind: type[S]) -> AbstractAsyncContextManager[S]:
         return self._owned(kind)
@@ -249,6 +298,26 @@ class CopyReader(Database):
         spoilt_file(self.path).touch()
         self._lost()
         raise StoreLost(f"{self.path.name} is spoilt: {why}")
+
+
+def _check_fit(data: Path) -> None:
+    """SettingsError if the cursors of one file do not lie within the log of the other."""
+    with (
+        contextlib.closing(open_reader(data / LOG.file, LOG)) as log,
+        contextlib.closing(open_reader(data / DISPATCH.file, DISPATCH)) as dispatch,
+    ):
+        check_cursors(log, dispatch)
+
+
+def _schema_in(stream: Stream) -> int:
+    """The schema of the oldest message of a stream. StoreFailed: it cannot be read, or is newer than this version."""
+    try:
+        messages = stream.read(0, 1, leader=True)
+    except (StreamUnknown, StreamMissing) as error:
+        raise StoreFailed(f"stream {stream.name} cannot be read: {error}") from error
+    if not messages:
+        raise StoreFailed(f"stream {stream.name} is empty")
+    return unpack(messages[0].body, None).head.schema
 
 
 def _left(store: AsyncStore, fraction: float) -> int | None:

@@ -4,6 +4,7 @@ The file is a cache and never synced: a copy that was open when the machine stop
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,10 +58,14 @@ class Note(NamedTuple):
 class Copy:
     """The note of a file, and the application of messages to it, all by the file's one writing connection."""
 
-    def __init__(self, connection: apsw.Connection, keep: bool = False) -> None:
-        """With `keep` the content stays and its place is forgotten: it is about to found a stream."""
+    def __init__(self, connection: apsw.Connection, keep: bool = False, older: bool = False) -> None:
+        """With `keep` the content stays and its place is forgotten: it is about to found a stream.
+
+        With `older` the copy has the schema of before an upgrade: messages of an upgrade that broke off are skipped.
+        """
         self.connection = connection
         self._boot = _boot_id()
+        self._older = older
         self.note = Note()
         self._parts: list[bytes] = []
         self._parts_end: tuple[int, bytes] | None = None
@@ -122,6 +127,9 @@ class Copy:
             if message.sequence != sequence + 1:
                 raise StoreDamaged(f"message {sequence + 1} of the stream is missing")
             content = unpack(message.body, sum or None)
+            if self._older and content.head.schema > self.schema.version:
+                self._skip(content.head, message.sequence, checksum(message.body))
+                continue
             self._check_schema(content.head)
             watch(content.head)
             self._apply(content, message.sequence, checksum(message.body))
@@ -142,12 +150,30 @@ class Copy:
         self._parts_end = None
         self.note = self.note.after(head, sequence, sum)
 
+    def _skip(self, head: CommitHead, sequence: int, sum: bytes) -> None:
+        self._parts, self._parts_end = [], None
+        self.note = self.note._replace(sequence=sequence, sum=sum, epoch=max(self.note.epoch, head.epoch))
+
     def _check_schema(self, head: CommitHead) -> None:
+        if head.schema < self.schema.version:
+            raise StoreDamaged(
+                f"the stream has schema {head.schema}, and this version has {self.schema.version}: stop all nodes, and "
+                "run `recapito cluster upgrade`"
+            )
         if head.schema != self.schema.version:
             raise StoreDamaged(
                 f"node {head.node} writes schema {head.schema}, and this node knows {self.schema.version}: "
                 "run the same version of recapito on all nodes"
             )
+
+
+def is_blank(path: Path) -> bool:
+    """Whether a file is a copy that has loaded nothing yet: its first load failed before it met the stream."""
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            return connection.execute(f"SELECT sum(sequence) FROM {NOTE}").get == 0
+    except apsw.Error:
+        return False
 
 
 def _columns(note: Note) -> tuple[Any, ...]:

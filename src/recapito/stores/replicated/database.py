@@ -39,6 +39,7 @@ PAUSE_S = 0.05  # after the first failure; doubled up to:
 LONGEST_PAUSE_S = 1.0
 MARK_EVERY_S = 1.0
 COUNT_EVERY = 256  # commits
+ROOM_REMEDY = "edit it to have a larger max_bytes, on servers with room for it"
 FOUNDING_BYTES = 1 * limits.MB  # of rows in a commit
 
 
@@ -155,6 +156,29 @@ class ReplicatedDatabase(Database):
         if first_id and self._kind == LOG:
             transact(self._copy.connection, lambda connection: begin_ids(connection, first_id))
         self._own(secrets.token_hex(8), lambda _: None)
+        self._publish_all()
+        self.verify()
+        self._mark()
+
+    def found_anew(self) -> None:
+        """Publish the content again, as the new beginning of the stream, and purge what was before: its schema is old.
+
+        The file is at the end of the stream, by a claim under the old schema.
+        """
+        start = self.note.sequence + 1
+        self._purge_below = start  # no compaction meanwhile
+        self._copy.note = self.note._replace(floor=start)
+        self._own(self.note.owner, lambda _: None)
+        self._publish_all()
+        try:
+            self.stream.purge(start)
+        except (StreamUnknown, StreamMissing) as error:
+            raise StoreFailed(f"stream {self.stream.name} cannot be purged: {error}") from error
+        self.verify()
+        self._mark()
+
+    def _publish_all(self) -> None:
+        """Publish all rows, as commits of moderate size."""
         compaction, digest = Compaction(self._copy.schema, 1), Digest()
         while not compaction.done:
             rows = compaction.step(self._copy.connection, FOUNDING_BYTES)
@@ -162,8 +186,6 @@ class ReplicatedDatabase(Database):
             note = self._publish(rows, digest)
             transact(self._copy.connection, lambda _, note=note: self._copy.write_note(note))  # type: ignore[misc]
             self._copy.note = note
-        self.verify()
-        self._mark()
 
     def meet_damage(self, why: str) -> None:
         """Leave the damaged row to the stream, which has it whole: the copy is thrown away when it is opened next."""
@@ -231,9 +253,7 @@ class ReplicatedDatabase(Database):
             with self._new_capture(connection) as capture:
                 result = work(connection)
             if capture.operations and not drains and self._is_full():
-                raise StoreFailed(
-                    f"stream {self.stream.name} is full: {self.fill.bytes} of {self.fill.max_bytes} bytes"
-                )
+                raise StoreFailed(f"stream {self.stream.name} is full, at {self.fill.bytes} bytes: {ROOM_REMEDY}")
             if capture.operations or self._compact_now:
                 note = self._publish(capture.operations, capture.digest)
                 self._copy.write_note(note)
@@ -264,8 +284,8 @@ class ReplicatedDatabase(Database):
                 self._compaction = None
                 self.fill = self.fill._replace(bytes=self.fill.max_bytes)
                 if sequence > note.sequence:
-                    raise self._be_in_doubt(f"stream {self.stream.name} is full") from error
-                raise StoreFailed(f"stream {self.stream.name} is full") from error
+                    raise self._be_in_doubt(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
+                raise StoreFailed(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
             except (StreamUnknown, StreamMissing) as error:
                 raise self._be_in_doubt(f"stream {self.stream.name}: {error or type(error).__name__}") from error
             sequence, sum = sequence + 1, checksum(body)
@@ -287,7 +307,7 @@ class ReplicatedDatabase(Database):
         return self._compaction.step(self._copy.connection, self.SLICE_BYTES + 2 * written)
 
     def _new_copy(self, connection: apsw.Connection) -> Copy:
-        return Copy(connection, keep=self._founding)
+        return Copy(connection, self._founding, older=self._kind.version is not None)
 
     def _new_capture(self, connection: apsw.Connection) -> Capture:
         return Capture(connection, self._copy.schema, self.note.digest)
@@ -312,8 +332,10 @@ class ReplicatedDatabase(Database):
                 if not self._threaded or self._ending.wait(min(PAUSE_S * 2**attempt, LONGEST_PAUSE_S)):
                     break
                 continue
-            except (StreamFull, StreamMissing) as error:
-                raise StoreFailed(f"stream {self.stream.name}: {error or 'it is full'}") from error
+            except StreamFull as error:
+                raise StoreFailed(f"stream {self.stream.name} is full: {ROOM_REMEDY}") from error
+            except StreamMissing as error:
+                raise StoreFailed(f"stream {self.stream.name}: {error}") from error
             self._acknowledged(at, sequence + 1)
             self._copy.apply([StreamMessage(at, body, 0)], watch)
             self._owner, self._compaction = owner, None

@@ -15,6 +15,7 @@ from recapito.domain import limits
 from recapito.domain.capacity import Room, Shares, Space, share_out
 from recapito.errors import SettingsError
 from recapito.observability.journal import Journal, silent
+from recapito.stores.sqlite.files.backup import COPY_MARKERS
 from recapito.stores.sqlite.files.connection import DISK
 from recapito.stores.sqlite.files.damage import inspect, reason, stopped_uncleanly
 from recapito.stores.sqlite.files.lock import lock_role, trimming_allowed
@@ -26,7 +27,6 @@ from recapito.system.durable_names import make_directory
 
 S = TypeVar("S", SqliteLog, SqliteLedger)
 R = TypeVar("R", SqliteLog, SqliteLedger, SqliteHistoryReader)
-COPY_MARKERS = "*.stream.json"
 
 
 class SqliteOptions(NamedTuple):

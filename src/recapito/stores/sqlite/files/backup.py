@@ -21,11 +21,14 @@ from recapito.stores.sqlite.files.connection import DISPATCH, LOG, FileKind, ope
 from recapito.stores.sqlite.sql import log_sql
 from recapito.system.durable_names import make_directory, sync_directory
 
+COPY_MARKERS = "*.stream.json"  # beside a file that is a node's copy of a stream
 _cursor = msgspec.json.Decoder(Cursor).decode
 
 
 def backup(data: Path, target: Path, progress: Callable[[str], None]) -> None:
     """Copy both files of a data directory to an empty one, as they are at one moment each."""
+    if any(data.glob(COPY_MARKERS)):
+        raise SettingsError(f"{data} belongs to a node of a cluster: use `recapito cluster backup`.")
     _prepare(target, "The backup's directory")
     with lock.no_trimming(data):
         for kind in (DISPATCH, LOG):
@@ -45,7 +48,7 @@ def restore(source: Path, data: Path, progress: Callable[[str], None] = lambda l
         for role in lock.ROLES:
             locks.enter_context(lock.lock_role(data, role))
         progress("checking the backup")
-        _check(source)
+        check(source)
         for kind in (LOG, DISPATCH):
             _copy(data, kind, partial(shutil.copyfile, source / kind.file))
             progress(f"restored {kind.file}")
@@ -82,7 +85,7 @@ def _vacuum_into(connection: apsw.Connection, path: Path) -> None:
     connection.execute("VACUUM INTO ?", (str(path),))
 
 
-def _check(source: Path) -> None:
+def check(source: Path) -> None:
     """A backup can be restored if both files are sound and every cursor lies within its log."""
     with (
         closing(open_reader(source / LOG.file, LOG, any_version=True)) as log,
@@ -92,8 +95,13 @@ def _check(source: Path) -> None:
             result = connection.pragma("quick_check")
             if result != "ok":
                 raise SettingsError(f"{source / kind.file} is damaged: {result}.")
-        for lane, topic, log_id, cursor in dispatch.execute("SELECT id, topic, log_id, cursor FROM lane ORDER BY id"):
-            _check_cursor(log, lane, topic, log_id, _cursor(cursor))
+        check_cursors(log, dispatch)
+
+
+def check_cursors(log: apsw.Connection, dispatch: apsw.Connection) -> None:
+    """Refuse two files that do not fit together."""
+    for lane, topic, log_id, cursor in dispatch.execute("SELECT id, topic, log_id, cursor FROM lane ORDER BY id"):
+        _check_cursor(log, lane, topic, log_id, _cursor(cursor))
 
 
 def _check_cursor(log: apsw.Connection, lane: int, topic: int, log_id: str, cursor: Cursor) -> None:

@@ -22,13 +22,20 @@ PATIENCE_MS = 5000  # while another process recovers the WAL
 class FileKind(NamedTuple):
     """One of our kinds of file, the number that identifies it, and the page size of a new one.
 
-    No event depends on a file that is not `promised`: its damage does not stop intake.
+    No event depends on a file that is not `promised`: its damage does not stop intake. `version` is that of an older
+    schema, which a cluster's upgrade begins with.
     """
 
     name: str
     application_id: int
     page_bytes: int
     promised: bool = True
+    version: int | None = None
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """The migrations that make a file of this kind."""
+        return migrations(self.name)[: self.version]
 
     @property
     def file(self) -> str:
@@ -90,7 +97,7 @@ def open_writer(path: Path, kind: FileKind, medium: FileMedium = DISK, make: boo
                 _check_ours(connection, path, kind)
             _configure(connection, path, _WRITER)
             _configure(connection, path, _by_medium(medium))
-            migrate(connection, kind.application_id, migrations(kind.name))
+            migrate(connection, kind.application_id, kind.steps)
             if make:
                 with _named(path):
                     medium.names.sync(path.parent)
@@ -113,7 +120,7 @@ def open_reader(path: Path, kind: FileKind, any_version: bool = False) -> apsw.C
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
         try:
             connection.set_busy_timeout(PATIENCE_MS)
-            found, known = _check_ours(connection, path, kind), len(migrations(kind.name))
+            found, known = _check_ours(connection, path, kind), len(kind.steps)
             if found < known and not any_version:
                 raise SettingsError(f"{path} has schema {found}, not {known}: run `recapito serve`, which migrates it.")
             _configure(connection, path, _READER)
@@ -171,7 +178,7 @@ def _check_ours(connection: apsw.Connection, path: Path, kind: FileKind) -> int:
     """Refuse a foreign or newer file, and return the version of its schema."""
     if connection.pragma("application_id") != kind.application_id:
         raise SettingsError(f"{path} is not recapito's {kind.name} file: move it away or choose another directory.")
-    found, known = version(connection), len(migrations(kind.name))
+    found, known = version(connection), len(kind.steps)
     if found > known:
         raise SettingsError(
             f"{path} was written by a newer recapito (schema {found}, this one knows {known}): upgrade recapito."
