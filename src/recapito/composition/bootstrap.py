@@ -31,6 +31,6 @@ async def _create(settings: Settings, topics: Topics, registry: Registry, partit
         account = account_of(id)
         if account is not None and await topics.accounts.find(account.name) is None:
             await topics.put_account(account)
-    is_home = partition.holds(FIRST_TOPIC.name)
+    is_home = partition.holds(FIRST_TOPIC.wanted.name)
     if is_home and not settings.estate.file and not await registry.topics("", 1):
         await topics.put(FIRST_TOPIC)

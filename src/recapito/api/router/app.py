@@ -82,7 +82,7 @@ def readiness_of_all(
         answer = near.get(partition.number)
         if not partition.owner:
             checks[partition.number] = "no owner: wait, or look at `recapito cluster status`"
-        elif partition.number in near and (answer is None or answer.status != 200):
+        elif partition.owner == view.node and (answer is None or answer.status != 200):
             checks[partition.number] = _why(answer)
     ready = bool(view.partitions) and not checks
     body: dict[str, Any] = {"status": "ready" if ready else "not ready"}
