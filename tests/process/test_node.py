@@ -37,6 +37,7 @@ class FakeCopies:
         self._name = name
         self.refused = ""
         self.failing = ""
+        self.claiming = ""
 
     async def prepare(self) -> PreparedState:
         if self.failing:
@@ -49,7 +50,7 @@ class FakeCopies:
         await asyncio.Event().wait()
 
     async def claim(self) -> int:
-        if self._fence.broken:
+        if self._fence.broken or self.claiming:
             raise StoreFailed("out of reach")
         self._fence.owner = self._name
         self._fence.claims += 1

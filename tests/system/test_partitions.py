@@ -93,7 +93,9 @@ def test_any_node_takes_the_events_of_every_topic(spread: Spread) -> None:
 def test_lists_show_all_partitions(spread: Spread) -> None:
     """Pages of topics, subscriptions, lanes, counters and attempts have each member once, at either node."""
     one = spread.nodes.servers["one"]
-    assert until(lambda: len(one.call("GET", "/deliveries")["value"]) == len(TOPICS))  # history is stored a moment later
+    assert until(
+        lambda: len(one.call("GET", "/deliveries")["value"]) == len(TOPICS)
+    )  # history is stored a moment later
     for node in ("one", "two"):
         server = spread.nodes.servers[node]
         topics = [topic["name"] for topic in spread.pages(node, f"{GROUP}/topics?{VERSION}&$top=3")]

@@ -15,7 +15,7 @@ from recapito.domain.cluster import lease as rules
 from recapito.domain.cluster.lease import Lease, LeaseWatch
 from recapito.domain.cluster.member import NodeState
 from recapito.domain.cluster.partition import WHOLE, Partition
-from recapito.domain.cluster.placement import RETURN_NS, YIELD_NS
+from recapito.domain.cluster.placement import RETURN_NS, SETTLE_NS, YIELD_NS
 from recapito.domain.cluster.view import ClusterView, StreamCopy
 from recapito.domain.instant import SECOND
 from recapito.errors import PeersFailed, SettingsError, StoreFailed
@@ -183,8 +183,10 @@ class Keeper:
             return False
         now = self._node.monotonic()
         since = self._free_since = now if self._free_since is None else self._free_since
-        preferred = self.partition.alone or self._node.preferred(self.partition.number) == self._node.name
-        return preferred or now - since >= YIELD_NS
+        if self.partition.alone:
+            return True
+        preferred = self._node.preferred(self.partition.number) == self._node.name
+        return now - self._node.joined_at >= SETTLE_NS and (preferred or now - since >= YIELD_NS)
 
     async def _keep_lease(self) -> None:
         """Renew our lease each second. It returns when another node has it."""
@@ -233,7 +235,7 @@ class Keeper:
 
     async def _own(self, keeping: "asyncio.Task[None]", stopping: asyncio.Event) -> None:
         node, stop_roles, since = self._node, asyncio.Event(), self._node.monotonic()
-        self.state, self._misplaced_since = NodeState.OWNER, None
+        self.state, self._misplaced_since, self._free_since = NodeState.OWNER, None, None
         self._tell()
         roles = asyncio.create_task(self._parts.roles.own(self._newest, stop_roles))
         try:

@@ -37,6 +37,7 @@ class Standing:
         self.monotonic = monotonic
         self.journal = journal
         self.members: Sequence[Sighting] = ()
+        self.joined_at = monotonic()
         self.drained = False
         self.unreachable = ""
         self.news = asyncio.Event()  # a new one after each piece of news

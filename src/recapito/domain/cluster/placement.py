@@ -14,6 +14,8 @@ from recapito.domain.instant import SECOND
 YIELD_NS = 3 * SECOND
 """A node that is not the preferred one leaves a free partition to the preferred one for this long, and an owner hands
 over after another node was preferred for this long."""
+SETTLE_NS = 4 * SECOND
+"""A node that has just joined owns nothing for this long: nodes that start together share from the beginning."""
 HAND_OVERS_NS = 5 * SECOND
 """A node hands over one partition at a time, this far apart."""
 RETURN_NS = 60 * SECOND
