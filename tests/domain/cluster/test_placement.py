@@ -7,7 +7,7 @@ from recapito.domain.instant import SECOND
 
 
 def test_each_node_gets_its_share() -> None:
-    """No node has more than its share, rounded up, and every partition has an owner, whatever the order of the nodes."""
+    """No node has more than its share, rounded up; every partition has an owner; the order of nodes does not matter."""
     for count in range(1, 9):
         names = [f"node-{number}" for number in range(count)]
         placed = place(16, dict.fromkeys(names, ()))
